@@ -1,0 +1,37 @@
+# On a fresh machine with Python and make: `make run` shows it at work, `make test` sets up everything and tests it.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: run test test-slow lint bench clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	touch $@
+
+run: $(READY)  ## the main job, on a built-in stream
+	$(BIN)/python -m devdan
+
+test: $(READY)  ## all but the slow tests; the kernel a second time as plain Python, where every line must be reached
+	$(BIN)/python -m pytest -m 'not slow'
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -m 'not slow' -q --cov --cov-report=term-missing --cov-fail-under=98 \
+		tests/test_kernel.py tests/test_classifier.py tests/test_classes.py tests/test_modelfile.py
+
+test-slow: $(READY)  ## accuracy on the real streams, where they are at hand
+	$(BIN)/python -m pytest -m slow -s
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)  ## speed, in one run on one core; results go to benchmarks/results
+	$(BIN)/python benchmarks/speed.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

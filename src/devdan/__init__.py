@@ -1,0 +1,12 @@
+"""DEVDAN: a neural classifier for data streams that builds its own hidden layer.
+
+>>> from devdan import DEVDAN
+>>> DEVDAN(masking=0.2)
+DEVDAN(masking=0.2)
+"""
+
+from devdan.classifier import DEVDAN, Event
+from devdan.modelfile import ModelFileError
+
+__version__ = "0.1.0"
+__all__ = ["DEVDAN", "Event", "ModelFileError"]

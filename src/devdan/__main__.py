@@ -1,0 +1,42 @@
+"""``python -m devdan``: watch DEVDAN learn the SEA stream."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from devdan.classifier import DEVDAN
+from devdan.prequential import Record, classification_rate, prequential
+from devdan.streams import sea
+
+
+def main() -> int:
+    """Evaluate DEVDAN on the built-in SEA stream, a line for each tenth of it."""
+    n_samples, chunk = 100_000, 500
+    print(f"SEA: {n_samples:,} samples, 3 features, 2 classes, drifts at each eighth; chunks of {chunk}, test then train\n")
+    print("  samples  accuracy lately  hidden units")
+    records: list[Record] = []
+    n_tenth = n_samples // chunk // 10
+    model = DEVDAN(scaling=None, random_state=0)
+    try:
+        for record in prequential(sea(n_samples, chunk=chunk), model):
+            records.append(record)
+            if len(records) % n_tenth == 0:
+                lately = np.mean([r.accuracy for r in records[-n_tenth:] if r.accuracy is not None])
+                print(f"{len(records) * chunk:9,}  {100 * lately:13.2f} %  {record.n_hidden:12}", flush=True)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    mean, std = classification_rate(records)
+    sizes = [record.n_hidden for record in records]
+    seconds = sum(record.test_seconds + record.train_seconds for record in records[1:])
+    print(f"\nclassification rate  {mean:.2f} ± {std:.2f} %")
+    print(f"hidden units         {np.mean(sizes):.2f} ± {np.std(sizes):.2f}")
+    print(f"parameters           {np.mean([record.n_parameters for record in records]):.1f}")
+    print(f"execution time       {seconds:.2f} s, {(n_samples - chunk) / seconds:,.0f} samples/s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+"""Which classes there are, and which output of the network stands for which."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+_KINDS = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}
+
+
+class Classes:
+    """The classes seen so far, sorted, with their outputs; outputs are given out in the order of appearance.
+
+    Instances do not change: :meth:`encode` returns another one if it meets a new class.
+
+    >>> codes, classes = Classes().encode(np.array(["rain", "dry", "rain"]))
+    >>> codes, classes.labels, classes.outputs
+    (array([0, 1, 0]), array(['dry', 'rain'], dtype='<U4'), array([1, 0]))
+    """
+
+    def __init__(self, labels: npt.NDArray[Any] | None = None, outputs: npt.NDArray[np.int64] | None = None) -> None:
+        self.labels = np.empty(0, np.int64) if labels is None else labels
+        self.outputs = np.empty(0, np.int64) if outputs is None else outputs
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def encode(self, y: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Classes]:
+        """The outputs for the labels ``y``, and the classes with those that are new."""
+        if len(self) > 0:
+            y = self._alike(y)
+            place = np.searchsorted(self.labels, y)
+            place[place == len(self)] = 0
+            known = self.labels[place] == y
+            if known.all():
+                return self.outputs[place], self
+            y_new = y[~known]
+        else:
+            y_new = y
+        fresh, first = np.unique(y_new, return_index=True)
+        labels = np.concatenate([self.labels, fresh]) if len(self) > 0 else fresh
+        appearance = np.argsort(np.argsort(first))
+        outputs = np.concatenate([self.outputs, len(self) + appearance])
+        order = np.argsort(labels)
+        grown = Classes(labels[order], outputs[order])
+        return grown.encode(y)[0], grown
+
+    def _alike(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """``y`` in a type that compares with the classes so far."""
+        theirs, ours = _KINDS[y.dtype.kind], _KINDS[self.labels.dtype.kind]
+        if theirs != ours:
+            raise ValueError(
+                f"y must hold labels like the classes so far ({ours}, e.g. {self.labels[0]!r}), got {theirs}, "
+                f"e.g. {y[0]!r}"
+            )
+        if y.dtype.kind == "f" and self.labels.dtype.kind in "iu":
+            return y.astype(np.int64)  # whole numbers, as check_labels made sure
+        return y
+
+
+def check_labels(y: Any) -> npt.NDArray[Any]:
+    """``y`` as a one-dimensional array of labels, or an error that says what is wrong with it."""
+    if y is None:
+        raise ValueError("DEVDAN requires y to be passed, but the target y is None; observe(X) learns without labels")
+    if type(y) is list:
+        y = np.asarray(y)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        y = column_or_1d(y, warn=True)
+    kind = y.dtype.kind
+    if kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError("Input y contains NaN or infinity; leave unlabelled samples to observe(X)")
+        if (y != np.floor(y)).any():
+            check_classification_targets(y)
+    elif kind == "O":
+        if not all(isinstance(label, str) for label in y):
+            try:
+                y = np.asarray(y.tolist())
+            except ValueError as error:
+                raise ValueError("Unknown label type: y must hold labels of one type") from error
+            if y.dtype.kind == "O" or (y.dtype.kind == "U"):
+                raise ValueError("Unknown label type: y must hold labels of one type (numbers, text or bool)")
+            return check_labels(y)
+    elif kind not in _KINDS:
+        raise ValueError(f"Unknown label type: y must hold numbers, text or bool, got dtype {y.dtype}")
+    return y

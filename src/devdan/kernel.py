@@ -1,0 +1,813 @@
+"""DEVDAN's kernel: every compiled function, in the order of the paper.
+
+A model is one flat array of 64-bit words, its *state*: sizes and counters, settings, running statistics, weights. The
+state is all there is, so a model is copied, saved and sent as bytes, and many models are rows of a matrix that one
+compiled loop can step. :func:`views` gives the words their names; compiled code knows it as ``unpack``.
+
+In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
+transpose of its Φ (m x R). Only :func:`add_unit` and :func:`remove_unit` change the number of hidden units. The arrays
+have room for more features, units and classes than are in use; where a unit might find none, :func:`learn` returns
+early and is called again with a larger state (:func:`resized`).
+
+Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
+compiled code is in this file, because Numba's disk cache does not notice an edit in another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.int64]
+Random = npt.NDArray[np.uint64]
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    # Sums may be reordered and products fused, so that loops vectorise; NaN and infinity keep their meaning.
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "nogil": True,
+    "_nrt": False,  # nothing is allocated, so no references are counted: this doubles the speed on small networks
+}
+
+
+def compiled(function: F) -> F:
+    """A function of a few arrays, for compiled code."""
+    return cast(F, njit(**_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """A function of the whole network, for compiled code; to hand on that many arrays would cost more than its work."""
+    return cast(F, njit(inline="always", **_OPTIONS)(function))
+
+
+def entry(function: F) -> F:
+    """A function for Python: kept on disk once compiled, if there is a folder to keep it in."""
+    try:
+        return cast(F, njit(cache=True, **_OPTIONS)(function))
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
+        return compiled(function)
+
+
+# --- The state ---------------------------------------------------------------------------------------------------
+
+# Words of the header, integers.
+MAX_FEATURES, MAX_HIDDEN, MAX_CLASSES, MAX_EVENTS = range(4)  # room
+N_FEATURES, N_HIDDEN, N_CLASSES = range(4, 7)  # in use
+N_SEEN, N_OBSERVED, N_TAUGHT = range(7, 10)  # samples: in all, by the generative and by the discriminative phase
+N_NAMED, N_EVENTS, RANDOM = range(10, 13)  # classes named in advance, events ever, the random generator's word
+HEADER = 16
+
+# Settings, floats; a switch is 0 or 1.
+START, SCALING, MASKING, GENERATE, GROW, PRUNE, ADAPTIVE_SCOPE = range(7)
+GENERATIVE_RATE, DISCRIMINATIVE_RATE, MOMENTUM = range(7, 10)
+SETTINGS = 16
+UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0
+
+GENERATIVE, DISCRIMINATIVE = range(2)  # phases
+
+# A monitor watches the bias² or the variance of one phase.
+BIAS2, VARIANCE = range(2)
+COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)
+MONITOR = 6
+
+EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_GROWTH, EVENT_SIZE = range(5)
+EVENT = 5
+
+
+class Network(NamedTuple):
+    """The state's words by name."""
+
+    words: Floats  # all of them
+    header: Words
+    random: Random
+    settings: Floats
+    monitors: Floats  # (phase, BIAS2 or VARIANCE, MONITOR)
+    scale_count: Floats  # what the scaling has learned, per feature
+    low: Floats
+    high: Floats
+    mean: Floats
+    square: Floats
+    input_count: Floats  # (phase, n): statistics of the input, which is corrupted in the generative phase
+    input_mean: Floats
+    input_square: Floats
+    encoder: Floats  # W, (n, R)
+    encoder_bias: Floats  # b, (R,)
+    decoder_bias: Floats  # c, (n,)
+    output: Floats  # Φ', (m, R)
+    output_bias: Floats  # η, (m,)
+    encoder_velocity: Floats
+    encoder_bias_velocity: Floats
+    output_velocity: Floats
+    output_bias_velocity: Floats
+    events: Words  # (room, EVENT): a ring, where the newest overwrites the oldest
+
+
+def state_size(features: int, hidden: int, classes: int, events: int) -> int:
+    """The words of a state with this much room."""
+    fixed = HEADER + SETTINGS + 4 * MONITOR + EVENT * events
+    return fixed + 12 * features + 2 * hidden * (features + 1 + classes) + 2 * classes
+
+
+def views(state: Floats) -> Network:
+    """The state's words by name, as views that write through."""
+    header = state[:HEADER].view(np.int64)
+    n, r, m = header[MAX_FEATURES], header[MAX_HIDDEN], header[MAX_CLASSES]
+    a = HEADER + SETTINGS
+    monitors = state[a : a + 4 * MONITOR].reshape(2, 2, MONITOR)
+    a += 4 * MONITOR
+    features = state[a : a + 12 * n].reshape(12, n)
+    a += 12 * n
+    encoders = state[a : a + 2 * n * r].reshape(2, n, r)
+    a += 2 * n * r
+    encoder_biases = state[a : a + 2 * r].reshape(2, r)
+    a += 2 * r
+    outputs = state[a : a + 2 * m * r].reshape(2, m, r)
+    a += 2 * m * r
+    output_biases = state[a : a + 2 * m].reshape(2, m)
+    a += 2 * m
+    return Network(
+        state,
+        header,
+        state[RANDOM : RANDOM + 1].view(np.uint64),
+        state[HEADER : HEADER + SETTINGS],
+        monitors,
+        features[0],
+        features[1],
+        features[2],
+        features[3],
+        features[4],
+        features[5:7],
+        features[7:9],
+        features[9:11],
+        encoders[0],
+        encoder_biases[0],
+        features[11],
+        outputs[0],
+        output_biases[0],
+        encoders[1],
+        encoder_biases[1],
+        outputs[1],
+        output_biases[1],
+        state[a : a + EVENT * header[MAX_EVENTS]].view(np.int64).reshape(header[MAX_EVENTS], EVENT),
+    )
+
+
+unpack = inlined(views)
+
+
+def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
+    """A state with this much room that has seen nothing; :func:`learn` draws its first hidden units."""
+    state = np.zeros(state_size(features, hidden, classes, events))
+    header = state[:HEADER].view(np.int64)
+    header[: N_FEATURES + 1] = features, hidden, classes, events, features
+    net = views(state)
+    net.random[0] = seed
+    net.low[:] = np.inf
+    net.high[:] = -np.inf
+    net.monitors[:, :, RESTART] = 1.0
+    return state
+
+
+def generator(state: Floats) -> Random:
+    """The random generator's word, for :func:`shuffle`."""
+    return state[RANDOM : RANDOM + 1].view(np.uint64)
+
+
+def check_state(state: Floats) -> None:
+    """Raise a ``ValueError`` unless the kernel can work with this state, whoever wrote it."""
+    if len(state) < HEADER:
+        raise ValueError("the state has no header")
+    header = state[:HEADER].view(np.int64)
+    room, used = header[:MAX_EVENTS + 1], header[N_FEATURES : N_CLASSES + 1]
+    if (room < 0).any() or (room > len(state)).any() or state_size(*room.tolist()) != len(state):
+        raise ValueError("the state's length does not match its sizes")
+    if (used < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or (header[N_SEEN:RANDOM] < 0).any():
+        raise ValueError("the state's sizes are out of range")
+    net = views(state)
+    if header[N_NAMED] > header[N_CLASSES] or not np.isin(net.monitors[:, :, RESTART], (0.0, 1.0)).all():
+        raise ValueError("the state's counters are out of range")
+    floats = [net.settings, net.monitors, *net[Network._fields.index("mean") : -1]]
+    if not all(np.isfinite(array).all() for array in floats) or np.isnan(net.low).any() or np.isnan(net.high).any():
+        raise ValueError("the state holds numbers that are not finite")
+    if (net.square < 0.0).any() or (net.input_square < 0.0).any() or (net.monitors[:, :, SQUARE] < 0.0).any():
+        raise ValueError("the state holds a negative variance")
+
+
+def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
+    """A copy with more room, which goes on exactly as the original would."""
+    old = views(state)
+    larger = new_state(features, hidden, classes, int(old.header[MAX_EVENTS]), seed=0)
+    new = views(larger)
+    new.header[N_FEATURES:] = old.header[N_FEATURES:]
+    for source, target in zip(old[2:], new[2:], strict=True):
+        target[tuple(slice(length) for length in source.shape)] = source
+    return larger
+
+
+class Work(NamedTuple):
+    """Scratch space for one sample; three rows hold a value, its expectation and that of its square."""
+
+    words: Floats  # all of it
+    present: Floats  # (n,): 1, or 0 where the feature is missing
+    masked: Floats  # (n,)
+    clean: Floats  # (n,): x, scaled
+    target: Floats  # (n,): what the reconstruction should be, in [0, 1]
+    inputs: Floats  # (2, n): x or x̃, and μ / sqrt(1 + πσ²/8)
+    hidden: Floats  # (3, R): y, E[y], E[y²]
+    delta: Floats  # (R,): the gradient before the encoder's sigmoid
+    reconstruction: Floats  # (3, n): z, E[z], E[z²]
+    one_hot: Floats  # (m,): C
+    prediction: Floats  # (3, m): Ĉ, E[Ĉ], E[Ĉ²]
+    every_class: Floats  # (m,): ones
+
+
+def scratch_for(state: Floats) -> Floats:
+    """The scratch space that calls with this state ask for."""
+    n, r, m, _ = state[:4].view(np.int64)
+    return np.empty(9 * n + 4 * r + 5 * m)
+
+
+def work_views(net: Network, scratch: Floats) -> Work:
+    n, r, m = net.header[MAX_FEATURES], net.header[MAX_HIDDEN], net.header[MAX_CLASSES]
+    features = scratch[: 9 * n].reshape(9, n)
+    units = scratch[9 * n : 9 * n + 4 * r].reshape(4, r)
+    classes = scratch[9 * n + 4 * r : 9 * n + 4 * r + 5 * m].reshape(5, m)
+    return Work(
+        scratch,
+        features[0],
+        features[1],
+        features[2],
+        features[3],
+        features[4:6],
+        units[:3],
+        units[3],
+        features[6:],
+        classes[0],
+        classes[1:4],
+        classes[4],
+    )
+
+
+unpack_work = inlined(work_views)
+
+
+# --- Randomness: SplitMix64, one word of state -------------------------------------------------------------------
+
+
+@compiled
+def uniform(random: Random) -> float:
+    """A draw from [0, 1)."""
+    random[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = random[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return np.float64(z >> np.uint64(11)) * 2.0**-53
+
+
+@compiled
+def normal(random: Random, variance: float) -> float:
+    """A draw from N(0, variance), by Box and Muller."""
+    radius = math.sqrt(-2.0 * variance * math.log(1.0 - uniform(random)))
+    return radius * math.cos(2.0 * math.pi * uniform(random))
+
+
+@entry
+def shuffle(random: Random, order: Words) -> None:
+    """Put the order in which a chunk is visited at random."""
+    for i in range(len(order) - 1, 0, -1):
+        j = int(uniform(random) * (i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+# --- Scaling: learned online, from what was seen so far ----------------------------------------------------------
+
+LARGEST = 1e150  # a larger value counts as this one, so that its square is finite
+WIDEST = 5.0  # in standard deviations; a value farther off is clipped
+
+
+@compiled
+def step_mean(count: Floats, mean: Floats, square: Floats, j: int, value: float, weight: float) -> None:
+    """One more value for the recursive mean and mean square deviation of feature j; with weight 0, none."""
+    count[j] += weight
+    share = weight / max(count[j], 1.0)
+    step = value - mean[j]
+    mean[j] += share * step
+    square[j] += share * (step * (value - mean[j]) - square[j])
+
+
+@inlined
+def learn_scaling(net: Network, row: Floats) -> None:
+    """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
+    scaling = net.settings[SCALING]
+    for j in range(net.header[N_FEATURES]):
+        if not math.isnan(row[j]):
+            value = min(max(row[j], -LARGEST), LARGEST)
+            if scaling == MINMAX:
+                net.low[j] = min(net.low[j], value)
+                net.high[j] = max(net.high[j], value)
+            elif scaling == STANDARD:
+                step_mean(net.scale_count, net.mean, net.square, j, value, 1.0)
+
+
+@inlined
+def scale(net: Network, work: Work, row: Floats) -> int:
+    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0.
+
+    Returns the number of features that are not missing.
+    """
+    scaling, n, n_present = net.settings[SCALING], net.header[N_FEATURES], 0
+    for j in range(n):
+        missing = math.isnan(row[j])
+        value = min(max(row[j], -LARGEST), LARGEST)
+        x = 0.0
+        if scaling == UNSCALED and not missing:
+            x = min(max(value, 0.0), 1.0)
+        elif scaling == MINMAX and not missing and net.high[j] > net.low[j]:
+            x = min(max((value - net.low[j]) / (net.high[j] - net.low[j]), 0.0), 1.0)
+        elif scaling == STANDARD and not missing and net.square[j] > 0.0:
+            x = min(max((value - net.mean[j]) / math.sqrt(net.square[j]), -WIDEST), WIDEST)
+        work.present[j] = 0.0 if missing else 1.0
+        n_present += 0 if missing else 1
+        work.clean[j] = x
+        work.target[j] = x
+    if scaling == STANDARD:
+        sigmoid(work.target, n)
+    return n_present
+
+
+@inlined
+def unscale(net: Network, z: Floats, row: Floats) -> None:
+    """A reconstruction in the units of the stream."""
+    scaling = net.settings[SCALING]
+    for j in range(net.header[N_FEATURES]):
+        if scaling == MINMAX:
+            row[j] = net.low[j] + z[j] * (net.high[j] - net.low[j])
+        elif scaling == STANDARD:
+            row[j] = net.mean[j] + math.log(z[j] / (1.0 - z[j])) * math.sqrt(net.square[j])
+        else:
+            row[j] = z[j]
+
+
+# --- Denoising autoencoder and softmax layer ---------------------------------------------------------------------
+
+
+@compiled
+def exponential(a: float) -> float:
+    """e^a by scaling and squaring, with |a| cut at 36: plain arithmetic, so that loops over it vectorise."""
+    r = min(max(a, -36.0), 36.0) / 128.0
+    e = 1.0 + r * (1.0 + r * (1 / 2 + r * (1 / 6 + r * (1 / 24 + r * (1 / 120 + r * (1 / 720 + r / 5040))))))
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
+
+
+@compiled
+def sigmoid(a: Floats, length: int) -> None:
+    """s(a) = 1 / (1 + exp(-a)), in place, to about 1e-14."""
+    for i in range(length):
+        a[i] = 1.0 / (1.0 + exponential(-a[i]))
+
+
+@inlined
+def corrupt(net: Network, work: Work) -> None:
+    """x̃: n' features, drawn anew for each sample, take the neutral value."""
+    n = net.header[N_FEATURES]
+    for j in range(n):
+        work.inputs[0, j] = work.clean[j]
+    if net.settings[MASKING] > 0.0 and n > 1:
+        n_masked = min(max(int(net.settings[MASKING] * n + 0.5), 1), n - 1)
+        mask_drawn = n_masked <= n // 2  # draw whichever are fewer, the masked or the kept
+        for j in range(n):
+            work.masked[j] = 0.0 if mask_drawn else 1.0
+        undrawn = n_masked if mask_drawn else n - n_masked
+        while undrawn > 0:
+            j = int(uniform(net.random) * n)
+            if (work.masked[j] == 0.0) == mask_drawn:
+                work.masked[j] = 1.0 - work.masked[j]
+                undrawn -= 1
+        for j in range(n):
+            work.inputs[0, j] *= 1.0 - work.masked[j]
+
+
+@compiled
+def encode(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
+    """y = s(xW + b)."""
+    for i in range(r):
+        y[i] = b[i]
+    for j in range(n):
+        for i in range(r):
+            y[i] += x[j] * W[j, i]
+    sigmoid(y, r)
+
+
+@compiled
+def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
+    """yW' + c: what the decoder's sigmoid (W, c) and, with Φ' and η in their place, the softmax take."""
+    for j in range(n):
+        a = c[j]
+        for i in range(r):
+            a += y[i] * W[j, i]
+        z[j] = a
+
+
+@compiled
+def softmax(a: Floats, length: int) -> None:
+    """softmax(a), in place; less the largest, so that nothing overflows."""
+    largest = -np.inf
+    for o in range(length):
+        largest = max(largest, a[o])
+    total = 0.0
+    for o in range(length):
+        a[o] = exponential(a[o] - largest)
+        total += a[o]
+    for o in range(length):
+        a[o] /= total
+
+
+# --- Network significance ----------------------------------------------------------------------------------------
+
+
+@inlined
+def expect_input(net: Network, work: Work, phase: int) -> None:
+    """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
+    count, mean, square = net.input_count[phase], net.input_mean[phase], net.input_square[phase]
+    for j in range(net.header[N_FEATURES]):
+        step_mean(count, mean, square, j, work.inputs[0, j], work.present[j])
+        work.inputs[1, j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
+
+
+@compiled
+def encode_expected(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
+    """The rows y, E[y] and E[y²] = E[y]E[y], which is the paper's approximation and not an identity."""
+    for i in range(r):
+        y[0, i] = b[i]
+        y[1, i] = b[i]
+    for j in range(n):
+        for i in range(r):
+            y[0, i] += x[0, j] * W[j, i]
+            y[1, i] += x[1, j] * W[j, i]
+    sigmoid(y[0], r)
+    sigmoid(y[1], r)
+    for i in range(r):
+        y[2, i] = y[1, i] * y[1, i]
+
+
+@compiled
+def project_expected(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
+    """:func:`project` for the rows y, E[y] and E[y²] at once."""
+    for j in range(n):
+        z0 = z1 = z2 = c[j]
+        for i in range(r):
+            z0 += y[0, i] * W[j, i]
+            z1 += y[1, i] * W[j, i]
+            z2 += y[2, i] * W[j, i]
+        z[0, j] = z0
+        z[1, j] = z1
+        z[2, j] = z2
+
+
+@inlined
+def forward(net: Network, work: Work, phase: int) -> None:
+    """One sample through the network: what comes out, its expectation, and that of its square."""
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    encode_expected(work.inputs, net.encoder, net.encoder_bias, work.hidden, n, r)
+    if phase == GENERATIVE:
+        project_expected(work.hidden, net.encoder, net.decoder_bias, work.reconstruction, n, r)
+        for k in range(3):
+            sigmoid(work.reconstruction[k], n)
+    else:
+        project_expected(work.hidden, net.output, net.output_bias, work.prediction, m, r)
+        for k in range(3):
+            softmax(work.prediction[k], m)
+
+
+@compiled
+def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[float, float]:
+    """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each as one number for all outputs that count.
+
+    For Bias² that is the norm of a pair of outputs: the root mean square times √2. So it lies in [0, √2] and the
+    confidence π in [1, 2], however many outputs there are. For Var it is the mean.
+    """
+    bias4 = variance = total = 0.0
+    for j in range(length):
+        bias4 += weight[j] * (z[1, j] - x[j]) ** 4
+        variance += weight[j] * (z[2, j] - z[1, j] ** 2)
+        total += weight[j]
+    return math.sqrt(2.0 * bias4 / total), variance / total
+
+
+# --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
+
+TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
+
+
+@compiled
+def watch(monitor: Floats, value: float, first: int) -> None:
+    """Recursive mean and deviation of the value, and their minima.
+
+    The minima start with the ``first`` value that has statistics behind it, and anew after a condition was met.
+    """
+    step_mean(monitor[COUNT:], monitor[MEAN:], monitor[SQUARE:], 0, value, 1.0)
+    std = math.sqrt(monitor[SQUARE])
+    if monitor[RESTART] == 0.0:
+        monitor[MIN_MEAN] = min(monitor[MIN_MEAN], monitor[MEAN])
+        monitor[MIN_STD] = min(monitor[MIN_STD], std)
+    elif monitor[COUNT] >= first:
+        monitor[MIN_MEAN] = monitor[MEAN]
+        monitor[MIN_STD] = std
+        monitor[RESTART] = 0.0
+
+
+@compiled
+def exceeds(monitor: Floats, confidence: float) -> bool:
+    """Whether μ + σ >= μ_min + confidence σ_min; a value that never varied gives no evidence."""
+    std = math.sqrt(monitor[SQUARE])
+    met = monitor[MEAN] + std >= monitor[MIN_MEAN] + confidence * monitor[MIN_STD]
+    if met and std > 0.0 and monitor[RESTART] == 0.0:
+        monitor[RESTART] = 1.0
+        return True
+    return False
+
+
+@compiled
+def should_grow(monitor: Floats, bias2: float) -> bool:
+    return exceeds(monitor, 1.3 * math.exp(-bias2) + 0.7)  # growing condition, with π
+
+
+@compiled
+def should_prune(monitor: Floats, variance: float) -> bool:
+    return exceeds(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
+
+
+@inlined
+def evolve(net: Network, work: Work, phase: int) -> bool:
+    """Grow where the bias is high, else prune where the variance is; tell whether the structure changed."""
+    n, monitor = net.header[N_FEATURES], net.monitors[phase]
+    if phase == GENERATIVE:
+        bias2, variance = significance(work.reconstruction, work.target, work.present, n)
+    else:
+        bias2, variance = significance(work.prediction, work.one_hot, work.every_class, net.header[N_CLASSES])
+    watch(monitor[BIAS2], bias2, 2)
+    changed = net.settings[GROW] == 1.0 and should_grow(monitor[BIAS2], bias2)
+    if changed:
+        grow(net.words, work.words, phase)
+    watch(monitor[VARIANCE], variance, n + 2)
+    if not changed and net.settings[PRUNE] == 1.0 and should_prune(monitor[VARIANCE], variance):
+        changed = net.header[N_HIDDEN] > 1
+        if changed:
+            prune(net.words, work.words, phase)
+    return changed
+
+
+@compiled
+def grow(state: Floats, scratch: Floats, phase: int) -> None:
+    """Add a hidden unit: in the generative phase W = -e and b from [-1, 1], in the discriminative one W at random.
+
+    With the adaptive scope of stochastic configuration networks, the range of the draws doubles until the squared error
+    of the sample falls by the share that they ask for.
+    """
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n, unit, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    asked = squared_error(net, work, phase) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
+    net.header[N_HIDDEN] += 1
+    if phase == GENERATIVE:
+        for j in range(n):
+            net.encoder[j, unit] = -work.present[j] * (work.reconstruction[0, j] - work.target[j])
+    scope = 1.0
+    while True:
+        net.encoder_bias[unit] = scope * (2.0 * uniform(net.random) - 1.0)
+        if phase == DISCRIMINATIVE:
+            for j in range(n):
+                net.encoder[j, unit] = scope * normal(net.random, 2.0 / (n + 1))
+        for o in range(m):
+            net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
+        if net.settings[ADAPTIVE_SCOPE] == 0.0 or scope >= WIDEST_SCOPE:
+            break
+        forward(net, work, phase)
+        if squared_error(net, work, phase) <= asked:
+            break
+        scope *= 2.0
+    record(net.header, net.events, phase, unit, 1)
+
+
+@compiled
+def prune(state: Floats, scratch: Floats, phase: int) -> None:
+    """Remove the hidden unit with the least significance HS = E[y]; those after it move up."""
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    unit = 0
+    for i in range(1, r):
+        if work.hidden[1, i] < work.hidden[1, unit]:
+            unit = i
+    for j in range(n):
+        remove(net.encoder[j], unit, r)
+        remove(net.encoder_velocity[j], unit, r)
+    for o in range(m):
+        remove(net.output[o], unit, r)
+        remove(net.output_velocity[o], unit, r)
+    remove(net.encoder_bias, unit, r)
+    remove(net.encoder_bias_velocity, unit, r)
+    net.header[N_HIDDEN] -= 1
+    record(net.header, net.events, phase, unit, 0)
+
+
+@compiled
+def remove(weights: Floats, unit: int, length: int) -> None:
+    for i in range(unit, length - 1):
+        weights[i] = weights[i + 1]
+    weights[length - 1] = 0.0
+
+
+@compiled
+def record(header: Words, events: Words, phase: int, unit: int, growth: int) -> None:
+    if header[MAX_EVENTS] > 0:
+        event = events[header[N_EVENTS] % header[MAX_EVENTS]]
+        event[EVENT_SAMPLE] = header[N_OBSERVED + phase]
+        event[EVENT_PHASE] = phase
+        event[EVENT_UNIT] = unit
+        event[EVENT_GROWTH] = growth
+        event[EVENT_SIZE] = header[N_HIDDEN]
+    header[N_EVENTS] += 1
+
+
+@inlined
+def squared_error(net: Network, work: Work, phase: int) -> float:
+    total = 0.0
+    if phase == GENERATIVE:
+        for j in range(net.header[N_FEATURES]):
+            total += work.present[j] * (work.reconstruction[0, j] - work.target[j]) ** 2
+    else:
+        for o in range(net.header[N_CLASSES]):
+            total += (work.prediction[0, o] - work.one_hot[o]) ** 2
+    return total
+
+
+# --- Both phases: one pass of SGD over an evolving network -------------------------------------------------------
+
+
+@inlined
+def learn_sample(net: Network, work: Work, phase: int) -> None:
+    """One sample in one phase: grow or prune by the network's significance, then one SGD step."""
+    expect_input(net, work, phase)
+    for attempt in range(2):
+        forward(net, work, phase)
+        if attempt == 1 or not evolve(net, work, phase):
+            break
+    if phase == GENERATIVE:
+        step_generative(net, work)
+    else:
+        step_discriminative(net, work)
+
+
+@inlined
+def step_generative(net: Network, work: Work) -> None:
+    """SGD on the cross-entropy L(x, z) over W, which encodes and decodes, b and c."""
+    n, r, rate = net.header[N_FEATURES], net.header[N_HIDDEN], net.settings[GENERATIVE_RATE]
+    error, y, delta = work.reconstruction[0], work.hidden[0], work.delta
+    for i in range(r):
+        delta[i] = 0.0
+    for j in range(n):
+        error[j] = rate * work.present[j] * (error[j] - work.target[j])
+        for i in range(r):
+            delta[i] += error[j] * net.encoder[j, i]
+    for i in range(r):
+        delta[i] *= y[i] * (1.0 - y[i])
+        net.encoder_bias[i] -= delta[i]
+    for j in range(n):
+        net.decoder_bias[j] -= error[j]
+        for i in range(r):
+            net.encoder[j, i] -= error[j] * y[i] + delta[i] * work.inputs[0, j]
+
+
+@inlined
+def step_discriminative(net: Network, work: Work) -> None:
+    """SGD with momentum on the cross-entropy L(C, Ĉ) over W, b, Φ and η."""
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    rate, momentum = net.settings[DISCRIMINATIVE_RATE], net.settings[MOMENTUM]
+    y, delta = work.hidden[0], work.delta
+    for i in range(r):
+        delta[i] = 0.0
+    for o in range(m):
+        error = rate * (work.prediction[0, o] - work.one_hot[o])
+        for i in range(r):
+            delta[i] += error * net.output[o, i]
+        for i in range(r):
+            net.output_velocity[o, i] = momentum * net.output_velocity[o, i] - error * y[i]
+            net.output[o, i] += net.output_velocity[o, i]
+        net.output_bias_velocity[o] = momentum * net.output_bias_velocity[o] - error
+        net.output_bias[o] += net.output_bias_velocity[o]
+    for i in range(r):
+        delta[i] *= y[i] * (1.0 - y[i])
+        net.encoder_bias_velocity[i] = momentum * net.encoder_bias_velocity[i] - delta[i]
+        net.encoder_bias[i] += net.encoder_bias_velocity[i]
+    for j in range(n):
+        for i in range(r):
+            net.encoder_velocity[j, i] = momentum * net.encoder_velocity[j, i] - delta[i] * work.inputs[0, j]
+            net.encoder[j, i] += net.encoder_velocity[j, i]
+
+
+@inlined
+def know(net: Network, work: Work, label: int) -> None:
+    """The clean input and its class, C; a class never seen before adds an output and leaves the others' odds alone."""
+    r = net.header[N_HIDDEN]
+    while net.header[N_CLASSES] < max(label + 1, net.header[N_NAMED]):
+        for i in range(r):
+            net.output[net.header[N_CLASSES], i] = normal(net.random, 2.0 / (r + 1))
+        net.header[N_CLASSES] += 1
+    for o in range(net.header[N_CLASSES]):
+        work.one_hot[o] = 1.0 if o == label else 0.0
+        work.every_class[o] = 1.0
+    for j in range(net.header[N_FEATURES]):
+        work.inputs[0, j] = work.clean[j]
+
+
+# --- What Python calls -------------------------------------------------------------------------------------------
+
+
+@entry
+def learn(
+    state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int, first: int, last: int
+) -> int:
+    """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; return how far it came.
+
+    That is to the end, or to the sample before which the state needs room for more hidden units. Labels are read in the
+    discriminative phase alone. A sample is new, and the scaling learns from it, when it is observed, and also when it
+    is taught after as many were taught as seen: then nobody observed it.
+    """
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n = net.header[N_FEATURES]
+    if net.header[N_HIDDEN] == 0:
+        for unit in range(int(net.settings[START])):
+            for j in range(n):
+                net.encoder[j, unit] = normal(net.random, 2.0 / (n + 1))
+        net.header[N_HIDDEN] = int(net.settings[START])
+    for t in range(start, len(order)):
+        if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
+            return t
+        row = X[order[t]]
+        if first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]:
+            net.header[N_SEEN] += 1
+            learn_scaling(net, row)
+        n_present = scale(net, work, row)
+        for phase in range(first, last + 1):
+            net.header[N_OBSERVED + phase] += 1
+            if phase == GENERATIVE:
+                corrupt(net, work)
+            else:
+                know(net, work, labels[order[t]])
+            if phase == DISCRIMINATIVE or (net.settings[GENERATE] == 1.0 and n_present > 0):
+                learn_sample(net, work, phase)
+    return len(order)
+
+
+@entry
+def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
+    """The classes' probabilities, a row of ``out`` for each of ``X``."""
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    for t in range(len(X)):
+        scale(net, work, X[t])
+        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
+        project(work.hidden[0], net.output, net.output_bias, out[t], m, r)
+        softmax(out[t], m)
+
+
+@entry
+def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
+    """The hidden units' activations, a row of ``out`` for each of ``X``."""
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
+    for t in range(len(X)):
+        scale(net, work, X[t])
+        encode(work.clean, net.encoder, net.encoder_bias, out[t], n, r)
+
+
+@entry
+def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
+    """The reconstructions in the units of the stream, a row of ``out`` for each of ``X``."""
+    net = unpack(state)
+    work = unpack_work(net, scratch)
+    n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
+    for t in range(len(X)):
+        scale(net, work, X[t])
+        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
+        project(work.hidden[0], net.encoder, net.decoder_bias, work.target, n, r)
+        sigmoid(work.target, n)
+        unscale(net, work.target, out[t])

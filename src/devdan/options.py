@@ -1,0 +1,95 @@
+"""The options of a model: their ranges, and how the kernel takes them."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from devdan import kernel
+from devdan.kernel import Floats
+
+_SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
+_SCOPES = {"fixed": 0.0, "adaptive": 1.0}
+_SWITCHES = ("generative", "grow", "prune", "shuffle", "interleave")
+_BELOW_ONE = ("masking", "momentum")
+_RATES = ("generative_learning_rate", "learning_rate")
+
+# What may change while a model learns; initial_weights and random_state matter only where it starts.
+NAMES = ("n_hidden", "scaling", "scope", *_SWITCHES, *_BELOW_ONE, *_RATES)
+
+
+def check(options: dict[str, Any]) -> None:
+    """Raise a ``ValueError`` that names the first option out of its range."""
+    for name in _SWITCHES:
+        _require(isinstance(options[name], (bool, np.bool_)), name, "True or False", options[name])
+    for name in _BELOW_ONE:
+        _require(_is_real(options[name]) and 0 <= options[name] < 1, name, "in [0, 1)", options[name])
+    for name in _RATES:
+        _require(_is_real(options[name]) and 0 <= options[name] <= 1, name, "in [0, 1]", options[name])
+    _require(_is_among(options["scaling"], _SCALINGS), "scaling", "'minmax', 'standard' or None", options["scaling"])
+    _require(_is_among(options["scope"], _SCOPES), "scope", "'fixed' or 'adaptive'", options["scope"])
+    n_hidden = options["n_hidden"]
+    whole = isinstance(n_hidden, Integral) and not isinstance(n_hidden, (bool, np.bool_))
+    _require(whole and n_hidden >= 1, "n_hidden", "a whole number of at least 1", n_hidden)
+
+
+def settings(options: dict[str, Any]) -> Floats:
+    """Checked options as the kernel's settings."""
+    words = np.zeros(kernel.SETTINGS)
+    words[kernel.START] = options["n_hidden"]
+    words[kernel.SCALING] = _SCALINGS[options["scaling"]]
+    words[kernel.MASKING] = options["masking"]
+    words[kernel.GENERATE] = options["generative"]
+    words[kernel.GROW] = options["grow"]
+    words[kernel.PRUNE] = options["prune"]
+    words[kernel.ADAPTIVE_SCOPE] = _SCOPES[options["scope"]]
+    words[kernel.GENERATIVE_RATE] = options["generative_learning_rate"]
+    words[kernel.DISCRIMINATIVE_RATE] = options["learning_rate"]
+    words[kernel.MOMENTUM] = options["momentum"]
+    return words
+
+
+_SHAPES = {
+    "encoder": ("n_features", "n_hidden"),
+    "encoder_bias": ("n_hidden",),
+    "decoder_bias": ("n_features",),
+    "output": ("n_hidden", "n_classes"),
+    "output_bias": ("n_classes",),
+}
+
+
+def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict[str, Floats]:
+    """The initial weights as arrays; those not given, apart from the encoder, are left to the model."""
+    if not isinstance(weights, dict) or "encoder" not in weights or not set(weights) <= set(_SHAPES):
+        got = list(weights) if isinstance(weights, dict) else weights
+        raise ValueError(f"initial_weights must be a dict with 'encoder' and any of {list(_SHAPES)[1:]}, got {got!r}")
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in weights.items()}
+    n_hidden = arrays["encoder"].shape[1] if arrays["encoder"].ndim == 2 else 0
+    sizes = {"n_features": n_features, "n_hidden": n_hidden, "n_classes": n_classes}
+    for name, array in arrays.items():
+        shape = tuple(sizes[size] for size in _SHAPES[name])
+        if array.shape != shape or n_hidden < 1:
+            remedy = "" if "output" not in name else "; name the classes with classes= in the first call"
+            raise ValueError(
+                f"initial_weights[{name!r}] must have the shape ({', '.join(_SHAPES[name])}), here {shape}, got "
+                f"{array.shape}{remedy}"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(f"initial_weights[{name!r}] must be finite")
+    return arrays
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+
+
+def _is_among(value: Any, choices: dict[Any, float]) -> bool:
+    return value is None and None in choices or isinstance(value, str) and value in choices
+
+
+def _require(holds: bool, name: str, requirement: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(f"{name} must be {requirement}, got {value!r}")

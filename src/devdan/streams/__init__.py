@@ -1,0 +1,5 @@
+"""Where samples come from: a stream is an iterable of chunks (X, y)."""
+
+from devdan.streams.synthetic import sea
+
+__all__ = ["sea"]

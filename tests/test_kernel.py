@@ -1,0 +1,199 @@
+"""The kernel does what the equations say: it agrees with the oracle, and its parts keep their promises."""
+
+import math
+
+import numpy as np
+import pytest
+from naive import Naive, Random
+from numba import config, njit, prange
+from sklearn.utils import check_random_state
+
+from devdan import DEVDAN, kernel
+
+JIT = not config.DISABLE_JIT
+
+
+def plain(function):
+    """A compiled function as Python."""
+    return getattr(function, "py_func", function)
+
+
+def stream(n_samples, n_features, n_classes, missing, seed):
+    """Unscaled features around moving class centres, so that both phases grow and prune."""
+    random = np.random.default_rng(seed)
+    y = random.integers(n_classes, size=n_samples)
+    drift = np.linspace(0, 3, n_samples)[:, None] * (np.arange(n_features) % 2)
+    X = 0.5 * random.normal(size=(n_samples, n_features)) + np.outer(y, np.linspace(-1, 1, n_features)) + drift
+    X[random.random(X.shape) < missing] = np.nan
+    return X, y
+
+
+CASES = {
+    "defaults": {},
+    "unscaled": {"scaling": None},
+    "standard": {"scaling": "standard"},
+    "many classes": {"n_classes": 5, "learning_rate": 0.05, "momentum": 0.0},
+    "missing values": {"missing": 0.3},
+    "missing values, standard": {"missing": 0.3, "scaling": "standard"},
+    "adaptive scope": {"scope": "adaptive", "scaling": "standard", "generative_learning_rate": 0.05},
+    "heavy masking": {"masking": 0.7, "n_features": 7},
+    "one feature": {"n_features": 1},
+    "no generative phase": {"generative": False},
+    "fixed structure": {"grow": False, "prune": False, "n_hidden": 4},
+    "no pruning": {"prune": False},
+    "plain autoencoder": {"masking": 0.0},
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.filterwarnings("ignore:X has values outside")
+def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
+    options = dict(CASES[case])
+    n_features, n_classes = options.pop("n_features", 4), options.pop("n_classes", 3)
+    X, y = stream(600, n_features, n_classes, options.pop("missing", 0.0), seed=3)
+    y[:20] = 0  # further classes come later
+    model = DEVDAN(random_state=5, shuffle=False, **options)
+    word = int(check_random_state(5).randint(np.iinfo(np.int64).max, dtype=np.int64))
+    oracle = Naive(n_features, word, model)
+    labels = []
+    for t in range(len(X)):
+        row = X[t : t + 1]
+        if t % 7 != 6:
+            model.observe(row)
+            oracle.observe(X[t])
+        if t % 5 != 4:
+            if y[t] not in labels:
+                labels.append(y[t])
+            model.teach(row, y[t : t + 1])
+            oracle.teach(X[t], labels.index(y[t]))
+        weights = model.weights_
+        for name, expected in (("encoder", oracle.W), ("encoder_bias", oracle.b), ("decoder_bias", oracle.c)):
+            np.testing.assert_allclose(weights[name], expected, atol=1e-10, rtol=0, err_msg=f"{name} at {t}")
+        np.testing.assert_allclose(weights["output"], oracle.output, atol=1e-10, rtol=0)
+        np.testing.assert_allclose(weights["output_bias"], oracle.eta, atol=1e-10, rtol=0)
+        if labels:
+            probabilities = model.predict_proba(row)[0][np.argsort(np.argsort(labels))]
+            np.testing.assert_allclose(probabilities, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
+    assert [event[1:] for event in model.events_] == oracle.events
+    for phase in (oracle.generative, oracle.discriminative):
+        if phase.bias2.values:
+            assert model.bias2_[phase.name] == pytest.approx(np.mean(phase.bias2.values), abs=1e-10)
+            assert model.variance_[phase.name] == pytest.approx(np.mean(phase.variance.values), abs=1e-10)
+    if case == "defaults":
+        kinds = {(event.phase, event.kind) for event in model.events_}
+        assert len(kinds) == 4, f"the stream must make both phases grow and prune, had {kinds}"
+
+
+def test_sigmoid_and_softmax_are_accurate_and_never_overflow():
+    a = np.concatenate([np.linspace(-40, 40, 2001), [-1e308, 1e308, -np.inf, np.inf]])
+    s = a.copy()
+    kernel.sigmoid(s, len(s))
+    expected = np.array([1 / (1 + math.exp(-v)) if v > -700 else 0.0 for v in a])
+    np.testing.assert_allclose(s, expected, atol=1e-14)
+    p = np.array([1e308, 3.0, -1e308])
+    kernel.softmax(p, 3)
+    np.testing.assert_allclose(p, [1, 0, 0], atol=1e-15)
+
+
+def test_random_generator_is_splitmix64():
+    word = np.array([12345], np.uint64)
+    oracle = Random(12345)
+    assert [kernel.uniform(word) for _ in range(50)] == [oracle.uniform() for _ in range(50)]
+    normals = np.array([kernel.normal(word, 4.0) for _ in range(4000)])
+    assert abs(normals.mean()) < 0.15
+    assert normals.std() == pytest.approx(2, abs=0.1)
+
+
+def test_shuffle_makes_every_order_equally_likely():
+    word = np.array([1], np.uint64)
+    counts = dict.fromkeys([(a, b, c) for a in range(3) for b in range(3) for c in range(3) if len({a, b, c}) == 3], 0)
+    for _ in range(3000):
+        order = np.arange(3)
+        kernel.shuffle(word, order)
+        counts[tuple(order.tolist())] += 1
+    assert min(counts.values()) > 400
+    assert max(counts.values()) < 600
+
+
+@pytest.mark.parametrize(
+    ("n_features", "masking", "n_masked"),
+    [(10, 0.1, 1), (3, 0.1, 1), (20, 0.1, 2), (10, 0.5, 5), (10, 0.9, 9), (4, 0.99, 3), (1, 0.1, 0), (10, 0.0, 0)],
+)
+def test_masking_draws_its_features_anew_for_each_sample(n_features, masking, n_masked):
+    state = kernel.new_state(n_features, 4, 2, 0, seed=1)
+    net = kernel.views(state)
+    net.settings[kernel.MASKING] = masking
+    work = kernel.work_views(net, kernel.scratch_for(state))
+    work.clean[:] = 1.0
+    rows = []
+    for _ in range(400):
+        plain(kernel.corrupt)(net, work)
+        rows.append(work.inputs[0].copy())
+    masked = np.array(rows) == 0.0
+    assert (masked.sum(axis=1) == n_masked).all()
+    assert np.abs(masked.mean(axis=0) - n_masked / n_features).max() < 0.12
+
+
+def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its_sample():
+    random = np.random.default_rng(0)
+    for seed in range(30):
+        state = kernel.new_state(5, 8, 2, 0, seed)
+        net = kernel.views(state)
+        net.settings[kernel.START] = 2
+        scratch = kernel.scratch_for(state)
+        X = random.random((3, 5))
+        kernel.learn(state, scratch, X, np.zeros(0, np.int64), np.arange(3), 0, 0, 0)
+        work = kernel.work_views(net, scratch)
+        plain(kernel.forward)(net, work, kernel.GENERATIVE)
+        before = np.abs(work.reconstruction[0] - work.target)
+        kernel.grow(state, scratch, kernel.GENERATIVE)
+        plain(kernel.forward)(net, work, kernel.GENERATIVE)
+        assert net.header[kernel.N_HIDDEN] == 3
+        assert (np.abs(work.reconstruction[0] - work.target) < before).all()
+
+
+def test_conditions_are_the_papers():
+    monitor = np.array([10.0, 0.5, 0.04, 0.4, 0.1, 0.0])  # μ 0.5, σ 0.2; minima 0.4 and 0.1
+    for bias2, grows in ((0.0, True), (1.0, True)):
+        assert kernel.should_grow(monitor.copy(), bias2) is grows  # 0.7 >= 0.4 + π 0.1, π at most 2
+    monitor[kernel.MIN_STD] = 0.16
+    assert not kernel.should_grow(monitor.copy(), 0.0)  # π = 2: 0.7 < 0.72
+    assert kernel.should_grow(monitor.copy(), 1.0)  # π = 1.18
+    assert not kernel.should_prune(monitor.copy(), 1.0)  # 2χ = 2.36
+    monitor[kernel.MIN_STD] = 0.1
+    assert kernel.should_prune(monitor.copy(), 1.0)
+    assert not kernel.should_prune(monitor.copy(), 0.0)  # 2χ = 4
+
+
+def test_a_state_with_more_room_goes_on_bit_for_bit():
+    X, y = stream(400, 4, 3, 0.1, seed=1)
+    one = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
+    other = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
+    other._state = kernel.resized(other._state, 9, 100, 7)
+    for model in (one, other):
+        model.partial_fit(X[200:], y[200:])
+    assert (one.predict_proba(X) == other.predict_proba(X)).all()
+    assert one.events_ == other.events_
+
+
+@pytest.mark.skipif(not JIT, reason="threads need compiled code")
+def test_many_models_are_stepped_in_one_compiled_call():
+    X, y = stream(300, 4, 3, 0.1, seed=1)
+    order = np.arange(300)
+    states = np.array([kernel.new_state(4, 40, 3, 10, seed) for seed in range(8)])
+    for state in states:
+        kernel.views(state).settings[: kernel.MOMENTUM + 1] = (1, kernel.MINMAX, 0.1, 1, 1, 1, 0, 0.001, 0.01, 0.95)
+    scratch = np.array([kernel.scratch_for(state) for state in states])
+    alone = states.copy()
+    learn = kernel.learn
+
+    @njit(parallel=True)
+    def step(states, scratch, X, y, order):
+        for k in prange(len(states)):
+            learn(states[k], scratch[k], X, y, order, 0, 0, 1)
+
+    step(states, scratch, X, y, order)
+    for k in range(len(alone)):
+        learn(alone[k], scratch[k], X, y, order, 0, 0, 1)
+    assert states.tobytes() == alone.tobytes()
+    assert len({state.tobytes() for state in states}) == len(states)

@@ -1,0 +1,10 @@
+"""scikit-learn's own checks, all of them."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from devdan import DEVDAN
+
+
+@parametrize_with_checks([DEVDAN(random_state=0)])
+def test_estimator_checks(estimator, check):
+    check(estimator)
