@@ -1,10 +1,10 @@
-"""scikit-learn's own checks, all of them."""
+"""scikit-learn's own checks, all of them; with standardised inputs also the one that asks for accuracy."""
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from devdan import DEVDAN
 
 
-@parametrize_with_checks([DEVDAN(random_state=0)])
+@parametrize_with_checks([DEVDAN(random_state=0), DEVDAN(scaling="standard", interleave=True, random_state=0)])
 def test_estimator_checks(estimator, check):
     check(estimator)

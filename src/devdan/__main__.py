@@ -14,7 +14,7 @@ from devdan.streams import sea
 def main() -> int:
     """Evaluate DEVDAN on the built-in SEA stream, a line for each tenth of it."""
     n_samples, chunk = 100_000, 500
-    print(f"SEA: {n_samples:,} samples, 3 features, 2 classes, drifts at each eighth; chunks of {chunk}, test then train\n")
+    print(f"SEA: {n_samples:,} samples, 3 features, 2 classes, seven drifts; chunks of {chunk}, test then train\n")
     print("  samples  accuracy lately  hidden units")
     records: list[Record] = []
     n_tenth = n_samples // chunk // 10

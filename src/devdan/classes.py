@@ -82,9 +82,10 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
                 y = np.asarray(y.tolist())
             except ValueError as error:
                 raise ValueError("Unknown label type: y must hold labels of one type") from error
-            if y.dtype.kind == "O" or (y.dtype.kind == "U"):
+            if y.dtype.kind in "OU":
                 raise ValueError("Unknown label type: y must hold labels of one type (numbers, text or bool)")
             return check_labels(y)
     elif kind not in _KINDS:
         raise ValueError(f"Unknown label type: y must hold numbers, text or bool, got dtype {y.dtype}")
-    return y
+    labels: npt.NDArray[Any] = y
+    return labels

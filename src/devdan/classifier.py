@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from devdan import kernel, modelfile, notice, options  # noqa: F401 (importing the notice arms it)
 from devdan.classes import Classes, check_labels
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Network, Words
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -151,7 +151,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def _learn(self, X: Any, y: Any, classes: Any, first: int, last: int, afresh: bool = False) -> Self:
         with self._unharmed():
             afresh = afresh or not self.__sklearn_is_fitted__()
-            X = self._check_X(X, reset=afresh)
+            X = self._checked(X, reset=afresh)
             known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
             if last == DISCRIMINATIVE:
                 y = check_labels(y)
@@ -182,7 +182,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
         """Check the options, make or enlarge the state, and hand the options over to it."""
         chosen = tuple(getattr(self, name) for name in options.NAMES)
-        changed = afresh or chosen != self._chosen
+        changed = afresh or chosen != getattr(self, "_chosen", None)
         if changed:
             options.check(dict(zip(options.NAMES, chosen, strict=True)))
         if afresh:
@@ -209,8 +209,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         if given:
             net.header[kernel.N_HIDDEN] = n_hidden
             net.header[kernel.N_CLASSES] = n_named if "output" in given else 0
-        for name, array in given.items():
-            array = array.T if name == "output" else array
+        for name, weights in given.items():
+            array = weights.T if name == "output" else weights
             getattr(net, name)[tuple(slice(length) for length in array.shape)] = array
         return state
 
@@ -251,15 +251,15 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
 
     def reconstruct(self, X: npt.ArrayLike) -> Floats:
         """Each sample as the autoencoder reconstructs it, missing features filled in, in the units of ``X``."""
-        X, out = self._output(X, self.n_features_in_)
+        X, out = self._output(X, int(self._header()[kernel.N_FEATURES]))
         kernel.reconstruct(self._state, kernel.scratch_for(self._state), X, out)
         return out
 
     def _output(self, X: Any, width: int) -> tuple[Floats, Floats]:
-        X = self._check_X(X, reset=False)
+        X = self._checked(X, reset=False)
         return X, np.empty((len(X), width))
 
-    def _check_X(self, X: Any, reset: bool) -> Floats:
+    def _checked(self, X: Any, reset: bool) -> Floats:
         """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
         if type(X) is list:
             X = np.asarray(X)
@@ -267,7 +267,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
         if not plain or np.isinf(X).any():
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
-        X = np.require(X, np.float64, ["C", "W"])  # a read-only array would be another type, to be compiled again
+        # A read-only array would be another type to the kernel, to be compiled again.
+        checked: Floats = np.require(X, np.float64, ["C", "W"])
         if self.scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
             warnings.warn(
@@ -275,7 +276,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
                 "use scaling='minmax' or scaling='standard' for this stream",
                 stacklevel=4,
             )
-        return X
+        return checked
 
     # --- What it has become --------------------------------------------------------------------------------------
 
@@ -309,7 +310,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     @property
     def n_parameters_(self) -> int:
         r, m = self.n_hidden_, int(self._header()[kernel.N_CLASSES])
-        return r * (self.n_features_in_ + 1) + m * (r + 1)
+        return r * (int(self.n_features_in_) + 1) + m * (r + 1)
 
     @property
     def events_(self) -> list[Event]:
@@ -360,6 +361,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        # From one unit, one pass over a few hundred samples: enough with standardised inputs, not with min-max.
+        tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags
 
     # --- Keeping -------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ def check_state(state: Floats) -> None:
     if len(state) < HEADER:
         raise ValueError("the state has no header")
     header = state[:HEADER].view(np.int64)
-    room, used = header[:MAX_EVENTS + 1], header[N_FEATURES : N_CLASSES + 1]
+    room, used = header[: MAX_EVENTS + 1], header[N_FEATURES : N_CLASSES + 1]
     if (room < 0).any() or (room > len(state)).any() or state_size(*room.tolist()) != len(state):
         raise ValueError("the state's length does not match its sizes")
     if (used < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or (header[N_SEEN:RANDOM] < 0).any():
@@ -223,8 +223,10 @@ class Work(NamedTuple):
     hidden: Floats  # (3, R): y, E[y], E[y²]
     delta: Floats  # (R,): the gradient before the encoder's sigmoid
     reconstruction: Floats  # (3, n): z, E[z], E[z²]
+    flat_reconstruction: Floats  # the same words as one row
     one_hot: Floats  # (m,): C
     prediction: Floats  # (3, m): Ĉ, E[Ĉ], E[Ĉ²]
+    flat_prediction: Floats
     every_class: Floats  # (m,): ones
 
 
@@ -249,9 +251,11 @@ def work_views(net: Network, scratch: Floats) -> Work:
         units[:3],
         units[3],
         features[6:],
+        scratch[6 * n : 9 * n],
         classes[0],
-        classes[1:4],
-        classes[4],
+        classes[2:],
+        scratch[9 * n + 4 * r + 2 * m : 9 * n + 4 * r + 5 * m],
+        classes[1],
     )
 
 
@@ -294,53 +298,76 @@ WIDEST = 5.0  # in standard deviations; a value farther off is clipped
 
 
 @compiled
-def step_mean(count: Floats, mean: Floats, square: Floats, j: int, value: float, weight: float) -> None:
-    """One more value for the recursive mean and mean square deviation of feature j; with weight 0, none."""
-    count[j] += weight
-    share = weight / max(count[j], 1.0)
-    step = value - mean[j]
-    mean[j] += share * step
-    square[j] += share * (step * (value - mean[j]) - square[j])
+def step_mean(mean: Floats, square: Floats, share: Floats, value: Floats, length: int) -> None:
+    """One more value for recursive means and mean square deviations; its share is 1 / count, or 0 to leave it out."""
+    for j in range(length):
+        step = value[j] - mean[j]
+        mean[j] += share[j] * step
+        square[j] += share[j] * (step * (value[j] - mean[j]) - square[j])
 
 
-@inlined
-def learn_scaling(net: Network, row: Floats) -> None:
-    """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
-    scaling = net.settings[SCALING]
-    for j in range(net.header[N_FEATURES]):
-        if not math.isnan(row[j]):
-            value = min(max(row[j], -LARGEST), LARGEST)
-            if scaling == MINMAX:
-                net.low[j] = min(net.low[j], value)
-                net.high[j] = max(net.high[j], value)
-            elif scaling == STANDARD:
-                step_mean(net.scale_count, net.mean, net.square, j, value, 1.0)
+@compiled
+def step_count(count: Floats, present: Floats, share: Floats, length: int) -> None:
+    """One more value where it is present, and its share in the mean."""
+    for j in range(length):
+        count[j] += present[j]
+        share[j] = present[j] / max(count[j], 1.0)
 
 
-@inlined
-def scale(net: Network, work: Work, row: Floats) -> int:
-    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0.
-
-    Returns the number of features that are not missing.
-    """
-    scaling, n, n_present = net.settings[SCALING], net.header[N_FEATURES], 0
-    for j in range(n):
+@compiled
+def find(row: Floats, value: Floats, present: Floats, length: int) -> float:
+    """Tell missing features from those that are there, and how many these are."""
+    n_present = 0.0
+    for j in range(length):
         missing = math.isnan(row[j])
-        value = min(max(row[j], -LARGEST), LARGEST)
-        x = 0.0
-        if scaling == UNSCALED and not missing:
-            x = min(max(value, 0.0), 1.0)
-        elif scaling == MINMAX and not missing and net.high[j] > net.low[j]:
-            x = min(max((value - net.low[j]) / (net.high[j] - net.low[j]), 0.0), 1.0)
-        elif scaling == STANDARD and not missing and net.square[j] > 0.0:
-            x = min(max((value - net.mean[j]) / math.sqrt(net.square[j]), -WIDEST), WIDEST)
-        work.present[j] = 0.0 if missing else 1.0
-        n_present += 0 if missing else 1
-        work.clean[j] = x
-        work.target[j] = x
+        present[j] = 0.0 if missing else 1.0
+        n_present += present[j]
+        value[j] = 0.0 if missing else min(max(row[j], -LARGEST), LARGEST)
+    return n_present
+
+
+@inlined
+def learn_scaling(net: Network, work: Work) -> None:
+    """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
+    n, value, share = net.header[N_FEATURES], work.clean, work.masked
+    if net.settings[SCALING] == MINMAX:
+        for j in range(n):
+            net.low[j] = value[j] if work.present[j] * value[j] < work.present[j] * net.low[j] else net.low[j]
+            net.high[j] = value[j] if work.present[j] * value[j] > work.present[j] * net.high[j] else net.high[j]
+    elif net.settings[SCALING] == STANDARD:
+        step_count(net.scale_count, work.present, share, n)
+        step_mean(net.mean, net.square, share, value, n)
+
+
+@compiled
+def scale_minmax(x: Floats, low: Floats, high: Floats, length: int) -> None:
+    for j in range(length):
+        x[j] = min(max((x[j] - low[j]) / (high[j] - low[j]), 0.0), 1.0) if high[j] > low[j] else 0.0
+
+
+@compiled
+def scale_standard(x: Floats, mean: Floats, square: Floats, length: int) -> None:
+    for j in range(length):
+        x[j] = min(max((x[j] - mean[j]) / math.sqrt(square[j]), -WIDEST), WIDEST) if square[j] > 0.0 else 0.0
+
+
+@inlined
+def scale(net: Network, work: Work) -> None:
+    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0."""
+    scaling, n, x = net.settings[SCALING], net.header[N_FEATURES], work.clean
+    if scaling == MINMAX:
+        scale_minmax(x, net.low, net.high, n)
+    elif scaling == STANDARD:
+        scale_standard(x, net.mean, net.square, n)
+    else:
+        for j in range(n):
+            x[j] = min(max(x[j], 0.0), 1.0)
+    for j in range(n):
+        x[j] *= work.present[j]
+    for j in range(n):
+        work.target[j] = x[j]
     if scaling == STANDARD:
         sigmoid(work.target, n)
-    return n_present
 
 
 @inlined
@@ -423,17 +450,22 @@ def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
 
 
 @compiled
-def softmax(a: Floats, length: int) -> None:
-    """softmax(a), in place; less the largest, so that nothing overflows."""
-    largest = -np.inf
-    for o in range(length):
-        largest = max(largest, a[o])
-    total = 0.0
-    for o in range(length):
-        a[o] = exponential(a[o] - largest)
-        total += a[o]
-    for o in range(length):
-        a[o] /= total
+def softmax(a: Floats, length: int, stride: int, rows: int) -> None:
+    """softmax(a) in place, for each row of a flat array; less the largest, so that nothing overflows."""
+    for k in range(0, rows * stride, stride):
+        largest = a[k]
+        for o in range(k + 1, k + length):
+            largest = max(largest, a[o])
+        for o in range(k, k + length):
+            a[o] -= largest
+    for o in range((rows - 1) * stride + length):
+        a[o] = exponential(a[o])
+    for k in range(0, rows * stride, stride):
+        total = 0.0
+        for o in range(k, k + length):
+            total += a[o]
+        for o in range(k, k + length):
+            a[o] /= total
 
 
 # --- Network significance ----------------------------------------------------------------------------------------
@@ -442,9 +474,10 @@ def softmax(a: Floats, length: int) -> None:
 @inlined
 def expect_input(net: Network, work: Work, phase: int) -> None:
     """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
-    count, mean, square = net.input_count[phase], net.input_mean[phase], net.input_square[phase]
-    for j in range(net.header[N_FEATURES]):
-        step_mean(count, mean, square, j, work.inputs[0, j], work.present[j])
+    n, mean, square, share = net.header[N_FEATURES], net.input_mean[phase], net.input_square[phase], work.masked
+    step_count(net.input_count[phase], work.present, share, n)
+    step_mean(mean, square, share, work.inputs[0], n)
+    for j in range(n):
         work.inputs[1, j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
 
 
@@ -485,12 +518,10 @@ def forward(net: Network, work: Work, phase: int) -> None:
     encode_expected(work.inputs, net.encoder, net.encoder_bias, work.hidden, n, r)
     if phase == GENERATIVE:
         project_expected(work.hidden, net.encoder, net.decoder_bias, work.reconstruction, n, r)
-        for k in range(3):
-            sigmoid(work.reconstruction[k], n)
+        sigmoid(work.flat_reconstruction, 3 * net.header[MAX_FEATURES])
     else:
         project_expected(work.hidden, net.output, net.output_bias, work.prediction, m, r)
-        for k in range(3):
-            softmax(work.prediction[k], m)
+        softmax(work.flat_prediction, m, net.header[MAX_CLASSES], 3)
 
 
 @compiled
@@ -519,7 +550,10 @@ def watch(monitor: Floats, value: float, first: int) -> None:
 
     The minima start with the ``first`` value that has statistics behind it, and anew after a condition was met.
     """
-    step_mean(monitor[COUNT:], monitor[MEAN:], monitor[SQUARE:], 0, value, 1.0)
+    monitor[COUNT] += 1.0
+    step = value - monitor[MEAN]
+    monitor[MEAN] += step / monitor[COUNT]
+    monitor[SQUARE] += (step * (value - monitor[MEAN]) - monitor[SQUARE]) / monitor[COUNT]
     std = math.sqrt(monitor[SQUARE])
     if monitor[RESTART] == 0.0:
         monitor[MIN_MEAN] = min(monitor[MIN_MEAN], monitor[MEAN])
@@ -759,11 +793,11 @@ def learn(
     for t in range(start, len(order)):
         if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
             return t
-        row = X[order[t]]
+        n_present = find(X[order[t]], work.clean, work.present, n)
         if first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]:
             net.header[N_SEEN] += 1
-            learn_scaling(net, row)
-        n_present = scale(net, work, row)
+            learn_scaling(net, work)
+        scale(net, work)
         for phase in range(first, last + 1):
             net.header[N_OBSERVED + phase] += 1
             if phase == GENERATIVE:
@@ -782,10 +816,11 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> Non
     work = unpack_work(net, scratch)
     n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
     for t in range(len(X)):
-        scale(net, work, X[t])
+        find(X[t], work.clean, work.present, n)
+        scale(net, work)
         encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
         project(work.hidden[0], net.output, net.output_bias, out[t], m, r)
-        softmax(out[t], m)
+        softmax(out[t], m, m, 1)
 
 
 @entry
@@ -795,7 +830,8 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     work = unpack_work(net, scratch)
     n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
     for t in range(len(X)):
-        scale(net, work, X[t])
+        find(X[t], work.clean, work.present, n)
+        scale(net, work)
         encode(work.clean, net.encoder, net.encoder_bias, out[t], n, r)
 
 
@@ -806,7 +842,8 @@ def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     work = unpack_work(net, scratch)
     n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
     for t in range(len(X)):
-        scale(net, work, X[t])
+        find(X[t], work.clean, work.present, n)
+        scale(net, work)
         encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
         project(work.hidden[0], net.encoder, net.decoder_bias, work.target, n, r)
         sigmoid(work.target, n)

@@ -34,6 +34,7 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a model that has seen something."""
+    state = model._words()
     params = model.get_params(deep=False)
     if not isinstance(params["random_state"], (int, np.integer)):
         params["random_state"] = None  # the generator's own state is in the words
@@ -46,7 +47,7 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
         "dtype": "object" if classes.labels.dtype == object else classes.labels.dtype.str,
         "outputs": classes.outputs.tolist(),
     }
-    write(path, header, model._words())
+    write(path, header, state)
 
 
 def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:

@@ -87,7 +87,7 @@ def _is_real(value: Any) -> bool:
 
 
 def _is_among(value: Any, choices: dict[Any, float]) -> bool:
-    return value is None and None in choices or isinstance(value, str) and value in choices
+    return (value is None and None in choices) or (isinstance(value, str) and value in choices)
 
 
 def _require(holds: bool, name: str, requirement: str, value: Any) -> None:

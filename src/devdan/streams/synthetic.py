@@ -11,7 +11,9 @@ from devdan.kernel import Floats, Words
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
 
 
-def sea(n_samples: int = 100_000, *, chunk: int = 500, noise: float = 0.095, seed: int = 0) -> Iterator[tuple[Floats, Words]]:
+def sea(
+    n_samples: int = 100_000, *, chunk: int = 500, noise: float = 0.095, seed: int = 0
+) -> Iterator[tuple[Floats, Words]]:
     """The SEA stream as the paper has it: three features in [0, 1], of which two decide, and abrupt drifts.
 
     A sample is of class 1 if 10(x1 + x2) <= θ, where θ = 8, 9, 7, 9.5 in the stream's eighths, twice over. In the first

@@ -1,0 +1,288 @@
+"""How fast DEVDAN is: one run, one core, every comparison within it. `make bench` runs it.
+
+Writes benchmarks/results/speed-<machine>.json and a page beside it. With `--quick`, short runs that write nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import sklearn
+from sklearn.neural_network import MLPClassifier
+
+from devdan import DEVDAN
+from devdan.prequential import prequential
+from devdan.streams import sea
+
+RESULTS = Path(__file__).parent / "results"
+SHAPES = [(3, 18, 2), (18, 20, 2), (28, 20, 2), (41, 36, 2), (54, 50, 7), (784, 100, 10)]
+CHUNK = 500
+
+
+def machine() -> str:
+    """The processor's name."""
+    try:
+        return re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()).group(1)
+    except (OSError, AttributeError):
+        return platform.processor() or platform.machine()
+
+
+def best(run: Callable[[], Any], repeats: int) -> float:
+    """Seconds of the fastest of several runs: the others were disturbed."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+# --- Against scikit-learn's MLP ------------------------------------------------------------------------------------
+
+
+def mlp() -> MLPClassifier:
+    return MLPClassifier(
+        hidden_layer_sizes=(10,), solver="sgd", batch_size=1, learning_rate_init=0.01, momentum=0.95, random_state=0
+    )
+
+
+def against_mlp(quick: bool) -> dict[str, float]:
+    """Samples per second, training and predicting, on SEA in chunks of 500."""
+    n_devdan, n_mlp = (20_000, 2_000) if quick else (100_000, 10_000)
+
+    def devdan() -> None:
+        for _ in prequential(sea(n_devdan), DEVDAN(random_state=0)):
+            pass
+
+    def peer() -> None:
+        model = mlp()
+        for chunk, (X, y) in enumerate(sea(n_mlp)):
+            if chunk > 0:
+                model.predict(X)
+            model.partial_fit(X, y, classes=[0, 1])
+
+    ours, theirs = n_devdan / best(devdan, 5), n_mlp / best(peer, 2)
+    return {"devdan": ours, "sklearn_mlp": theirs, "ratio": ours / theirs}
+
+
+def one_row(quick: bool) -> dict[str, float]:
+    """Microseconds for one row through partial_fit and predict together."""
+    X, y = next(sea(1000, chunk=1000))
+    result = {}
+    for name, model, n_rows in (("devdan", DEVDAN(random_state=0), 1000), ("sklearn_mlp", mlp(), 100)):
+        model.partial_fit(X, y, classes=[0, 1])
+
+        def rows(model: Any = model, n_rows: int = n_rows) -> None:
+            for t in range(n_rows):
+                model.predict(X[t : t + 1])
+                model.partial_fit(X[t : t + 1], y[t : t + 1])
+
+        result[name] = 1e6 * best(rows, 1 if quick else 5) / n_rows
+    return result
+
+
+# --- Against the hardware ------------------------------------------------------------------------------------------
+
+
+@numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy")
+def bare_loop(W, V, x, y, z, delta, n, r, n_samples):
+    """The multiply-adds of both phases, 24 n r operations per sample, and nothing else."""
+    for _ in range(n_samples):
+        for _phase in range(2):  # y and E[y]
+            for j in range(n):
+                for i in range(r):
+                    y[0, i] += x[0, j] * W[j, i]
+                    y[1, i] += x[1, j] * W[j, i]
+        for j in range(n):  # z, E[z], E[z²]
+            z0 = z1 = z2 = 0.0
+            for i in range(r):
+                z0 += y[0, i] * W[j, i]
+                z1 += y[1, i] * W[j, i]
+                z2 += y[2, i] * W[j, i]
+            z[0, j], z[1, j], z[2, j] = z0, z1, z2
+        for j in range(n):  # back through the decoder
+            for i in range(r):
+                delta[i] += z[0, j] * W[j, i]
+        for j in range(n):  # the generative step
+            for i in range(r):
+                W[j, i] -= z[1, j] * y[2, i] + x[0, j] * delta[i]
+        for j in range(n):  # the discriminative step
+            for i in range(r):
+                V[j, i] = 0.95 * V[j, i] - x[1, j] * delta[i]
+                W[j, i] += V[j, i]
+
+
+def bare(n: int, r: int, n_samples: int, repeats: int) -> float:
+    """Samples per second of the bare loop. All zeros: the values do not matter, and these never overflow."""
+    W, V, x, y, z, delta = (np.zeros(s) for s in ((n, r), (n, r), (2, n), (3, r), (3, n), r))
+    bare_loop(W, V, x, y, z, delta, n, r, 1)
+    return n_samples / best(lambda: bare_loop(W, V, x, y, z, delta, n, r, n_samples), repeats)
+
+
+def devdan_rate(n: int, r: int, m: int, n_samples: int, repeats: int, **options: Any) -> float:
+    """Samples per second in training, both phases, with a fixed structure."""
+    random = np.random.default_rng(0)
+    X = random.random((CHUNK, n))
+    y = random.integers(m, size=CHUNK)
+    model = DEVDAN(n_hidden=r, grow=False, prune=False, scaling=None, random_state=0, **options).partial_fit(X, y)
+
+    def run() -> None:
+        for _ in range(n_samples // CHUNK):
+            model.partial_fit(X, y)
+
+    return n_samples / best(run, repeats)
+
+
+def against_hardware(quick: bool) -> list[dict[str, float]]:
+    rows = []
+    for n, r, m in SHAPES:
+        n_samples = max(2, int((3e7 if quick else 3e8) / (24 * n * r) / CHUNK)) * CHUNK
+        repeats = 2 if quick else 7
+        ours, loop = devdan_rate(n, r, m, n_samples, repeats), bare(n, r, n_samples, repeats)
+        flop = 24e-9 * n * r
+        rows.append({"features": n, "units": r, "classes": m, "samples_per_second": ours, "gflops": flop * ours,
+                     "bare_gflops": flop * loop, "share": ours / loop})  # fmt: skip
+    return rows
+
+
+def linearity(quick: bool) -> dict[str, list[list[float]]]:
+    """Seconds against samples (n = 18, 20 units), and microseconds per sample against n x units."""
+    counts = [2_000, 4_000, 8_000] if quick else [50_000, 100_000, 200_000, 400_000]
+    by_samples = [[count, count / devdan_rate(18, 20, 2, count, 2)] for count in counts]
+    by_size = []
+    for n, r in ((25, 25), (50, 25), (50, 50), (100, 50), (100, 100), (200, 100), (200, 200)):
+        n_samples = max(2, int((1e7 if quick else 2e8) / (24 * n * r) / CHUNK)) * CHUNK
+        by_size.append([n * r, 1e6 / devdan_rate(n, r, 2, n_samples, 3)])
+    return {"seconds_by_samples": by_samples, "microseconds_by_size": by_size}
+
+
+# --- Starting up, and going on for ever ----------------------------------------------------------------------------
+
+FIRST_CALL = """
+import time, numpy, devdan
+X = numpy.random.default_rng(0).random((500, 3))
+begin = time.perf_counter()
+devdan.DEVDAN().partial_fit(X, X[:, 0] > 0.5).predict(X)
+print(time.perf_counter() - begin)
+"""
+
+
+def seconds_of(code: str, **environment: str) -> float:
+    """Seconds that a fresh process prints."""
+    run = subprocess.run([sys.executable, "-c", code], env=os.environ | environment, capture_output=True, check=True)
+    return float(run.stdout)
+
+
+def start_up() -> dict[str, float]:
+    clock = "import time; begin = time.perf_counter(); {}; print(time.perf_counter() - begin)"
+    peers = "import numpy, sklearn.base, sklearn.utils.validation, sklearn.utils.multiclass"
+    theirs = min(seconds_of(clock.format(peers)) for _ in range(5))
+    ours = min(seconds_of(clock.format(peers + ", devdan")) for _ in range(5))
+    with tempfile.TemporaryDirectory() as folder:
+        first = seconds_of(FIRST_CALL, NUMBA_CACHE_DIR=folder)
+        later = min(seconds_of(FIRST_CALL, NUMBA_CACHE_DIR=folder) for _ in range(3))
+    return {"import_beyond_numpy_and_sklearn": ours - theirs, "first_call_compiling": first, "first_call_later": later}
+
+
+def memory(quick: bool) -> dict[str, float]:
+    """Peak memory of this process in MiB after a tenth and after all of ten million samples through one model."""
+    n_samples = 200_000 if quick else 10_000_000
+    model, peaks = DEVDAN(random_state=0), []
+    for chunk, (X, y) in enumerate(sea(n_samples, chunk=1000), start=1):
+        model.partial_fit(X, y)
+        if chunk * 1000 in (n_samples // 10, n_samples):
+            peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return {"samples": n_samples, "mib_after_a_tenth": peaks[0], "mib_at_the_end": peaks[1],
+            "state_bytes": model._state.nbytes, "hidden_units": model.n_hidden_}  # fmt: skip
+
+
+# --- The page ------------------------------------------------------------------------------------------------------
+
+
+def page(result: dict[str, Any]) -> str:
+    peer, row, start, flat = result["against_mlp"], result["one_row"], result["start_up"], result["memory"]
+    lines = [
+        "# Speed",
+        "",
+        f"Written by `make bench` on {result['machine']}, one core; {result['versions']}.",
+        "",
+        f"SEA in chunks of 500, training and predicting: DEVDAN {peer['devdan']:,.0f} samples/s, scikit-learn's "
+        f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: **{peer['ratio']:.0f} times** as fast.",
+        "",
+        f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
+        f"{row['sklearn_mlp']:,.0f} µs.",
+        "",
+        "Training, both phases, with a fixed structure, beside a bare loop of the same 24 · n · units operations:",
+        "",
+        "| features | units | classes | samples/s | GFLOP/s | bare loop | share |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for shape in result["against_hardware"]:
+        lines.append(
+            f"| {shape['features']} | {shape['units']} | {shape['classes']} | {shape['samples_per_second']:,.0f} | "
+            f"{shape['gflops']:.1f} | {shape['bare_gflops']:.1f} | {100 * shape['share']:.0f} % |"
+        )
+    lines += ["", "Time grows linearly with the samples (18 features, 20 units):", "", "| samples | seconds |", "|---|---|"]
+    lines += [f"| {count:,} | {seconds:.3f} |" for count, seconds in result["linearity"]["seconds_by_samples"]]
+    lines += ["", "and with features x units (2 classes):", ""]
+    lines += ["| features x units | µs per sample | ns per weight |", "|---|---|---|"]
+    lines += [
+        f"| {size:,} | {micros:.2f} | {1000 * micros / size:.2f} |"
+        for size, micros in result["linearity"]["microseconds_by_size"]
+    ]
+    lines += [
+        "",
+        f"`import devdan` takes {start['import_beyond_numpy_and_sklearn']:.2f} s beyond NumPy and scikit-learn. The first "
+        f"call after installing compiles for {start['first_call_compiling']:.1f} s; in later processes it takes "
+        f"{start['first_call_later']:.2f} s.",
+        "",
+        f"{flat['samples']:,} samples through one model: {flat['mib_after_a_tenth']:.0f} MiB after a tenth of them, "
+        f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself takes "
+        f"{flat['state_bytes']:,} bytes.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="short runs, nothing written")
+    quick = parser.parse_args().quick
+    warnings.simplefilter("ignore")  # the MLP's, about convergence
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    result: dict[str, Any] = {
+        "machine": machine(),
+        "versions": f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, "
+        f"scikit-learn {sklearn.__version__}",
+    }
+    parts = {"against_mlp": against_mlp, "one_row": one_row, "against_hardware": against_hardware,
+             "linearity": linearity, "memory": memory, "start_up": lambda _: start_up()}  # fmt: skip
+    for done, (name, part) in enumerate(parts.items(), start=1):
+        print(f"[{done}/{len(parts)}] {name}", file=sys.stderr, flush=True)
+        result[name] = part(quick)
+    print(page(result))
+    if not quick:
+        RESULTS.mkdir(exist_ok=True)
+        name = re.sub(r"[^a-z0-9]+", "-", result["machine"].lower()).strip("-")
+        (RESULTS / f"speed-{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (RESULTS / f"speed-{name}.md").write_text(page(result))
+
+
+if __name__ == "__main__":
+    main()

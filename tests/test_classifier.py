@@ -1,0 +1,499 @@
+"""What the scikit-learn face promises."""
+
+import copy
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from devdan import DEVDAN, kernel
+
+
+def chunk(n_samples=200, n_features=4, n_classes=3, seed=0):
+    random = np.random.default_rng(seed)
+    y = random.integers(n_classes, size=n_samples)
+    return random.normal(size=(n_samples, n_features)) + 2 * y[:, None], y
+
+
+def bits(model):
+    return model._state.tobytes()
+
+
+def same(one, other):
+    """The same model, whatever room its state has."""
+    a, b = one.weights_, other.weights_
+    return all((a[name] == b[name]).all() for name in a) and one.events_ == other.events_ and one.bias2_ == other.bias2_
+
+
+@pytest.fixture
+def taught():
+    return DEVDAN(random_state=0).partial_fit(*chunk())
+
+
+# --- Learning ----------------------------------------------------------------------------------------------------
+
+
+def test_partial_fit_is_observe_then_teach():
+    X, y = chunk()
+    one = DEVDAN(random_state=1).partial_fit(X, y).partial_fit(X, y)
+    other = DEVDAN(random_state=1)
+    for _ in range(2):
+        other.observe(X).teach(X, y)
+    assert same(one, other)
+
+
+def test_fit_starts_afresh():
+    X, y = chunk()
+    once = DEVDAN(random_state=1).fit(X, y)
+    twice = DEVDAN(random_state=1).fit(X + 100, y).fit(X, y)
+    assert bits(once) == bits(twice)
+    assert twice.fit(X[:, :2], y).n_features_in_ == 2
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+@given(cuts=st.lists(st.integers(1, 119), max_size=12))
+@settings(max_examples=15, deadline=None)
+def test_without_shuffling_the_cut_into_chunks_does_not_matter(scaling, cuts):
+    X, y = chunk(120)
+    X[::7, 1] = np.nan
+    borders = [0, *sorted(set(cuts)), 120]
+    pieces = [slice(a, b) for a, b in itertools.pairwise(borders)]
+    whole, cut, mixed, pieced = (
+        DEVDAN(random_state=2, scaling=scaling, shuffle=False, interleave=mixes) for mixes in (False, False, True, True)
+    )
+    whole.observe(X).teach(X, y)
+    mixed.partial_fit(X, y)
+    for piece in pieces:
+        cut.observe(X[piece])
+        pieced.partial_fit(X[piece], y[piece])
+    for piece in pieces:
+        cut.teach(X[piece], y[piece])
+    assert same(whole, cut)
+    assert same(mixed, pieced)
+
+
+def test_interleaving_is_observing_and_teaching_sample_by_sample():
+    X, y = chunk(60)
+    one = DEVDAN(random_state=2, shuffle=False, interleave=True).partial_fit(X, y)
+    other = DEVDAN(random_state=2, shuffle=False)
+    for t in range(60):
+        other.observe(X[t : t + 1]).teach(X[t : t + 1], y[t : t + 1])
+    assert same(one, other)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not():
+    X, y = chunk()
+    assert bits(DEVDAN(random_state=3).fit(X, y)) == bits(DEVDAN(random_state=3).fit(X, y))
+    assert bits(DEVDAN(random_state=3).fit(X, y)) != bits(DEVDAN(random_state=4).fit(X, y))
+    assert bits(DEVDAN().fit(X, y)) != bits(DEVDAN().fit(X, y))
+
+
+def test_no_global_generator_is_touched():
+    before = np.random.get_state()[1].copy()
+    DEVDAN(random_state=0).fit(*chunk())
+    assert (np.random.get_state()[1] == before).all()
+
+
+def test_learning_and_predicting_leave_their_input_alone():
+    X, y = chunk()
+    X[3, 1] = np.nan
+    X0, y0 = X.copy(), y.copy()
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    for verb in (model.predict, model.predict_proba, model.transform, model.reconstruct):
+        verb(X)
+    np.testing.assert_array_equal(X, X0)
+    np.testing.assert_array_equal(y, y0)
+
+
+def test_predicting_does_not_learn(taught):
+    before = bits(taught)
+    X, _ = chunk(seed=1)
+    for verb in (taught.predict, taught.predict_proba, taught.transform, taught.reconstruct):
+        verb(1000 * X)
+    assert bits(taught) == before
+
+
+def test_scaling_never_looks_ahead():
+    X, y = chunk(50)
+    one = DEVDAN(random_state=0, shuffle=False).partial_fit(X, y)
+    other = DEVDAN(random_state=0, shuffle=False).partial_fit(X, y)
+    assert (one.predict_proba(X) == other.predict_proba(np.vstack([X, 1e6 * X]))[:50]).all()
+
+
+@pytest.mark.parametrize(("scaling", "low", "high"), [("minmax", 0, 1), ("standard", -1, 1)])
+def test_each_sample_counts_once_for_the_scaling_observed_or_not(scaling, low, high):
+    X, y = chunk()
+    observed = DEVDAN(random_state=0, scaling=scaling, shuffle=False).observe(X).teach(X, y)
+    unobserved = DEVDAN(random_state=0, scaling=scaling, shuffle=False).teach(X, y)
+    for model in (observed, unobserved):
+        net = kernel.views(model._state)
+        if scaling == "minmax":
+            np.testing.assert_allclose([net.low, net.high], [X.min(axis=0), X.max(axis=0)])
+        else:
+            np.testing.assert_allclose([net.mean, net.square], [X.mean(axis=0), X.var(axis=0)])
+        assert model.n_seen_ == len(X)
+
+
+def test_switches_make_ablations_and_fixed_autoencoders():
+    X, y = chunk(600)
+    assert {event.kind for event in DEVDAN(prune=False, random_state=0).fit(X, y).events_} == {"growth"}
+    assert DEVDAN(grow=False, prune=False, n_hidden=10, random_state=0).fit(X, y).n_hidden_ == 10
+    assert {event.phase for event in DEVDAN(generative=False, random_state=0).fit(X, y).events_} <= {"discriminative"}
+    assert DEVDAN(grow=False, random_state=0).fit(X, y).n_hidden_ == 1
+
+
+def test_it_may_start_from_given_weights(taught):
+    X, y = chunk(seed=5)
+    heir = DEVDAN(initial_weights=taught.weights_, learning_rate=0, generative=False, grow=False, prune=False)
+    heir.partial_fit(X, y, classes=[0, 1, 2])
+    for name, weights in taught.weights_.items():
+        np.testing.assert_array_equal(heir.weights_[name], weights)
+    features_only = {name: taught.weights_[name] for name in ("encoder", "encoder_bias", "decoder_bias")}
+    assert DEVDAN(initial_weights=features_only, random_state=0).observe(X).n_hidden_ >= 1
+    with pytest.raises(ValueError, match="name the classes with classes="):
+        DEVDAN(initial_weights=taught.weights_).partial_fit(X, y)
+    with pytest.raises(ValueError, match=r"initial_weights\['encoder'\] must have the shape \(n_features, n_hidden\)"):
+        DEVDAN(initial_weights={"encoder": [[1.0, 2.0]]}).observe(X)
+    with pytest.raises(ValueError, match="initial_weights must be a dict"):
+        DEVDAN(initial_weights=[1]).observe(X)
+    with pytest.raises(ValueError, match="must be finite"):
+        DEVDAN(initial_weights={"encoder": np.full((4, 2), np.nan)}).observe(X)
+
+
+def test_options_may_change_between_chunks(taught):
+    X, y = chunk(400, seed=1)
+    size = taught.n_hidden_
+    taught.set_params(grow=False, prune=False).partial_fit(X, y)
+    assert taught.n_hidden_ == size
+    with pytest.raises(ValueError, match="masking"):
+        taught.set_params(masking=2).partial_fit(X, y)
+
+
+# --- Classes -----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_class_adds_an_output_and_leaves_the_odds_of_the_others():
+    X, y = chunk(n_classes=2)
+    model = DEVDAN(random_state=0, learning_rate=0, generative=False, grow=False, prune=False).partial_fit(X, y)
+    before = model.predict_proba(X)
+    model.teach(X[:1], [-5])
+    after = model.predict_proba(X)
+    assert model.classes_.tolist() == [-5, 0, 1]
+    np.testing.assert_allclose(after[:, 1] / after[:, 2], before[:, 0] / before[:, 1])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [np.array(["dry", "rain", "snowstorm"]), np.array([2.0, 3.0, 7.0]), np.array([3, -1, 250], np.int16),
+     np.array(["x", "y", "a long one"], object)],
+)  # fmt: skip
+def test_labels_of_any_type_come_back_as_they_were(labels):
+    X, y = chunk()
+    model = DEVDAN(scaling="standard", random_state=0)
+    for code in range(3):  # one class after the other
+        model.partial_fit(X[y == code], labels[y[y == code]])
+    for _ in range(5):
+        model.partial_fit(X, labels[y])
+    assert model.classes_.tolist() == sorted(labels.tolist())
+    assert set(model.predict(X)) <= set(labels.tolist())
+    assert model.score(X, labels[y]) > 0.5
+
+
+def test_bool_labels():
+    X, y = chunk(n_classes=2)
+    model = DEVDAN(random_state=0).partial_fit(X, y == 1)
+    assert model.predict(X).dtype == bool
+    assert model.classes_.tolist() == [False, True]
+
+
+def test_classes_named_in_advance_have_outputs_at_once():
+    X, y = chunk(n_classes=2)
+    model = DEVDAN(random_state=0).partial_fit(X, y, classes=[2, 1, 0, 9])
+    assert model.classes_.tolist() == [0, 1, 2, 9]
+    assert model.predict_proba(X).shape == (len(X), 4)
+    assert model.weights_["output"].shape == (model.n_hidden_, 4)
+
+
+def test_one_class_alone_never_grows_the_network():
+    X, _ = chunk(500)
+    model = DEVDAN(random_state=0).teach(X, np.zeros(500, int))
+    assert model.n_hidden_ == 1
+    assert (model.predict_proba(X) == 1).all()
+
+
+def test_many_classes():
+    X, y = chunk(1000, n_classes=40)
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    assert len(model.classes_) == 40
+
+
+# --- What a user sees --------------------------------------------------------------------------------------------
+
+
+def test_learned_attributes(taught):
+    r, n, m = taught.n_hidden_, 4, 3
+    assert taught.n_seen_ == 200
+    assert taught.n_parameters_ == r * (n + 1) + m * (r + 1)
+    assert {name: w.shape for name, w in taught.weights_.items()} == {
+        "encoder": (n, r), "encoder_bias": (r,), "decoder_bias": (n,), "output": (r, m), "output_bias": (m,),
+    }  # fmt: skip
+    for values in (taught.bias2_, taught.variance_):
+        assert list(values) == ["generative", "discriminative"]
+        assert all(np.isfinite(list(values.values())))
+    assert repr(taught) == f"<DEVDAN(random_state=0): 4 features, {r} hidden units, 3 classes after 200 samples>"
+    assert repr(DEVDAN(masking=0.2)) == "DEVDAN(masking=0.2)"
+
+
+def test_events_tell_the_structure_and_their_memory_is_bounded():
+    X, y = chunk(300)
+    model = DEVDAN(random_state=0)
+    size, last = 1, {"generative": 0, "discriminative": 0}
+    for _ in range(5):
+        model.partial_fit(X, y)
+    assert len(model.events_) > 3
+    for event in model.events_:
+        size += 1 if event.kind == "growth" else -1
+        assert event.n_hidden == size >= 1
+        assert last[event.phase] <= event.sample <= 1500
+        last[event.phase] = event.sample
+    assert size == model.n_hidden_
+    header = kernel.views(model._state).header
+    header[kernel.N_EVENTS] = 2500  # as if many had been
+    net = kernel.views(model._state)
+    net.events[:, kernel.EVENT_SAMPLE] = np.r_[2000:2500, 1500:2000]
+    assert [event.sample for event in model.events_] == list(range(1500, 2500))
+
+
+def test_transform_and_reconstruct(taught):
+    X, _ = chunk(seed=9)
+    hidden = taught.transform(X)
+    assert hidden.shape == (len(X), taught.n_hidden_)
+    assert ((hidden > 0) & (hidden < 1)).all()
+    assert taught.get_feature_names_out().tolist() == [f"devdan{i}" for i in range(taught.n_hidden_)]
+    again = taught.reconstruct(X)
+    assert again.shape == X.shape
+    seen, _ = chunk()
+    assert (again >= seen.min(axis=0)).all()
+    assert (again <= seen.max(axis=0)).all()
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_reconstruct_fills_in_what_is_missing(scaling):
+    random = np.random.default_rng(0)
+    base = random.normal(size=(4000, 1))
+    X = 50 + 10 * (base + 0.1 * random.normal(size=(4000, 5)))
+    model = DEVDAN(
+        n_hidden=3, scaling=scaling, generative_learning_rate=0.1, grow=False, prune=False, random_state=0
+    ).observe(X)
+    holed = X[-500:].copy()
+    holed[:, 0] = np.nan
+    filled = model.reconstruct(holed)[:, 0]
+    assert np.corrcoef(filled, X[-500:, 0])[0, 1] > 0.8
+
+
+def test_frames_keep_their_names_and_their_order_is_checked(taught):
+    X, y = chunk()
+    names = list("abcd")
+    frame = pd.DataFrame(X, columns=names)
+    model = DEVDAN(random_state=0).partial_fit(frame, pd.Series(y))
+    assert model.feature_names_in_.tolist() == names
+    assert bits(model) == bits(taught)
+    assert (model.predict(pl.DataFrame(X, schema=names)) == model.predict(frame)).all()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["b", "a", "c", "d"]])
+    with pytest.warns(UserWarning, match="valid feature names"):
+        model.predict(X)
+
+
+def test_at_home_in_pipelines_and_searches():
+    X, y = chunk(300)
+    search = GridSearchCV(make_pipeline(StandardScaler(), DEVDAN(scaling="standard", random_state=0)),
+                          {"devdan__learning_rate": [0.01, 0.02]}, cv=3)  # fmt: skip
+    assert search.fit(X, y).best_score_ > 0.7
+    frame = DEVDAN(random_state=0).set_output(transform="pandas").fit(X, y).transform(X)
+    assert frame.columns[0] == "devdan0"
+
+
+def test_pickle_copy_and_clone(taught):
+    X, y = chunk(seed=4)
+    copies = [pickle.loads(pickle.dumps(taught)), copy.deepcopy(taught)]
+    taught.partial_fit(X, y)
+    for model in copies:
+        assert bits(model) != bits(taught)
+        assert bits(model.partial_fit(X, y)) == bits(taught)
+    assert not hasattr(clone(taught), "n_hidden_")
+
+
+# --- Missing and extreme values ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+def test_a_feature_that_is_always_missing_changes_nothing_for_the_others(scaling):
+    X, y = chunk(300, n_features=3)
+    holed = np.column_stack([X, np.full(300, np.nan)])
+    model = DEVDAN(random_state=0, scaling=scaling, masking=0).partial_fit(holed, y)
+    assert not kernel.views(model._state).decoder_bias[3]
+    assert (model.predict_proba(holed) == model.predict_proba(holed)).all()
+    assert np.isnan(model.reconstruct(holed)).sum() == (300 if scaling == "minmax" else 0)
+
+
+def test_a_sample_without_any_feature_teaches_its_label_and_nothing_else():
+    X, y = chunk()
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    before = model.bias2_["generative"], model.weights_
+    model.observe(np.full((5, 4), np.nan))
+    assert model.bias2_["generative"] == before[0]
+    assert all((model.weights_[name] == weights).all() for name, weights in before[1].items())
+    prior = model.predict_proba(np.full((1, 4), np.nan))[0, 2]
+    model.teach(np.full((20, 4), np.nan), np.full(20, 2))
+    assert model.predict_proba(np.full((1, 4), np.nan))[0, 2] > prior
+
+
+def hostile():
+    """Legal but unkind chunks."""
+    extreme = st.sampled_from([0.0, 1.0, -1.0, 1e-300, 1e300, -1e300, 1.7e308, -1.7e308, np.nan, 3.5])
+    sizes = st.tuples(st.integers(1, 12), st.just(3))
+    return sizes.flatmap(
+        lambda size: st.lists(st.lists(extreme, min_size=3, max_size=3), min_size=size[0], max_size=size[0])
+    )
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard", None])
+@given(chunks=st.lists(st.tuples(hostile(), st.integers(0, 3)), min_size=1, max_size=6))
+@settings(max_examples=40, deadline=None)
+@pytest.mark.filterwarnings("ignore:X has values outside")
+def test_extreme_but_legal_input_never_makes_a_nan(scaling, chunks):
+    model = DEVDAN(scaling=scaling, random_state=0, scope="adaptive")
+    for rows, label in chunks:
+        X = np.array(rows)
+        y = (np.arange(len(X)) + label) % 4
+        model.partial_fit(X, y)
+        assert_sound(model, X)
+
+
+@pytest.mark.parametrize("scaling", ["minmax", "standard"])
+@pytest.mark.parametrize("n_features", [1, 2000])
+def test_one_feature_and_very_many(scaling, n_features):
+    X, y = chunk(60, n_features=n_features)
+    X[:, 0] = 5.0  # constant
+    model = DEVDAN(scaling=scaling, random_state=0).partial_fit(X, y).partial_fit(X, y)
+    assert_sound(model, X)
+
+
+def assert_sound(model, X):
+    kernel.check_state(model._state)
+    probabilities = model.predict_proba(X)
+    assert np.isfinite(probabilities).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
+    assert np.isfinite(model.transform(X)).all()
+    assert all(np.isfinite(weights).all() for weights in model.weights_.values())
+
+
+def test_unscaled_data_outside_the_unit_interval_is_clipped_and_warned_about_once():
+    X, y = chunk()
+    model = DEVDAN(scaling=None, random_state=0)
+    with pytest.warns(UserWarning, match="use scaling='minmax'") as caught:
+        model.partial_fit(X, y).partial_fit(X, y)
+        model.predict(X)
+    assert len(caught) == 1
+    clipped = DEVDAN(scaling=None, random_state=0).partial_fit(X.clip(0, 1), y).partial_fit(X.clip(0, 1), y)
+    assert bits(model) == bits(clipped)
+
+
+# --- Bad input ---------------------------------------------------------------------------------------------------
+
+X, Y = chunk(6)
+BAD = {
+    "wrong number of features": (X[:, :3], Y, "3 features, but DEVDAN is expecting 4"),
+    "1-D X": (X[0], Y, "Expected 2D array, got 1D"),
+    "text in X": ([["a", "b", "c", "d"]], [1], "convert|strings"),
+    "infinity": (np.where(X.max() - 1 < X, np.inf, X), Y, "infinity"),
+    "empty chunk": (X[:0], Y[:0], "0 sample"),
+    "ragged": ([[1.0, 2.0], [1.0]], [1, 2], "inhomogeneous|sequence"),
+    "lengths": (X, Y[:-1], "same number of samples, got 6 and 5"),
+    "continuous y": (X, X[:, 0], "Unknown label type.*classes"),
+    "NaN in y": (X, np.full(6, np.nan), "y contains NaN"),
+    "mixed y": (X, np.array([1, "a", 2, 3, 4, 5], object), "labels of one type"),
+    "text y after numbers": (X, list("abcdef"), "labels like the classes so far"),
+    "dates in y": (X, np.arange(6).astype("M8[D]"), "Unknown label type"),
+    "no y": (X, None, "y"),
+    "2-D y": (X, np.ones((6, 2)), "1d array"),
+}
+
+
+@pytest.mark.parametrize("case", BAD, ids=str)
+@pytest.mark.parametrize("verb", ["partial_fit", "teach", "fit"])
+def test_bad_input_gets_a_clear_error_and_does_no_harm(taught, case, verb):
+    bad_X, bad_y, message = BAD[case]
+    if verb == "fit" and case in ("wrong number of features", "text y after numbers"):
+        pytest.skip("fit starts afresh")
+    before, predicted = bits(taught), taught.predict_proba(X)
+    attributes = set(vars(taught))
+    with pytest.raises((ValueError, TypeError), match=message):
+        getattr(taught, verb)(bad_X, bad_y)
+    assert bits(taught) == before
+    assert (taught.predict_proba(X) == predicted).all()
+    assert set(vars(taught)) == attributes
+    if case not in ("wrong number of features", "text y after numbers"):
+        fresh = DEVDAN()
+        attributes = set(vars(fresh))
+        with pytest.raises((ValueError, TypeError), match=message):
+            getattr(fresh, verb)(bad_X, bad_y)
+        assert set(vars(fresh)) == attributes
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "requirement"),
+    [
+        ("masking", 1.3, r"masking must be in \[0, 1\), got 1.3"),
+        ("masking", "much", r"masking must be in \[0, 1\), got 'much'"),
+        ("momentum", 1.0, r"momentum must be in \[0, 1\), got 1.0"),
+        ("learning_rate", -0.1, r"learning_rate must be in \[0, 1\], got -0.1"),
+        ("generative_learning_rate", float("nan"), r"generative_learning_rate must be in \[0, 1\], got nan"),
+        ("n_hidden", 0, "n_hidden must be a whole number of at least 1, got 0"),
+        ("n_hidden", 2.5, "n_hidden must be a whole number of at least 1, got 2.5"),
+        ("scaling", "max", "scaling must be 'minmax', 'standard' or None, got 'max'"),
+        ("scaling", [], r"scaling must be 'minmax', 'standard' or None, got \[\]"),
+        ("scope", None, "scope must be 'fixed' or 'adaptive', got None"),
+        ("grow", 1, "grow must be True or False, got 1"),
+    ],
+)
+def test_unknown_option_values_are_named_with_their_range(name, value, requirement):
+    with pytest.raises(ValueError, match=requirement):
+        DEVDAN(**{name: value}).partial_fit(X, Y)
+
+
+def test_predicting_before_anything_was_learned():
+    for verb in ("predict", "predict_proba", "transform", "reconstruct"):
+        with pytest.raises(NotFittedError, match="has not seen a sample yet"):
+            getattr(DEVDAN(), verb)(X)
+    watching = DEVDAN(random_state=0).observe(X)
+    assert watching.transform(X).shape == (6, watching.n_hidden_)
+    with pytest.raises(NotFittedError, match="has not been taught a label yet"):
+        watching.predict(X)
+
+
+def test_a_column_of_labels_is_taken_with_a_warning():
+    with pytest.warns(DataConversionWarning):
+        DEVDAN(random_state=0).partial_fit(X, Y[:, None])
+
+
+def test_numeric_input_of_other_types_gives_the_same_model():
+    whole = np.arange(24).reshape(6, 4)
+    reference = bits(DEVDAN(random_state=0).partial_fit(whole.astype(float), Y))
+    readonly = whole.astype(float)
+    readonly.setflags(write=False)
+    for other in (whole, whole.tolist(), np.asfortranarray(whole), whole.astype(np.float32), readonly):
+        model = DEVDAN(random_state=0)
+        assert bits(model.partial_fit(other, Y)) == reference

@@ -1,0 +1,194 @@
+"""A saved model comes back bit for bit, and no file does harm."""
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from devdan import DEVDAN, ModelFileError, kernel, modelfile
+
+
+def chunk(seed=0, n_samples=100):
+    random = np.random.default_rng(seed)
+    y = random.integers(3, size=n_samples)
+    return random.normal(size=(n_samples, 4)) + y[:, None], y
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.devdan"
+    DEVDAN(random_state=0).partial_fit(*chunk()).save(path)
+    return path
+
+
+def rewritten(path, change_header=None, change_state=None):
+    """A file with a matching checksum and other contents."""
+    header, state = modelfile.read(path)
+    if change_header is not None:
+        change_header(header)
+    if change_state is not None:
+        change_state(kernel.views(state))
+    modelfile.write(path, header, state)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "labels"),
+    [
+        ({}, np.array([3, 7, 9])),
+        ({"scaling": "standard", "interleave": True}, np.array(["dry", "rain", "snow"])),
+        ({"masking": np.float64(0.3), "n_hidden": np.int64(4)}, np.array(["x", "y", "z"], object)),
+        ({"random_state": np.random.RandomState(3), "shuffle": False}, np.array([1.0, 2.0, 4.0])),
+        ({"initial_weights": {"encoder": np.eye(4)}}, np.array([False, True, True])),
+    ],
+)
+def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
+    model = DEVDAN(**{"random_state": 0, **options})
+    for seed in range(3):
+        X, y = chunk(seed)
+        model.partial_fit(X, labels[y])
+    model.save(tmp_path / "m")
+    loaded = DEVDAN.load(tmp_path / "m")
+    assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
+    assert loaded.classes_.dtype == model.classes_.dtype
+    assert loaded.events_ == model.events_
+    X, y = chunk(9)
+    assert model.partial_fit(X, labels[y])._state.tobytes() == loaded.partial_fit(X, labels[y])._state.tobytes()
+
+
+def test_names_of_features_and_models_without_labels_are_kept(tmp_path):
+    frame = pd.DataFrame(chunk()[0], columns=list("abcd"))
+    DEVDAN(random_state=0).observe(frame).save(tmp_path / "m")
+    loaded = DEVDAN.load(tmp_path / "m")
+    assert loaded.feature_names_in_.tolist() == list("abcd")
+    assert not hasattr(loaded, "classes_")
+
+
+def test_what_cannot_be_saved_is_said(tmp_path):
+    with pytest.raises(ValueError, match="has not seen a sample"):
+        DEVDAN().save(tmp_path / "m")
+    with pytest.raises(FileNotFoundError):
+        DEVDAN(random_state=0).partial_fit(*chunk()).save(tmp_path / "nowhere" / "m")
+    with pytest.raises(FileNotFoundError):
+        DEVDAN.load(tmp_path / "nothing")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_other(path, monkeypatch):
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(modelfile.os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        DEVDAN(random_state=1).partial_fit(*chunk()).save(path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("length", [0, 1, 7, 8, 30, 300, -1, -40])
+def test_truncated_files(path, length):
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(ModelFileError, match="truncated" if length else "not a DEVDAN model"):
+        DEVDAN.load(path)
+
+
+@given(where=st.integers(0, 10**6), what=st.integers(1, 255))
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_altered_files(path, where, what):
+    content = bytearray(path.read_bytes())
+    content[where % len(content)] ^= what
+    other = path.with_name("altered")
+    other.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        DEVDAN.load(other)
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_get_a_clean_error(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("any") / "m"
+    for prefix in (b"", modelfile.MAGIC):
+        path.write_bytes(prefix + content)
+        with pytest.raises(ModelFileError):
+            DEVDAN.load(path)
+
+
+def test_longer_newer_and_foreign_files(path):
+    content = path.read_bytes()
+    path.write_bytes(content + b"x")
+    with pytest.raises(ModelFileError, match="altered"):
+        DEVDAN.load(path)
+    path.write_bytes(content[:8] + b"\x02" + content[9:])
+    with pytest.raises(ModelFileError, match=r"newer devdan \(format 2, this one reads 1\): upgrade devdan"):
+        DEVDAN.load(path)
+    path.write_text("sepal,petal\n1,2\n")
+    with pytest.raises(ModelFileError, match="not a DEVDAN model"):
+        DEVDAN.load(path)
+
+
+def set_word(name, index, value):
+    def change(net):
+        getattr(net, name)[index] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_word("header", kernel.N_HIDDEN, 10**6),
+        set_word("header", kernel.N_HIDDEN, 0),
+        set_word("header", kernel.N_FEATURES, 5),
+        set_word("header", kernel.N_CLASSES, -1),
+        set_word("header", kernel.MAX_HIDDEN, 2**62),
+        set_word("header", kernel.MAX_EVENTS, -5),
+        set_word("header", kernel.N_SEEN, -5),
+        set_word("header", kernel.N_NAMED, 99),
+        set_word("monitors", (0, 0, kernel.RESTART), 0.5),
+        set_word("monitors", (0, 0, kernel.SQUARE), -0.5),
+        set_word("encoder", (0, 0), np.nan),
+        set_word("low", 0, np.nan),
+        set_word("input_square", (0, 0), -1.0),
+    ],
+)
+def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
+    with pytest.raises(ModelFileError, match="does not hold a valid model"):
+        DEVDAN.load(rewritten(path, change_state=change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["options"].update(masking=7),
+        lambda header: header["options"].update(evil="import os"),
+        lambda header: header.update(options=None),
+        lambda header: header.pop("classes"),
+        lambda header: header.update(n_features=3),
+        lambda header: header.update(outputs=[0, 1, 7]),
+        lambda header: header.update(classes=[2, 1, 0]),
+        lambda header: header.update(classes=[0, 1]),
+        lambda header: header.update(dtype="M8[s]"),
+        lambda header: header.update(dtype="no type"),
+        lambda header: header.update(feature_names=["a"]),
+    ],
+)
+def test_a_strangers_header_is_checked(path, change):
+    with pytest.raises(ModelFileError, match="does not hold a valid model"):
+        DEVDAN.load(rewritten(path, change_header=change))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{"])
+def test_a_header_that_is_no_header(path, text):
+    content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, len(text), 0) + text
+    path.write_bytes(content + hashlib.sha256(content).digest())
+    with pytest.raises(ModelFileError, match="no readable header"):
+        DEVDAN.load(path)
+    content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, 2, 0) + json.dumps({}).encode()
+    path.write_bytes(content + hashlib.sha256(content).digest())
+    with pytest.raises(ModelFileError, match="no header"):
+        DEVDAN.load(path)

@@ -1,0 +1,102 @@
+"""The package as a whole: imports point one way, importing compiles nothing, processes agree."""
+
+import ast
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from numba import config
+
+import devdan
+from devdan.streams import sea
+
+SOURCE = Path(devdan.__file__).parent
+# A module may import from those before its own place, never from one beside or after it.
+ORDER = [
+    {"kernel"},
+    {"streams.synthetic", "classes", "options", "notice"},
+    {"streams", "modelfile"},
+    {"classifier"},
+    {"", "prequential"},
+    {"__main__"},
+]
+
+
+def imports(path):
+    """The package's modules that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "devdan":
+            for alias in node.names:
+                module = SOURCE / alias.name
+                yield alias.name if module.with_suffix(".py").exists() or module.is_dir() else ""
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("devdan."):
+            yield node.module.removeprefix("devdan.")
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_one_way(path):
+    name = ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip(".")
+    place = {module: rank for rank, modules in enumerate(ORDER) for module in modules}
+    assert name in place, f"{name} has no place in the order yet"
+    for other in imports(path):
+        assert place[other] < place[name], f"{name} imports {other}"
+
+
+def python(code, **environment):
+    """Run code in a fresh process; returns what it printed."""
+    command = [sys.executable, "-W", "error", "-c", code]
+    run = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    return run.stdout, run.stderr
+
+
+LEARN = """
+import hashlib, numpy as np
+from devdan import DEVDAN
+from devdan.streams import sea
+model = DEVDAN(random_state=7)
+for X, y in sea(3000, seed=2):
+    model.partial_fit(X, y)
+print(hashlib.sha256(model._state.tobytes()).hexdigest())
+"""
+
+
+def test_the_same_seed_gives_the_same_bits_in_another_process():
+    model = devdan.DEVDAN(random_state=7)
+    for X, y in sea(3000, seed=2):
+        model.partial_fit(X, y)
+    assert python(LEARN)[0].strip() == hashlib.sha256(model._state.tobytes()).hexdigest()
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+def test_importing_compiles_nothing():
+    code = """
+from numba.core import event
+with event.install_recorder("numba:compile") as recorder:
+    import devdan
+assert not recorder.buffer
+"""
+    python(code)
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tmp_path):
+    first = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
+    second = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first[1].count("devdan is compiling its kernel") == 1
+    assert second == (first[0], "")
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+def test_without_any_folder_for_the_cache_it_still_works():
+    code = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n" + LEARN
+    assert python(code)[0] == python(LEARN)[0]
+
+
+def test_the_main_job_runs():
+    run = subprocess.run([sys.executable, "-m", "devdan"], capture_output=True, text=True, check=True)
+    assert "classification rate" in run.stdout
+    assert run.stderr == "" or "compiling" in run.stderr
