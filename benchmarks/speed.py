@@ -237,7 +237,13 @@ def page(result: dict[str, Any]) -> str:
             f"| {shape['features']} | {shape['units']} | {shape['classes']} | {shape['samples_per_second']:,.0f} | "
             f"{shape['gflops']:.1f} | {shape['bare_gflops']:.1f} | {100 * shape['share']:.0f} % |"
         )
-    lines += ["", "Time grows linearly with the samples (18 features, 20 units):", "", "| samples | seconds |", "|---|---|"]
+    lines += [
+        "",
+        "Time grows linearly with the samples (18 features, 20 units):",
+        "",
+        "| samples | seconds |",
+        "|---|---|",
+    ]
     lines += [f"| {count:,} | {seconds:.3f} |" for count, seconds in result["linearity"]["seconds_by_samples"]]
     lines += ["", "and with features x units (2 classes):", ""]
     lines += ["| features x units | µs per sample | ns per weight |", "|---|---|---|"]

@@ -17,7 +17,7 @@ SOURCE = Path(devdan.__file__).parent
 # A module may import from those before its own place, never from one beside or after it.
 ORDER = [
     {"kernel"},
-    {"streams.synthetic", "classes", "options", "notice"},
+    {"streams.synthetic", "streams.arrays", "classes", "options", "notice"},
     {"streams", "modelfile"},
     {"classifier"},
     {"", "prequential"},

@@ -21,7 +21,7 @@ def sea(
 
     >>> X, y = next(sea(1000, chunk=4, seed=1))
     >>> X.shape, y
-    ((4, 3), array([0, 0, 0, 1]))
+    ((4, 3), array([0, 1, 0, 1]))
     """
     features, flips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
     for start in range(0, n_samples, chunk):
