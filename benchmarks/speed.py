@@ -222,7 +222,8 @@ def page(result: dict[str, Any]) -> str:
         f"Written by `make bench` on {result['machine']}, one core; {result['versions']}.",
         "",
         f"SEA in chunks of 500, training and predicting: DEVDAN {peer['devdan']:,.0f} samples/s, scikit-learn's "
-        f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: **{peer['ratio']:.0f} times** as fast.",
+        f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: "
+        f"**{peer['ratio']:.0f} times** as fast.",
         "",
         f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
         f"{row['sklearn_mlp']:,.0f} µs.",
@@ -253,13 +254,13 @@ def page(result: dict[str, Any]) -> str:
     ]
     lines += [
         "",
-        f"`import devdan` takes {start['import_beyond_numpy_and_sklearn']:.2f} s beyond NumPy and scikit-learn. The first "
-        f"call after installing compiles for {start['first_call_compiling']:.1f} s; in later processes it takes "
+        f"`import devdan` takes {start['import_beyond_numpy_and_sklearn']:.2f} s beyond NumPy and scikit-learn. The "
+        f"first call after installing compiles for {start['first_call_compiling']:.1f} s; in later processes it takes "
         f"{start['first_call_later']:.2f} s.",
         "",
         f"{flat['samples']:,} samples through one model: {flat['mib_after_a_tenth']:.0f} MiB after a tenth of them, "
-        f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself takes "
-        f"{flat['state_bytes']:,} bytes.",
+        f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself "
+        f"takes {flat['state_bytes']:,} bytes.",
         "",
     ]
     return "\n".join(lines)
