@@ -238,6 +238,19 @@ class Naive:
         self.targets, self.counted = target, np.ones(len(target), bool)
         self.learn(self.discriminative, x, target, self.counted)
 
+    # what it is used for
+
+    def transform(self, row):
+        return sigmoid(np.nan_to_num(self.scale(row)[0]) @ self.W + self.b)
+
     def predict_proba(self, row):
-        x, _ = self.scale(row)
-        return softmax(sigmoid(np.nan_to_num(x) @ self.W + self.b) @ self.output + self.eta)
+        return softmax(self.transform(row) @ self.output + self.eta)
+
+    def reconstruct(self, row):
+        z = sigmoid(self.transform(row) @ self.W.T + self.c)
+        seen = np.array(self.seen)
+        if self.options.scaling == "minmax":
+            return np.nanmin(seen, axis=0) + z * (np.nanmax(seen, axis=0) - np.nanmin(seen, axis=0))
+        if self.options.scaling == "standard":
+            return np.nanmean(seen, axis=0) + np.log(z / (1 - z)) * np.nanstd(seen, axis=0)
+        return z

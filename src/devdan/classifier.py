@@ -265,10 +265,12 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
             X = np.asarray(X)
         plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0 and not reset
         plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
-        if not plain or np.isinf(X).any():
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite="allow-nan")
+        if not plain:
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         # A read-only array would be another type to the kernel, to be compiled again.
         checked: Floats = np.require(X, np.float64, ["C", "W"])
+        if np.isinf(checked).any():
+            raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
         if self.scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
             warnings.warn(

@@ -332,8 +332,8 @@ def learn_scaling(net: Network, work: Work) -> None:
     n, value, share = net.header[N_FEATURES], work.clean, work.masked
     if net.settings[SCALING] == MINMAX:
         for j in range(n):
-            net.low[j] = value[j] if work.present[j] * value[j] < work.present[j] * net.low[j] else net.low[j]
-            net.high[j] = value[j] if work.present[j] * value[j] > work.present[j] * net.high[j] else net.high[j]
+            net.low[j] = value[j] if (work.present[j] > 0.0) & (value[j] < net.low[j]) else net.low[j]
+            net.high[j] = value[j] if (work.present[j] > 0.0) & (value[j] > net.high[j]) else net.high[j]
     elif net.settings[SCALING] == STANDARD:
         step_count(net.scale_count, work.present, share, n)
         step_mean(net.mean, net.square, share, value, n)
