@@ -18,7 +18,7 @@ run: $(READY)  ## the main job, on a built-in stream
 
 test: $(READY)  ## all but the slow tests, and those of the kernel once more as plain Python, for coverage
 	$(BIN)/python -m pytest -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernel.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 test-slow: $(READY)  ## accuracy on the real streams, where they are at hand
 	$(BIN)/python -m pytest -m slow -s

@@ -76,7 +76,7 @@ class Naive:
         self.taught = 0
         self.generative, self.discriminative = Phase("generative", self.n), Phase("discriminative", self.n)
         self.W = np.array(
-            [[self.random.normal(2 / (self.n + 1)) for _ in range(self.n)] for _ in range(options.n_hidden)]
+            [[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(options.n_hidden)]
         ).T
         self.b, self.c = np.zeros(options.n_hidden), np.zeros(self.n)
         self.output, self.eta = np.zeros((options.n_hidden, 0)), np.zeros(0)
@@ -139,22 +139,20 @@ class Naive:
         z = self.outputs(phase, y)
         expected_y = sigmoid(self.expected_input(phase) @ self.W + self.b)
         expected_z = self.outputs(phase, expected_y)
-        bias2 = ((expected_z - target) ** 2)[counts]
-        bias2 = math.sqrt(2 * np.mean(bias2**2))
+        bias2 = ((expected_z - target) ** 2)[counts].max()
         variance = (self.outputs(phase, expected_y**2) - expected_z**2)[counts].mean()
 
         phase.bias2.watch(bias2)
         grows = self.options.grow and phase.bias2.fires(1.3 * math.exp(-bias2) + 0.7)
         if grows:
-            self.grow(phase, x, np.where(counts, z - target, 0))
+            self.grow(phase, x, target, counts, np.where(counts, z - target, 0))
         phase.variance.watch(variance)
-        if (
-            not grows
-            and self.options.prune
-            and phase.variance.fires(2 * (1.3 * math.exp(-variance) + 0.7))
-            and len(self.b) > 1
-        ):
+        prunes = not grows and self.options.prune and phase.variance.fires(2 * (1.3 * math.exp(-variance) + 0.7))
+        prunes = prunes and len(self.b) > 1
+        if prunes:
             self.prune(phase, int(expected_y.argmin()))
+        if grows or prunes:
+            phase.bias2.start = phase.variance.start = None
 
         y = sigmoid(x @ self.W + self.b)
         error = np.where(counts, self.outputs(phase, y) - target, 0)
@@ -178,24 +176,24 @@ class Naive:
 
     # structure
 
-    def grow(self, phase, x, error):
+    def grow(self, phase, x, target, counts, error):
         n, r, m = self.n, len(self.b), len(self.eta)
         before = (error**2).sum()
         kept = self.W, self.b, self.output
+        if phase.name == "generative":
+            w, out = -error, np.array([self.random.normal(2 / (r + 2)) for _ in range(m)])
+        else:
+            out = -error
         scope = 1
         while True:
             self.W, self.b, self.output = kept
             b = scope * (2 * self.random.uniform() - 1)
-            if phase.name == "generative":
-                w = -error
-            else:
-                w = np.array([scope * self.random.normal(2 / (n + 1)) for _ in range(n)])
-            out = np.array([self.random.normal(2 / (r + 2)) for _ in range(m)])
+            if phase.name == "discriminative":
+                w = np.array([scope * self.random.normal(32 / (n + 1)) for _ in range(n)])
             self.W, self.b = np.column_stack([self.W, w]), np.append(self.b, b)
             self.output = np.vstack([self.output, out])
             z = self.outputs(phase, sigmoid(x @ self.W + self.b))
-            target_z = self.targets
-            after = (np.where(self.counted, z - target_z, 0) ** 2).sum()
+            after = ((z - target)[counts] ** 2).sum()
             if self.options.scope == "fixed" or scope >= 1024 or after <= (0.99 + 0.01 / (r + 2)) * before:
                 break
             scope *= 2
@@ -219,7 +217,6 @@ class Naive:
         x = self.corrupt(x)
         present = ~np.isnan(row)
         if self.options.generative and present.any():
-            self.targets, self.counted = np.nan_to_num(target), present
             self.learn(self.generative, x, np.nan_to_num(target), present)
 
     def teach(self, row, label):
@@ -235,8 +232,7 @@ class Naive:
                 owner["eta"] = np.append(owner["eta"], 0)
         target = np.zeros(len(self.eta))
         target[label] = 1
-        self.targets, self.counted = target, np.ones(len(target), bool)
-        self.learn(self.discriminative, x, target, self.counted)
+        self.learn(self.discriminative, x, target, np.ones(len(target), bool))
 
     # what it is used for
 

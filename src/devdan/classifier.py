@@ -64,9 +64,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         Switches for the generative phase, for growing and for pruning.
     scope : {"fixed", "adaptive"}, default="fixed"
         Range of a new unit's random weights: fixed, or widened until the unit helps.
-    generative_learning_rate, learning_rate : float in [0, 1], default=0.001 and 0.01
+    generative_learning_rate, learning_rate : float in [0, 1], default=0.001 and 0.015
         Step sizes of the generative and of the discriminative phase.
-    momentum : float in [0, 1), default=0.95
+    momentum : float in [0, 1), default=0.9
         Momentum of the discriminative phase.
     random_state : int, RandomState or None, default=None
         Seed of the model's own generator. The same seed gives the same bits.
@@ -111,8 +111,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         prune: bool = True,
         scope: str = "fixed",
         generative_learning_rate: float = 0.001,
-        learning_rate: float = 0.01,
-        momentum: float = 0.95,
+        learning_rate: float = 0.015,
+        momentum: float = 0.9,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_hidden = n_hidden

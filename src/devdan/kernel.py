@@ -526,22 +526,25 @@ def forward(net: Network, work: Work, phase: int) -> None:
 
 @compiled
 def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[float, float]:
-    """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each as one number for all outputs that count.
+    """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each as one number for the outputs that count.
 
-    For Bias² that is the norm of a pair of outputs: the root mean square times √2. So it lies in [0, √2] and the
-    confidence π in [1, 2], however many outputs there are. For Var it is the mean.
+    For Bias² that is the largest, so that the confidence π lies in [1.1, 2] however many outputs there are; for Var the
+    mean.
     """
-    bias4 = variance = total = 0.0
+    bias2 = variance = total = 0.0
     for j in range(length):
-        bias4 += weight[j] * (z[1, j] - x[j]) ** 4
+        bias2 = max(bias2, weight[j] * (z[1, j] - x[j]) ** 2)
         variance += weight[j] * (z[2, j] - z[1, j] ** 2)
         total += weight[j]
-    return math.sqrt(2.0 * bias4 / total), variance / total
+    return bias2, variance / total
 
 
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
+WEIGHT_VARIANCE = (
+    32.0  # of random weights, over fan-in + fan-out: Glorot's 2, and four times the deviation for sigmoids
+)
 
 
 @compiled
@@ -602,15 +605,18 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         changed = net.header[N_HIDDEN] > 1
         if changed:
             prune(net.words, work.words, phase)
+    if changed:  # another network, so that both minima start anew
+        monitor[BIAS2, RESTART] = 1.0
+        monitor[VARIANCE, RESTART] = 1.0
     return changed
 
 
 @compiled
 def grow(state: Floats, scratch: Floats, phase: int) -> None:
-    """Add a hidden unit: in the generative phase W = -e and b from [-1, 1], in the discriminative one W at random.
+    """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
-    With the adaptive scope of stochastic configuration networks, the range of the draws doubles until the squared error
-    of the sample falls by the share that they ask for.
+    With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error of
+    the sample falls by the share that they ask for.
     """
     net = unpack(state)
     work = unpack_work(net, scratch)
@@ -620,14 +626,17 @@ def grow(state: Floats, scratch: Floats, phase: int) -> None:
     if phase == GENERATIVE:
         for j in range(n):
             net.encoder[j, unit] = -work.present[j] * (work.reconstruction[0, j] - work.target[j])
+        for o in range(m):
+            net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
+    else:
+        for o in range(m):
+            net.output[o, unit] = -(work.prediction[0, o] - work.one_hot[o])
     scope = 1.0
     while True:
         net.encoder_bias[unit] = scope * (2.0 * uniform(net.random) - 1.0)
         if phase == DISCRIMINATIVE:
             for j in range(n):
-                net.encoder[j, unit] = scope * normal(net.random, 2.0 / (n + 1))
-        for o in range(m):
-            net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
+                net.encoder[j, unit] = scope * normal(net.random, WEIGHT_VARIANCE / (n + 1))
         if net.settings[ADAPTIVE_SCOPE] == 0.0 or scope >= WIDEST_SCOPE:
             break
         forward(net, work, phase)
@@ -788,7 +797,7 @@ def learn(
     if net.header[N_HIDDEN] == 0:
         for unit in range(int(net.settings[START])):
             for j in range(n):
-                net.encoder[j, unit] = normal(net.random, 2.0 / (n + 1))
+                net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
         net.header[N_HIDDEN] = int(net.settings[START])
     for t in range(start, len(order)):
         if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
