@@ -243,10 +243,10 @@ class Naive:
         return softmax(self.transform(row) @ self.output + self.eta)
 
     def reconstruct(self, row):
-        z = sigmoid(self.transform(row) @ self.W.T + self.c)
+        a = self.transform(row) @ self.W.T + self.c
         seen = np.array(self.seen)
         if self.options.scaling == "minmax":
-            return np.nanmin(seen, axis=0) + z * (np.nanmax(seen, axis=0) - np.nanmin(seen, axis=0))
+            return np.nanmin(seen, axis=0) + sigmoid(a) * (np.nanmax(seen, axis=0) - np.nanmin(seen, axis=0))
         if self.options.scaling == "standard":
-            return np.nanmean(seen, axis=0) + np.log(z / (1 - z)) * np.nanstd(seen, axis=0)
-        return z
+            return np.nanmean(seen, axis=0) + np.clip(a, -5, 5) * np.nanstd(seen, axis=0)
+        return sigmoid(a)

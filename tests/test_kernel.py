@@ -78,7 +78,7 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
             np.testing.assert_allclose(probabilities, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
         if t >= 20:  # by then no feature has always been missing
             np.testing.assert_allclose(model.transform(row)[0], oracle.transform(X[t]), atol=1e-10, rtol=0)
-            np.testing.assert_allclose(model.reconstruct(row)[0], oracle.reconstruct(X[t]), atol=1e-8, rtol=0)
+            np.testing.assert_allclose(model.reconstruct(row)[0], oracle.reconstruct(X[t]), atol=1e-10, rtol=0)
     assert [event[1:] for event in model.events_] == oracle.events
     for phase in (oracle.generative, oracle.discriminative):
         if phase.bias2.values:
@@ -93,7 +93,7 @@ def test_sigmoid_and_softmax_are_accurate_and_never_overflow():
     s = a.copy()
     kernel.sigmoid(s, len(s))
     expected = np.array([1 / (1 + math.exp(-v)) if v > -700 else 0.0 for v in a])
-    np.testing.assert_allclose(s, expected, atol=1e-14)
+    np.testing.assert_allclose(s, expected, atol=1e-13)
     p = np.array([1e308, 3.0, -1e308])
     kernel.softmax(p, 3, 3, 1)
     np.testing.assert_allclose(p, [1, 0, 0], atol=1e-15)

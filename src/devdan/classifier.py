@@ -203,8 +203,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         if self.initial_weights is not None:
             given = options.check_initial_weights(self.initial_weights, n, n_named)
         n_hidden = given["encoder"].shape[1] if given else int(self.n_hidden)
+        room = max(_ROOM, (n_hidden + 9) // 8 * 8)  # whole vectors of eight, with room for two more units
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        state = kernel.new_state(n, max(_ROOM, n_hidden + 2), max(len(classes), 2), _EVENTS, int(seed))
+        state = kernel.new_state(n, room, max(len(classes), 2), _EVENTS, int(seed))
         net = kernel.views(state)
         if given:
             net.header[kernel.N_HIDDEN] = n_hidden
