@@ -567,9 +567,7 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
-WEIGHT_VARIANCE = (
-    32.0  # of random weights, over fan-in + fan-out: Glorot's 2, and four times the deviation for sigmoids
-)
+WEIGHT_VARIANCE = 32.0  # of random weights, times fan-in + fan-out: Glorot's 2, four times as wide for sigmoids
 
 
 @compiled

@@ -1,0 +1,146 @@
+"""What each departure from the paper does to the accuracy: it is undone, and the streams at hand are run again.
+
+A departure in the kernel is undone in a copy of its source, so each line named here must still be there. The table goes
+into docs/deviations.md with `--write`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import paper_streams
+
+from devdan import DEVDAN, classifier, kernel
+from devdan.prequential import classification_rate, prequential
+from devdan.streams import chunks
+
+PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+STREAMS = ("sea", "hyperplane", "electricity", "weather")
+EXPLODES = 300  # hidden units: a run that has more is given up
+
+Change = tuple[str, str]
+
+KERNEL: dict[str, list[Change]] = {
+    "new unit's W = z − x, the paper's sign taken literally": [
+        ("= -work.present[j] * (work.reconstruction[0, j]", "= work.present[j] * (work.reconstruction[0, j]")
+    ],
+    "random weights of variance 2 / (n + 1)": [("WEIGHT_VARIANCE = 32.0", "WEIGHT_VARIANCE = 2.0")],
+    "random output weights for a unit of the discriminative phase": [
+        (
+            "net.output[o, unit] = -(work.prediction[0, o] - work.one_hot[o])",
+            "net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))",
+        )
+    ],
+    "bias² averaged over the outputs": [
+        ("bias2 = max(bias2, weight[j] * (z[1, j] - x[j]) ** 2)", "bias2 += weight[j] * (z[1, j] - x[j]) ** 2"),
+        ("return bias2, variance / total", "return bias2 / total, variance / total"),
+    ],
+    "only the minima whose condition was met start anew": [
+        ("    if changed:  # another network, so that both minima start anew\n", "    if False:\n")
+    ],
+    "variance's minima from the second sample on": [
+        ("watch(monitor[VARIANCE], variance, n + 2)", "watch(monitor[VARIANCE], variance, 2)")
+    ],
+}
+
+
+class ResetsVelocity(DEVDAN):
+    """Momentum that starts anew with each chunk."""
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
+        if self.__sklearn_is_fitted__():
+            net = kernel.views(self._state)
+            for name in kernel.Network._fields:
+                if name.endswith("velocity"):
+                    getattr(net, name)[:] = 0.0
+        return super().partial_fit(X, y, classes)
+
+
+OPTIONS: dict[str, tuple[type[DEVDAN], dict[str, Any]]] = {
+    "velocity zeroed at each chunk's start": (ResetsVelocity, {}),
+    "learning rate 0.01, momentum 0.95": (DEVDAN, {"learning_rate": 0.01, "momentum": 0.95}),
+    "learning rate 0.1, no momentum": (DEVDAN, {"learning_rate": 0.1, "momentum": 0.0}),
+    "chunks visited in their order": (DEVDAN, {"shuffle": False}),
+    "scaling learned online, without looking ahead": (DEVDAN, {"scaling": "minmax"}),
+    "scope of new units adaptive": (DEVDAN, {"scope": "adaptive"}),
+}
+
+
+def altered(changes: list[Change]) -> Any:
+    """The kernel with some of its source replaced."""
+    source = Path(kernel.__file__).read_text()
+    for old, new in changes:
+        if source.count(old) != 1:
+            raise SystemExit(f"the kernel has {source.count(old)} places with: {old}")
+        source = source.replace(old, new)
+    path = Path(tempfile.mkdtemp()) / "altered_kernel.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("altered_kernel", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def cell(name: str, make: Callable[[int], DEVDAN], n_seeds: int) -> str:
+    """Mean CR and hidden units over the seeds."""
+    X, y = paper_streams.load(name)
+    rates, sizes = [], []
+    for seed in range(n_seeds):
+        records = []
+        for record in prequential(chunks(X, y), make(seed)):
+            records.append(record)
+            if record.n_hidden > EXPLODES:
+                return f"over {EXPLODES} units"
+        rates.append(classification_rate(records)[0])
+        sizes.append(np.mean([record.n_hidden for record in records]))
+    return f"{np.mean(rates):.2f} ({np.mean(sizes):.0f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
+    arguments = parser.parse_args()
+    for name in STREAMS:
+        if paper_streams.missing(name):
+            raise SystemExit(paper_streams.missing(name))
+    lines = [
+        f"CR in %, mean of {arguments.seeds} seeds, chunks of 500; in brackets the mean number of hidden units. "
+        "`python benchmarks/deviations.py --write` wrote this table.",
+        "",
+        "| with this undone or changed | " + " | ".join(STREAMS) + " |",
+        "|---" * (len(STREAMS) + 1) + "|",
+    ]
+
+    def measure(title: str, kind: type[DEVDAN], options: dict[str, Any]) -> None:
+        cells = [
+            cell(name, lambda seed: kind(**{"scaling": None, "random_state": seed, **options}), arguments.seeds)
+            for name in STREAMS
+        ]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        print(lines[-1], file=sys.stderr, flush=True)
+
+    measure("nothing: as it is", DEVDAN, {})
+    for title, changes in KERNEL.items():
+        classifier.kernel = altered(changes)
+        measure(title, DEVDAN, {})
+    classifier.kernel = kernel
+    for title, (kind, options) in OPTIONS.items():
+        measure(title, kind, options)
+    table = "\n".join(lines) + "\n"
+    print(table)
+    if arguments.write:
+        before, rest = PAGE.read_text().split(BEGIN)
+        PAGE.write_text(before + BEGIN + table + END + rest.split(END)[1])
+
+
+if __name__ == "__main__":
+    main()
