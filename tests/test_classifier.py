@@ -176,8 +176,12 @@ def test_options_may_change_between_chunks(taught):
     size = taught.n_hidden_
     taught.set_params(grow=False, prune=False).partial_fit(X, y)
     assert taught.n_hidden_ == size
+    before = bits(taught)
     with pytest.raises(ValueError, match="masking"):
         taught.set_params(masking=2).partial_fit(X, y)
+    with pytest.raises(ValueError, match="scaling must stay 'minmax' once the model has learned"):
+        taught.set_params(masking=0, scaling="standard").partial_fit(X, y)
+    assert bits(taught) == before
 
 
 # --- Classes -----------------------------------------------------------------------------------------------------

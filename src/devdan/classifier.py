@@ -97,6 +97,10 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     True
     """
 
+    _state: Floats  # the kernel's
+    _classes: Classes
+    _chosen: dict[str, Any]  # the options that the state was given last
+
     def __init__(
         self,
         *,
@@ -181,21 +185,23 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
         """Check the options, make or enlarge the state, and hand the options over to it."""
-        chosen = tuple(getattr(self, name) for name in options.NAMES)
-        changed = afresh or chosen != getattr(self, "_chosen", None)
+        chosen = {name: getattr(self, name) for name in options.NAMES}
+        changed = afresh or chosen != self._chosen
         if changed:
-            options.check(dict(zip(options.NAMES, chosen, strict=True)))
+            options.check(chosen)
         if afresh:
             self._state = self._new_state(classes, n_named)
-        self._classes = classes
-        header = self._header()
-        if len(classes) > header[kernel.MAX_CLASSES]:
-            self._enlarge(classes=max(len(classes), 2 * int(header[kernel.MAX_CLASSES])))
+        elif chosen["scaling"] != self._chosen["scaling"]:
+            raise ValueError(
+                f"scaling must stay {self._chosen['scaling']!r} once the model has learned; fit starts afresh"
+            )
+        if len(classes) > self._header()[kernel.MAX_CLASSES]:
+            self._enlarge(classes=max(len(classes), 2 * int(self._header()[kernel.MAX_CLASSES])))
         if n_named > 0:
             self._header()[kernel.N_NAMED] = n_named
         if changed:
-            kernel.views(self._state).settings[:] = options.settings(dict(zip(options.NAMES, chosen, strict=True)))
-            self._chosen = chosen
+            kernel.views(self._state).settings[:] = options.settings(chosen)
+        self._classes, self._chosen = classes, chosen
 
     def _new_state(self, classes: Classes, n_named: int) -> Floats:
         n = self.n_features_in_
@@ -289,8 +295,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def _words(self) -> Floats:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("This DEVDAN has not seen a sample yet: call partial_fit, observe or fit first")
-        state: Floats = self._state
-        return state
+        return self._state
 
     def _header(self) -> Words:
         return self._words()[: kernel.HEADER].view(np.int64)

@@ -73,7 +73,7 @@ def _restored(header: dict[str, Any], state: Floats, kind: type[Model]) -> Model
     if labels.shape != outputs.shape or (np.unique(labels) != labels).any():
         raise ValueError("the classes are not distinct and sorted")
     kernel.views(state).settings[:] = options.settings(chosen)
-    model._state, model._classes, model._chosen = state, Classes(labels, outputs), tuple(chosen.values())
+    model._state, model._classes, model._chosen = state, Classes(labels, outputs), chosen
     model.n_features_in_ = n_features
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
