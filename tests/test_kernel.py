@@ -150,7 +150,7 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
         work = kernel.work_views(net, scratch)
         plain(kernel.forward)(net, work, kernel.GENERATIVE)
         before = np.abs(work.reconstruction[0] - work.target)
-        kernel.grow(state, scratch, kernel.GENERATIVE)
+        plain(kernel.grow)(net, work, kernel.GENERATIVE)
         plain(kernel.forward)(net, work, kernel.GENERATIVE)
         assert net.header[kernel.N_HIDDEN] == 3
         assert (np.abs(work.reconstruction[0] - work.target) < before).all()

@@ -5,8 +5,8 @@ state is all there is, so a model is copied, saved and sent as bytes, and many m
 compiled loop can step. :func:`views` gives the words their names; compiled code knows it as ``unpack``.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
-transpose of its Φ (m x R). Only :func:`add_unit` and :func:`remove_unit` change the number of hidden units. The arrays
-have room for more features, units and classes than are in use; where a unit might find none, :func:`learn` returns
+transpose of its Φ (m x R). Only :func:`grow` and :func:`prune` change the number of hidden units. The arrays have
+room for more features, units and classes than are in use; where a unit might find none, :func:`learn` returns
 early and is called again with a larger state (:func:`resized`).
 
 Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
@@ -84,7 +84,6 @@ EVENT = 5
 class Network(NamedTuple):
     """The state's words by name."""
 
-    words: Floats  # all of them
     header: Words
     random: Random
     settings: Floats
@@ -133,7 +132,6 @@ def views(state: Floats) -> Network:
     output_biases = state[a : a + 2 * m].reshape(2, m)
     a += 2 * m
     return Network(
-        state,
         header,
         state[RANDOM : RANDOM + 1].view(np.uint64),
         state[HEADER : HEADER + SETTINGS],
@@ -206,7 +204,7 @@ def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
     larger = new_state(features, hidden, classes, int(old.header[MAX_EVENTS]), seed=0)
     new = views(larger)
     new.header[N_FEATURES:] = old.header[N_FEATURES:]
-    for source, target in zip(old[2:], new[2:], strict=True):
+    for source, target in zip(old[1:], new[1:], strict=True):
         target[tuple(slice(length) for length in source.shape)] = source
     return larger
 
@@ -214,7 +212,6 @@ def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
 class Work(NamedTuple):
     """Scratch space for one sample; three rows hold a value, its expectation and that of its square."""
 
-    words: Floats  # all of it
     present: Floats  # (n,): 1, or 0 where the feature is missing
     masked: Floats  # (n,)
     clean: Floats  # (n,): x, scaled
@@ -242,7 +239,6 @@ def work_views(net: Network, scratch: Floats) -> Work:
     units = scratch[9 * n : 9 * n + 4 * r].reshape(4, r)
     classes = scratch[9 * n + 4 * r : 9 * n + 4 * r + 5 * m].reshape(5, m)
     return Work(
-        scratch,
         features[0],
         features[1],
         features[2],
@@ -622,27 +618,25 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
     watch(monitor[BIAS2], bias2, 2)
     changed = net.settings[GROW] == 1.0 and should_grow(monitor[BIAS2], bias2)
     if changed:
-        grow(net.words, work.words, phase)
+        grow(net, work, phase)
     watch(monitor[VARIANCE], variance, n + 2)
     if not changed and net.settings[PRUNE] == 1.0 and should_prune(monitor[VARIANCE], variance):
         changed = net.header[N_HIDDEN] > 1
         if changed:
-            prune(net.words, work.words, phase)
+            prune(net, work, phase)
     if changed:  # another network, so that both minima start anew
         monitor[BIAS2, RESTART] = 1.0
         monitor[VARIANCE, RESTART] = 1.0
     return changed
 
 
-@compiled
-def grow(state: Floats, scratch: Floats, phase: int) -> None:
+@inlined
+def grow(net: Network, work: Work, phase: int) -> None:
     """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
     With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error
     of the sample falls by the share that they ask for.
     """
-    net = unpack(state)
-    work = unpack_work(net, scratch)
     n, unit, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
     asked = squared_error(net, work, phase) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
     net.header[N_HIDDEN] += 1
@@ -669,11 +663,9 @@ def grow(state: Floats, scratch: Floats, phase: int) -> None:
     record(net.header, net.events, phase, unit, 1)
 
 
-@compiled
-def prune(state: Floats, scratch: Floats, phase: int) -> None:
+@inlined
+def prune(net: Network, work: Work, phase: int) -> None:
     """Remove the hidden unit with the least significance HS = E[y]; those after it move up."""
-    net = unpack(state)
-    work = unpack_work(net, scratch)
     n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
     unit = 0
     for i in range(1, r):
