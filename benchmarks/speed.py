@@ -25,7 +25,7 @@ import numpy as np
 import sklearn
 from sklearn.neural_network import MLPClassifier
 
-from devdan import DEVDAN
+from devdan import DEVDAN, kernel
 from devdan.prequential import prequential
 from devdan.streams import sea
 
@@ -128,10 +128,47 @@ def bare_loop(W, V, x, y, z, delta, n, r, n_samples):
 
 
 def bare(n: int, r: int, n_samples: int, repeats: int) -> float:
-    """Samples per second of the bare loop. All zeros: the values do not matter, and these never overflow."""
-    W, V, x, y, z, delta = (np.zeros(s) for s in ((n, r), (n, r), (2, n), (3, r), (3, n), r))
-    bare_loop(W, V, x, y, z, delta, n, r, 1)
-    return n_samples / best(lambda: bare_loop(W, V, x, y, z, delta, n, r, n_samples), repeats)
+    """Samples per second of the bare loop. All zeros: the values do not matter, and these never overflow.
+
+    Its speed depends on where its arrays happen to lie, by up to a third: each repeat has others, the best counts.
+    """
+    rates, kept = [], []
+    for _ in range(repeats):
+        arrays = [np.zeros(shape) for shape in ((n, r), (n, r), (2, n), (3, r), (3, n), r)]
+        kept.append(arrays)
+        bare_loop(*arrays, n, r, 1)
+        rates.append(n_samples / best(lambda arrays=arrays: bare_loop(*arrays, n, r, n_samples), 2))
+    return max(rates)
+
+
+@numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy", _nrt=False)
+def rest_loop(row, count, mean, square, share, hidden, z, flat, c, flat_c, monitor, n, r, m, n_samples):
+    """What a sample costs beside its multiply-adds: statistics, activations and conditions of both phases."""
+    for _ in range(n_samples):
+        for phase in range(2):
+            kernel.find(row, mean, share, n)
+            kernel.step_count(count, share, square, n)
+            kernel.step_mean(mean, square, share, row, n)
+            kernel.sigmoid(hidden[0], r)
+            kernel.sigmoid(hidden[1], r)
+            if phase == 0:
+                kernel.sigmoid(flat, 3 * n)
+                kernel.significance(z, row, share, n)
+            else:
+                kernel.softmax(flat_c, m, m, 3)
+                kernel.significance(c, row, share, min(n, m))
+            kernel.watch(monitor, 0.1, 2)
+            kernel.should_grow(monitor, 0.1)
+            kernel.watch(monitor, 0.1, 2)
+            kernel.should_prune(monitor, 0.1)
+
+
+def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:
+    """Samples per second of the rest alone."""
+    shapes = (n, n, n, n, n, (2, r), (3, n), 3 * n, (3, m), 3 * m, kernel.MONITOR)
+    arrays = [np.zeros(shape) for shape in shapes]
+    rest_loop(*arrays, n, r, m, 1)
+    return n_samples / best(lambda: rest_loop(*arrays, n, r, m, n_samples), repeats)
 
 
 def devdan_rate(n: int, r: int, m: int, n_samples: int, repeats: int, **options: Any) -> float:
@@ -155,9 +192,9 @@ def against_hardware(quick: bool) -> list[dict[str, float]]:
         repeats = 2 if quick else 7
         ours, loop = devdan_rate(n, r, m, n_samples, repeats), bare(n, r, n_samples, repeats)
         flop = 24e-9 * n * r
-        fixed = ours / devdan_rate(n, 1, m, n_samples, repeats)
+        other = ours / rest(n, r, m, n_samples, repeats)
         rows.append({"features": n, "units": r, "classes": m, "samples_per_second": ours, "gflops": flop * ours,
-                     "bare_gflops": flop * loop, "share": ours / loop, "share_of_one_unit": fixed})  # fmt: skip
+                     "bare_gflops": flop * loop, "share": ours / loop, "share_of_the_rest": other})  # fmt: skip
     return rows
 
 
@@ -230,17 +267,18 @@ def page(result: dict[str, Any]) -> str:
         f"{row['sklearn_mlp']:,.0f} µs.",
         "",
         "Training, both phases, with a fixed structure, beside a bare loop of the same 24 · n · units operations. What "
-        "holds a small network back is the work that does not grow with it (scaling, masking, statistics, conditions, "
-        "sigmoids of the features, softmax): the last column is the time of a network with a single unit, as a share.",
+        "holds the smaller networks back is the rest, which is no multiply-add and grows with n + units only: running "
+        "statistics, sigmoids, softmax and conditions, timed alone in the last column as a share of the whole. Alone, "
+        "these stages overlap; in a model each waits for the one before it, so that they take more than that share.",
         "",
-        "| features | units | classes | samples/s | GFLOP/s | bare loop | share | one unit's time |",
+        "| features | units | classes | samples/s | GFLOP/s | bare loop | share | the rest |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for shape in result["against_hardware"]:
         lines.append(
             f"| {shape['features']} | {shape['units']} | {shape['classes']} | {shape['samples_per_second']:,.0f} | "
             f"{shape['gflops']:.1f} | {shape['bare_gflops']:.1f} | {100 * shape['share']:.0f} % | "
-            f"{100 * shape['share_of_one_unit']:.0f} % |"
+            f"{100 * shape['share_of_the_rest']:.0f} % |"
         )
     lines += [
         "",
