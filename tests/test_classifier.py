@@ -424,7 +424,8 @@ X, Y = chunk(6)
 BAD = {
     "wrong number of features": (X[:, :3], Y, "3 features, but DEVDAN is expecting 4"),
     "1-D X": (X[0], Y, "Expected 2D array, got 1D"),
-    "text in X": ([["a", "b", "c", "d"]], [1], "convert|strings"),
+    "text in X": ([["a", "b", "c", "d"]], [1], "X must hold numbers, got text such as"),
+    "text in a frame": (pd.DataFrame([["a", 1.0, 2.0, 3.0]]), [1], "could not convert string to float: 'a'"),
     "infinity": (np.where(X.max() - 1 < X, np.inf, X), Y, "infinity"),
     "empty chunk": (X[:0], Y[:0], "0 sample"),
     "ragged": ([[1.0, 2.0], [1.0]], [1, 2], "inhomogeneous|sequence"),

@@ -270,6 +270,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
         if type(X) is list:
             X = np.asarray(X)
+        if type(X) is np.ndarray and X.dtype.kind in "US" and X.size > 0:
+            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
         plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0 and not reset
         plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
         if not plain:
