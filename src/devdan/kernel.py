@@ -121,14 +121,14 @@ def views(state: Floats) -> Network:
     a = HEADER + SETTINGS
     monitors = state[a : a + 4 * MONITOR].reshape(2, 2, MONITOR)
     a += 4 * MONITOR
-    features = state[a : a + 12 * n].reshape(12, n)
-    a += 12 * n
     encoders = state[a : a + 2 * n * r].reshape(2, n, r)
     a += 2 * n * r
     encoder_biases = state[a : a + 2 * r].reshape(2, r)
     a += 2 * r
     outputs = state[a : a + 2 * m * r].reshape(2, m, r)
     a += 2 * m * r
+    features = state[a : a + 12 * n].reshape(12, n)
+    a += 12 * n
     output_biases = state[a : a + 2 * m].reshape(2, m)
     a += 2 * m
     return Network(
@@ -160,9 +160,16 @@ def views(state: Floats) -> Network:
 unpack = inlined(views)
 
 
+def aligned(size: int) -> Floats:
+    """Zeros that start with a cache line; if there is room for a multiple of eight units, each row of weights does."""
+    words = np.zeros(size + 7)
+    start = -words.ctypes.data % 64 // 8
+    return words[start : start + size]
+
+
 def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
     """A state with this much room that has seen nothing; :func:`learn` draws its first hidden units."""
-    state = np.zeros(state_size(features, hidden, classes, events))
+    state = aligned(state_size(features, hidden, classes, events))
     header = state[:HEADER].view(np.int64)
     header[: N_FEATURES + 1] = features, hidden, classes, events, features
     net = views(state)

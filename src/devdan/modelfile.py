@@ -137,4 +137,6 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has no readable header")
-    return header, np.frombuffer(content[middle:-_DIGEST], dtype="<f8").astype(np.float64)
+    state = kernel.aligned(n_words)
+    state[:] = np.frombuffer(content[middle:-_DIGEST], dtype="<f8")
+    return header, state
