@@ -33,7 +33,7 @@ _OPTIONS: dict[str, Any] = {
     # Sums may be reordered and products fused, so that loops vectorise; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "nogil": True,
-    "_nrt": False,  # nothing is allocated, so no references are counted: this doubles the speed on small networks
+    "_nrt": False,  # nothing is allocated, so that no references need be counted, which takes longer than a small step
 }
 
 
@@ -220,7 +220,8 @@ class Work(NamedTuple):
     """Scratch space for one sample; three rows hold a value, its expectation and that of its square."""
 
     present: Floats  # (n,): 1, or 0 where the feature is missing
-    masked: Floats  # (n,)
+    share: Floats  # (n,): of the sample in a running mean
+    masked: Floats  # (n,): 1, or 0 where the feature is kept
     clean: Floats  # (n,): x, scaled
     target: Floats  # (n,): what the reconstruction should be, in [0, 1]
     inputs: Floats  # (2, n): x or x̃, and μ / sqrt(1 + πσ²/8)
@@ -237,27 +238,28 @@ class Work(NamedTuple):
 def scratch_for(state: Floats) -> Floats:
     """The scratch space that calls with this state ask for."""
     n, r, m, _ = state[:4].view(np.int64)
-    return np.empty(9 * n + 4 * r + 5 * m)
+    return np.empty(10 * n + 4 * r + 5 * m)
 
 
 def work_views(net: Network, scratch: Floats) -> Work:
     n, r, m = net.header[MAX_FEATURES], net.header[MAX_HIDDEN], net.header[MAX_CLASSES]
-    features = scratch[: 9 * n].reshape(9, n)
-    units = scratch[9 * n : 9 * n + 4 * r].reshape(4, r)
-    classes = scratch[9 * n + 4 * r : 9 * n + 4 * r + 5 * m].reshape(5, m)
+    features = scratch[: 10 * n].reshape(10, n)
+    units = scratch[10 * n : 10 * n + 4 * r].reshape(4, r)
+    classes = scratch[10 * n + 4 * r : 10 * n + 4 * r + 5 * m].reshape(5, m)
     return Work(
         features[0],
         features[1],
         features[2],
         features[3],
-        features[4:6],
+        features[4],
+        features[5:7],
         units[:3],
         units[3],
-        features[6:],
-        scratch[6 * n : 9 * n],
+        features[7:],
+        scratch[7 * n : 10 * n],
         classes[0],
         classes[2:],
-        scratch[9 * n + 4 * r + 2 * m : 9 * n + 4 * r + 5 * m],
+        scratch[10 * n + 4 * r + 2 * m : 10 * n + 4 * r + 5 * m],
         classes[1],
     )
 
@@ -332,7 +334,7 @@ def find(row: Floats, value: Floats, present: Floats, length: int) -> float:
 @inlined
 def learn_scaling(net: Network, work: Work) -> None:
     """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
-    n, value, share = net.header[N_FEATURES], work.clean, work.masked
+    n, value, share = net.header[N_FEATURES], work.clean, work.share
     if net.settings[SCALING] == MINMAX:
         for j in range(n):
             net.low[j] = value[j] if (work.present[j] > 0.0) & (value[j] < net.low[j]) else net.low[j]
@@ -493,7 +495,7 @@ def softmax(a: Floats, length: int, stride: int, rows: int) -> None:
 @inlined
 def expect_input(net: Network, work: Work, phase: int) -> None:
     """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
-    n, mean, square, share = net.header[N_FEATURES], net.input_mean[phase], net.input_square[phase], work.masked
+    n, mean, square, share = net.header[N_FEATURES], net.input_mean[phase], net.input_square[phase], work.share
     step_count(net.input_count[phase], work.present, share, n)
     step_mean(mean, square, share, work.inputs[0], n)
     for j in range(n):
