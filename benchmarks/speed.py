@@ -142,21 +142,21 @@ def bare(n: int, r: int, n_samples: int, repeats: int) -> float:
 
 
 @numba.njit(fastmath={"reassoc", "contract", "nsz", "arcp"}, error_model="numpy", _nrt=False)
-def rest_loop(row, count, mean, square, share, hidden, z, flat, c, flat_c, monitor, n, r, m, n_samples):
+def rest_loop(row, x, present, count, share, mean, square, hidden, z, flat, c, flat_c, monitor, n, r, m, n_samples):
     """What a sample costs beside its multiply-adds: statistics, activations and conditions of both phases."""
     for _ in range(n_samples):
         for phase in range(2):
-            kernel.find(row, mean, share, n)
-            kernel.step_count(count, share, square, n)
-            kernel.step_mean(mean, square, share, row, n)
+            kernel.find(row, x, present, n)
+            kernel.step_count(count, present, share, n)
+            kernel.step_mean(mean, square, share, x, n)
             kernel.sigmoid(hidden[0], r)
             kernel.sigmoid(hidden[1], r)
             if phase == 0:
                 kernel.sigmoid(flat, 3 * n)
-                kernel.significance(z, row, share, n)
+                kernel.significance(z, x, present, n)
             else:
                 kernel.softmax(flat_c, m, m, 3)
-                kernel.significance(c, row, share, min(n, m))
+                kernel.significance(c, x, present, min(n, m))
             kernel.watch(monitor, 0.1, 2)
             kernel.should_grow(monitor, 0.1)
             kernel.watch(monitor, 0.1, 2)
@@ -165,7 +165,7 @@ def rest_loop(row, count, mean, square, share, hidden, z, flat, c, flat_c, monit
 
 def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:
     """Samples per second of the rest alone."""
-    shapes = (n, n, n, n, n, (2, r), (3, n), 3 * n, (3, m), 3 * m, kernel.MONITOR)
+    shapes = (n, n, n, n, n, n, n, (2, r), (3, n), 3 * n, (3, m), 3 * m, kernel.MONITOR)
     arrays = [np.zeros(shape) for shape in shapes]
     rest_loop(*arrays, n, r, m, 1)
     return n_samples / best(lambda: rest_loop(*arrays, n, r, m, n_samples), repeats)

@@ -72,8 +72,8 @@ class Phase:
 class Naive:
     def __init__(self, n_features, word, options):
         self.n, self.options, self.random = n_features, options, Random(word)
-        self.seen = []
-        self.taught = 0
+        self.seen = []  # what the scaling has learned from
+        self.n_seen = self.taught = self.observed = 0
         self.generative, self.discriminative = Phase("generative", self.n), Phase("discriminative", self.n)
         self.W = np.array(
             [[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(options.n_hidden)]
@@ -200,18 +200,24 @@ class Naive:
         self.velocity["W"] = np.column_stack([self.velocity["W"], np.zeros(n)])
         self.velocity["b"] = np.append(self.velocity["b"], 0)
         self.velocity["output"] = np.vstack([self.velocity["output"], np.zeros(m)])
-        self.events.append((phase.name, "growth", r, r + 1))
+        self.note(phase, "growth", r)
 
     def prune(self, phase, unit):
         for owner in (self.__dict__, self.velocity):
             owner["W"] = np.delete(owner["W"], unit, axis=1)
             owner["b"] = np.delete(owner["b"], unit)
             owner["output"] = np.delete(owner["output"], unit, axis=0)
-        self.events.append((phase.name, "pruning", unit, len(self.b)))
+        self.note(phase, "pruning", unit)
+
+    def note(self, phase, kind, unit):
+        sample = self.observed if phase.name == "generative" else self.taught
+        self.events.append((sample, phase.name, kind, unit, len(self.b)))
 
     # the two verbs
 
     def observe(self, row):
+        self.n_seen += 1
+        self.observed += 1
         self.seen.append(row)
         x, target = self.scale(row)
         x = self.corrupt(x)
@@ -220,9 +226,11 @@ class Naive:
             self.learn(self.generative, x, np.nan_to_num(target), present)
 
     def teach(self, row, label):
-        if self.taught >= len(self.seen):
-            self.seen.append(row)
+        new = self.taught >= self.n_seen
+        self.n_seen += new
         self.taught += 1
+        if new or self.options.scaling == "minmax":
+            self.seen.append(row)
         x, _ = self.scale(row)
         while len(self.eta) <= label:
             r = len(self.b)

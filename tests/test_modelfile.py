@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -66,6 +67,23 @@ def test_names_of_features_and_models_without_labels_are_kept(tmp_path):
     loaded = DEVDAN.load(tmp_path / "m")
     assert loaded.feature_names_in_.tolist() == list("abcd")
     assert not hasattr(loaded, "classes_")
+
+
+def test_what_is_saved_is_what_the_model_does_whatever_was_set_since(path):
+    model = DEVDAN.load(path)
+    model.set_params(scaling="standard", masking=3).save(path)
+    X, _ = chunk(1)
+    assert (DEVDAN.load(path).predict_proba(X) == model.predict_proba(X)).all()
+
+
+def test_others_may_read_the_file_as_the_umask_says(path):
+    assert path.stat().st_mode & 0o777 == 0o666 & ~current_umask()
+
+
+def current_umask():
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def test_what_cannot_be_saved_is_said(tmp_path):
@@ -149,6 +167,12 @@ def set_word(name, index, value):
         set_word("header", kernel.MAX_EVENTS, -5),
         set_word("header", kernel.N_SEEN, -5),
         set_word("header", kernel.N_NAMED, 99),
+        set_word("header", kernel.N_NAMED, 4),
+        set_word("low", 0, -np.inf),
+        set_word("scale_count", 0, np.nan),
+        set_word("scale_count", 0, -1.0),
+        set_word("monitors", (0, 0, kernel.COUNT), -1.0),
+        set_word("events", (0, kernel.EVENT_PHASE), 77),
         set_word("monitors", (0, 0, kernel.RESTART), 0.5),
         set_word("monitors", (0, 0, kernel.SQUARE), -0.5),
         set_word("encoder", (0, 0), np.nan),
@@ -174,6 +198,8 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
         lambda header: header.update(classes=[0, 1]),
         lambda header: header.update(dtype="M8[s]"),
         lambda header: header.update(dtype="no type"),
+        lambda header: header.update(dtype="<U100000000"),
+        lambda header: header.update(classes=[1, 1, 1]),
         lambda header: header.update(feature_names=["a"]),
     ],
 )
@@ -182,7 +208,7 @@ def test_a_strangers_header_is_checked(path, change):
         DEVDAN.load(rewritten(path, change_header=change))
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{"])
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{", 200_000 * b"["], ids=range(4))
 def test_a_header_that_is_no_header(path, text):
     content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, len(text), 0) + text
     path.write_bytes(content + hashlib.sha256(content).digest())

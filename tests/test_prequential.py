@@ -1,7 +1,9 @@
 """Test, then train."""
 
-import numpy as np
+import warnings
+
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from devdan import DEVDAN
 from devdan.prequential import Record, classification_rate, prequential
@@ -35,4 +37,13 @@ def test_classification_rate_leaves_the_first_chunk_out():
     records = [Record(5, accuracy, 1, 1, 0.0, 0.0) for accuracy in (0.0, 0.8, 0.9)]
     mean, std = classification_rate(records)
     assert (mean, std) == pytest.approx((85, 5))
-    assert np.isfinite(mean)
+    with pytest.raises(ValueError, match="at least two chunks"):
+        classification_rate(records[:1])
+
+
+def test_a_column_of_labels_counts_as_one_label_per_sample():
+    X, y = next(sea(1000, chunk=1000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataConversionWarning)
+        column, row = (list(prequential([(X, y), (X, labels)], DEVDAN(random_state=0))) for labels in (y[:, None], y))
+    assert column[1].accuracy == row[1].accuracy

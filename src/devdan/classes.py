@@ -24,6 +24,7 @@ class Classes:
 
     def __init__(self, labels: npt.NDArray[Any] | None = None, outputs: npt.NDArray[np.int64] | None = None) -> None:
         self.labels = np.empty(0, np.int64) if labels is None else labels
+        self.labels.setflags(write=False)  # users get to see it
         self.outputs = np.empty(0, np.int64) if outputs is None else outputs
 
     def __len__(self) -> int:
@@ -76,6 +77,10 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
             raise ValueError("Input y contains NaN or infinity; leave unlabelled samples to observe(X)")
         if (y != np.floor(y)).any():
             check_classification_targets(y)
+        if (np.abs(y) > 2**53).any():
+            raise ValueError(f"y holds numbers too large to be told apart, such as {y[np.abs(y) > 2**53][0]}")
+    elif kind == "u":
+        y = y.astype(np.int64) if (y <= np.iinfo(np.int64).max).all() else y
     elif kind == "O":
         if not all(isinstance(label, str) for label in y):
             try:

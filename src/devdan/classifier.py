@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,8 +79,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     n_parameters_ : parameters now, R(n + 1) + m(R + 1), without the decoder's offsets.
     n_seen_ : samples seen so far.
     events_ : the latest growths and prunings, at most 1,000.
-    bias2_, variance_ : running means of both phases.
-    weights_ : copies of the weights.
+    bias2_, variance_ : dict, the running means that the conditions for growing and pruning compare, of both phases.
+    weights_ : dict of copies: ``encoder`` (n_features, n_hidden), the paper's W, ``encoder_bias``, ``decoder_bias``,
+        ``output`` (n_hidden, n_classes), its columns in the order of ``classes_``, and ``output_bias``.
 
     Examples
     --------
@@ -149,7 +150,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         return self._learn(X, None, None, GENERATIVE, GENERATIVE)
 
     def teach(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Learn from a chunk whose labels have come: the discriminative phase. A label may be a new class."""
+        """Learn from a chunk whose labels have come: the discriminative phase. A label may be a new class.
+
+        The samples are taken for ones that were observed before, as long as no more are taught than were observed: then
+        ``scaling="standard"`` does not count them again.
+        """
         return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE)
 
     def _learn(self, X: Any, y: Any, classes: Any, first: int, last: int, afresh: bool = False) -> Self:
@@ -161,8 +166,13 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
                 y = check_labels(y)
                 if len(y) != len(X):
                     raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
+                if classes is None and afresh and "output" in (self.initial_weights or {}):
+                    classes = y  # the outputs are there already, so their classes must be
                 if classes is not None:
-                    _, known = known.encode(np.unique(check_labels(classes)))
+                    named = np.unique(check_labels(classes))
+                    if len(named) == 0:
+                        raise ValueError("classes must name at least one class, got none")
+                    _, known = known.encode(named)
                     n_named = len(known)
                 codes, known = known.encode(y)
             self._prepare(afresh, known, n_named)
@@ -186,7 +196,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
         """Check the options, make or enlarge the state, and hand the options over to it."""
         chosen = {name: getattr(self, name) for name in options.NAMES}
-        changed = afresh or chosen != self._chosen
+        changed = afresh or any(value is not self._chosen[name] for name, value in chosen.items())
         if changed:
             options.check(chosen)
         if afresh:
@@ -241,9 +251,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probability of each of ``classes_``, a row for each sample."""
-        X, out = self._output(X, len(self.classes_))
-        kernel.predict_proba(self._state, kernel.scratch_for(self._state), X, out)
-        return out[:, self._classes.outputs]
+        outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
+        return self._use(kernel.predict_proba, X, len(outputs))[:, outputs]
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The most probable class of each sample."""
@@ -251,20 +260,22 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         return labels
 
     def transform(self, X: npt.ArrayLike) -> Floats:
-        """The hidden features of each sample."""
-        X, out = self._output(X, self.n_hidden_)
-        kernel.transform(self._state, kernel.scratch_for(self._state), X, out)
-        return out
+        """The hidden units' activations for each sample."""
+        return self._use(kernel.transform, X, self.n_hidden_)
 
     def reconstruct(self, X: npt.ArrayLike) -> Floats:
-        """Each sample as the autoencoder reconstructs it, missing features filled in, in the units of ``X``."""
-        X, out = self._output(X, int(self._header()[kernel.N_FEATURES]))
-        kernel.reconstruct(self._state, kernel.scratch_for(self._state), X, out)
-        return out
+        """Each sample as the autoencoder reconstructs it, missing features filled in, in the units of ``X``.
 
-    def _output(self, X: Any, width: int) -> tuple[Floats, Floats]:
-        X = self._checked(X, reset=False)
-        return X, np.empty((len(X), width))
+        A feature that has been missing from the start has no units, and stays NaN.
+        """
+        return self._use(kernel.reconstruct, X, int(self._header()[kernel.N_FEATURES]))
+
+    def _use(self, function: Callable[..., None], X: Any, width: int) -> Floats:
+        """What a function of the kernel makes of each sample."""
+        X, state = self._checked(X, reset=False), self._words()
+        out = np.zeros((len(X), width))
+        function(state, kernel.scratch_for(state), X, out)
+        return out
 
     def _checked(self, X: Any, reset: bool) -> Floats:
         """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
@@ -280,7 +291,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         checked: Floats = np.require(X, np.float64, ["C", "W"])
         if np.isinf(checked).any():
             raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
-        if self.scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
+        scaling = self.scaling if reset else self._chosen["scaling"]
+        if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
             warnings.warn(
                 "X has values outside [0, 1], which are clipped: scaling=None takes data in [0, 1] only; "
@@ -305,7 +317,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     @property
     def classes_(self) -> npt.NDArray[Any]:
         self._words()
-        if len(self._classes) == 0:
+        if self._header()[kernel.N_CLASSES] == 0:
             raise NotFittedError("This DEVDAN has not been taught a label yet: call partial_fit or teach first")
         return self._classes.labels
 
@@ -347,12 +359,13 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def weights_(self) -> dict[str, Floats]:
         net = kernel.views(self._words())
         n, r, m = net.header[kernel.N_FEATURES : kernel.N_CLASSES + 1]
+        outputs = self._classes.outputs[self._classes.outputs < m]  # in the order of classes_
         return {
             "encoder": net.encoder[:n, :r].copy(),
             "encoder_bias": net.encoder_bias[:r].copy(),
             "decoder_bias": net.decoder_bias[:n].copy(),
-            "output": net.output[:m, :r].T.copy(),
-            "output_bias": net.output_bias[:m].copy(),
+            "output": net.output[outputs, :r].T.copy(),
+            "output_bias": net.output_bias[outputs],
         }
 
     @property

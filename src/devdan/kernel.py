@@ -1,13 +1,13 @@
-"""DEVDAN's kernel: every compiled function, in the order of the paper.
+"""DEVDAN's kernel: every compiled function; docs/algorithm.md maps the paper's equations to them.
 
 A model is one flat array of 64-bit words, its *state*: sizes and counters, settings, running statistics, weights. The
 state is all there is, so a model is copied, saved and sent as bytes, and many models are rows of a matrix that one
 compiled loop can step. :func:`views` gives the words their names; compiled code knows it as ``unpack``.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
-transpose of its Φ (m x R). Only :func:`grow` and :func:`prune` change the number of hidden units. The arrays have
-room for more features, units and classes than are in use; where a unit might find none, :func:`learn` returns
-early and is called again with a larger state (:func:`resized`).
+transpose of its Φ (m x R). Once started, only :func:`grow` and :func:`prune` change the number of hidden units. The
+arrays have room for more features, units and classes than are in use; where a unit might find none, :func:`learn`
+returns early and is called again with a larger state (:func:`resized`).
 
 Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
 compiled code is in this file, because Numba's disk cache does not notice an edit in another one.
@@ -196,13 +196,16 @@ def check_state(state: Floats) -> None:
     if (used < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or (header[N_SEEN:RANDOM] < 0).any():
         raise ValueError("the state's sizes are out of range")
     net = views(state)
-    if header[N_NAMED] > header[N_CLASSES] or not np.isin(net.monitors[:, :, RESTART], (0.0, 1.0)).all():
-        raise ValueError("the state's counters are out of range")
-    floats = [net.settings, net.monitors, *net[Network._fields.index("mean") : -1]]
-    if not all(np.isfinite(array).all() for array in floats) or np.isnan(net.low).any() or np.isnan(net.high).any():
+    unseen = np.isposinf(net.low) & np.isneginf(net.high)
+    floats = [net.settings, net.monitors, net.scale_count, net.low[~unseen], net.high[~unseen]]
+    if not all(np.isfinite(array).all() for array in (*floats, *net[Network._fields.index("mean") : -1])):
         raise ValueError("the state holds numbers that are not finite")
-    if (net.square < 0.0).any() or (net.input_square < 0.0).any() or (net.monitors[:, :, SQUARE] < 0.0).any():
-        raise ValueError("the state holds a negative variance")
+    counts = [net.scale_count, net.input_count, net.monitors[:, :, COUNT], net.square, net.input_square]
+    if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
+        raise ValueError("the state holds a negative count or variance")
+    flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_GROWTH])
+    if header[N_NAMED] > header[MAX_CLASSES] or not all(np.isin(flag, (0, 1)).all() for flag in flags):
+        raise ValueError("the state's counters are out of range")
 
 
 def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
@@ -377,7 +380,7 @@ def scale(net: Network, work: Work) -> None:
 
 @inlined
 def unscale(net: Network, a: Floats, row: Floats) -> None:
-    """What the decoder's sigmoid takes as a sample in the units of the stream."""
+    """What the decoder's sigmoid takes, in the units of the stream; NaN for a feature that was never seen."""
     scaling, n = net.settings[SCALING], net.header[N_FEATURES]
     if scaling != STANDARD:  # there the target is the sigmoid of the input, so that without the sigmoid it is the input
         sigmoid(a, n)
@@ -385,7 +388,8 @@ def unscale(net: Network, a: Floats, row: Floats) -> None:
         if scaling == MINMAX:
             row[j] = net.low[j] + a[j] * (net.high[j] - net.low[j])
         elif scaling == STANDARD:
-            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * math.sqrt(net.square[j])
+            unit = math.sqrt(net.square[j]) if net.scale_count[j] > 0.0 else math.nan
+            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * unit
         else:
             row[j] = a[j]
 
@@ -618,7 +622,7 @@ def should_prune(monitor: Floats, variance: float) -> bool:
 
 @inlined
 def evolve(net: Network, work: Work, phase: int) -> bool:
-    """Grow where the bias is high, else prune where the variance is; tell whether the structure changed."""
+    """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
     n, monitor = net.header[N_FEATURES], net.monitors[phase]
     if phase == GENERATIVE:
         bias2, variance = significance(work.reconstruction, work.target, work.present, n)
@@ -813,8 +817,8 @@ def learn(
     """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; return how far it came.
 
     That is to the end, or to the sample before which the state needs room for more hidden units. Labels are read in the
-    discriminative phase alone. A sample is new, and the scaling learns from it, when it is observed, and also when it
-    is taught after as many were taught as seen: then nobody observed it.
+    discriminative phase alone. The scaling learns from a sample that is new: one that is observed, or one that is
+    taught after as many were taught as seen, so that nobody can have observed it. Ranges may be learned twice, so they are.
     """
     net = unpack(state)
     work = unpack_work(net, scratch)
@@ -828,8 +832,10 @@ def learn(
         if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
             return t
         n_present = find(X[order[t]], work.clean, work.present, n)
-        if first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]:
+        new = first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]
+        if new:
             net.header[N_SEEN] += 1
+        if new or net.settings[SCALING] == MINMAX:
             learn_scaling(net, work)
         scale(net, work)
         for phase in range(first, last + 1):
@@ -845,10 +851,10 @@ def learn(
 
 @entry
 def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The classes' probabilities, a row of ``out`` for each of ``X``."""
+    """The classes' probabilities, a row of ``out`` for each of ``X``; never more than ``out`` has room for."""
     net = unpack(state)
     work = unpack_work(net, scratch)
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], min(net.header[N_CLASSES], out.shape[1])
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
@@ -859,10 +865,10 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> Non
 
 @entry
 def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The hidden units' activations, a row of ``out`` for each of ``X``."""
+    """The hidden units' activations, a row of ``out`` for each of ``X``; never more than ``out`` has room for."""
     net = unpack(state)
     work = unpack_work(net, scratch)
-    n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
+    n, r = net.header[N_FEATURES], min(net.header[N_HIDDEN], out.shape[1])
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from devdan import kernel, options
 from devdan.classes import Classes
@@ -35,7 +36,7 @@ class ModelFileError(ValueError):
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a model that has seen something."""
     state = model._words()
-    params = model.get_params(deep=False)
+    params = {**model.get_params(deep=False), **model._chosen}  # what the state was given, whatever was set since
     if not isinstance(params["random_state"], (int, np.integer)):
         params["random_state"] = None  # the generator's own state is in the words
     classes = model._classes
@@ -46,6 +47,7 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
         "classes": classes.labels.tolist(),
         "dtype": "object" if classes.labels.dtype == object else classes.labels.dtype.str,
         "outputs": classes.outputs.tolist(),
+        "warned": getattr(model, "_warned", False),
     }
     write(path, header, state)
 
@@ -66,15 +68,17 @@ def _restored(header: dict[str, Any], state: Floats, kind: type[Model]) -> Model
     chosen = {name: getattr(model, name) for name in options.NAMES}
     options.check(chosen)
     n_features, _, n_classes = (int(size) for size in state[kernel.N_FEATURES : kernel.N_CLASSES + 1].view(np.int64))
-    labels = np.array(header["classes"], dtype=_label_type(header["dtype"]))
+    labels = _labels(header["classes"], str(header["dtype"]))
     outputs = np.array(header["outputs"], dtype=np.int64)
-    if header["n_features"] != n_features or sorted(outputs.tolist()) != list(range(n_classes)):
+    n_named = int(state[kernel.N_NAMED : kernel.N_NAMED + 1].view(np.int64)[0])
+    if header["n_features"] != n_features or max(n_classes, n_named) > len(outputs):
         raise ValueError("header and state disagree")
-    if labels.shape != outputs.shape or (np.unique(labels) != labels).any():
+    if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
     kernel.views(state).settings[:] = options.settings(chosen)
     model._state, model._classes, model._chosen = state, Classes(labels, outputs), chosen
     model.n_features_in_ = n_features
+    model._warned = bool(header["warned"])
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
         if len(model.feature_names_in_) != n_features:
@@ -82,11 +86,12 @@ def _restored(header: dict[str, Any], state: Floats, kind: type[Model]) -> Model
     return cast(Model, model)
 
 
-def _label_type(name: Any) -> np.dtype[Any]:
-    dtype = np.dtype(str(name))
-    if dtype.kind not in "biufUO":
+def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
+    """The classes in their type; of text, the longest one sets the size, whatever the file says."""
+    kind = np.dtype(dtype).kind
+    if kind not in "biufUO" or (kind in "UO" and not all(isinstance(value, str) for value in values)):
         raise ValueError(f"labels of type {dtype} are not supported")
-    return dtype
+    return np.array(values, dtype=str if kind == "U" else np.dtype(dtype))
 
 
 def _plain(value: Any) -> Any:
@@ -107,6 +112,9 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -
             file.write(content + hashlib.sha256(content).digest())
             file.flush()
             os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # as any file that a program writes, not private as a temporary one
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -121,6 +129,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
+    if version < 1:
+        raise ModelFileError(f"{path} was altered: there is no format {version}")
     if version > VERSION:
         raise ModelFileError(
             f"{path} was saved by a newer devdan (format {version}, this one reads {VERSION}): upgrade devdan"
@@ -133,7 +143,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     middle = _PREFIX.size + n_text
     try:
         header = json.loads(content[_PREFIX.size : middle])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has no readable header")

@@ -17,7 +17,7 @@ _SWITCHES = ("generative", "grow", "prune", "shuffle", "interleave")
 _BELOW_ONE = ("masking", "momentum")
 _RATES = ("generative_learning_rate", "learning_rate")
 
-# What may change while a model learns; initial_weights and random_state matter only where it starts.
+# What the kernel is told of; initial_weights and random_state matter only where a model starts.
 NAMES = ("n_hidden", "scaling", "scope", *_SWITCHES, *_BELOW_ONE, *_RATES)
 
 
@@ -72,7 +72,7 @@ def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict
     for name, array in arrays.items():
         shape = tuple(sizes[size] for size in _SHAPES[name])
         if array.shape != shape or n_hidden < 1:
-            remedy = "" if "output" not in name else "; name the classes with classes= in the first call"
+            remedy = "" if "output" not in name else "; start with partial_fit or teach, and name the classes= there"
             raise ValueError(
                 f"initial_weights[{name!r}] must have the shape ({', '.join(_SHAPES[name])}), here {shape}, got "
                 f"{array.shape}{remedy}"

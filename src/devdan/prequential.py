@@ -35,7 +35,7 @@ def prequential(stream: Iterable[tuple[Any, Any]], model: Any) -> Iterator[Recor
     for X, y in stream:
         begin = time.perf_counter()
         try:
-            accuracy = float(np.mean(model.predict(X) == y))
+            accuracy = float(np.mean(model.predict(X) == np.ravel(y)))
         except NotFittedError:
             accuracy = None
         middle = time.perf_counter()
@@ -47,4 +47,6 @@ def prequential(stream: Iterable[tuple[Any, Any]], model: Any) -> Iterator[Recor
 def classification_rate(records: Iterable[Record]) -> tuple[float, float]:
     """The paper's CR: mean and deviation of the chunks' accuracies in percent, the first chunk left out."""
     accuracies = [100 * record.accuracy for record in list(records)[1:] if record.accuracy is not None]
+    if not accuracies:
+        raise ValueError("the classification rate takes at least two chunks: the first is learned from only")
     return float(np.mean(accuracies)), float(np.std(accuracies))
