@@ -43,6 +43,14 @@ KERNEL: dict[str, list[Change]] = {
         ("bias2 = max(bias2, weight[j] * (z[1, j] - x[j]) ** 2)", "bias2 += weight[j] * (z[1, j] - x[j]) ** 2"),
         ("return bias2, variance / total", "return bias2 / total, variance / total"),
     ],
+    "variance as the norm over the outputs": [
+        ("variance += weight[j] * (z[2, j] - z[1, j] ** 2)", "variance += weight[j] * (z[2, j] - z[1, j] ** 2) ** 2"),
+        ("return bias2, variance / total", "return bias2, math.sqrt(variance)"),
+    ],
+    "input statistics shared by the phases": [
+        ("net.input_mean[phase], net.input_square[phase]", "net.input_mean[0], net.input_square[0]"),
+        ("step_count(net.input_count[phase]", "step_count(net.input_count[0]"),
+    ],
     "only the minima whose condition was met start anew": [
         ("    if changed:  # another network, so that both minima start anew\n", "    if False:\n")
     ],
