@@ -818,8 +818,8 @@ def learn(
 
     That is to the end, or to the sample before which the state needs room for more hidden units. Labels are read in the
     discriminative phase alone. The scaling learns from a sample that is new: one that is observed, or one that is
-    taught after as many were taught as seen, so that nobody can have observed it. Learning a range twice does no harm, so
-    ranges are always learned.
+    taught after as many were taught as seen, so that nobody can have observed it. To learn a range twice does no harm,
+    so ranges are always learned.
     """
     net = unpack(state)
     work = unpack_work(net, scratch)
