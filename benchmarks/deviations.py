@@ -30,21 +30,27 @@ Change = tuple[str, str]
 
 KERNEL: dict[str, list[Change]] = {
     "new unit's W = z − x, the paper's sign taken literally": [
-        ("= -work.present[j] * (work.reconstruction[0, j]", "= work.present[j] * (work.reconstruction[0, j]")
+        ("= -work.present[j] * (work.reconstruction[ACTUAL, j]", "= work.present[j] * (work.reconstruction[ACTUAL, j]")
     ],
     "random weights of variance 2 / (n + 1)": [("WEIGHT_VARIANCE = 32.0", "WEIGHT_VARIANCE = 2.0")],
     "random output weights for a unit of the discriminative phase": [
         (
-            "net.output[o, unit] = -(work.prediction[0, o] - work.one_hot[o])",
+            "net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])",
             "net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))",
         )
     ],
     "bias² averaged over the outputs": [
-        ("bias2 = max(bias2, weight[j] * (z[1, j] - x[j]) ** 2)", "bias2 += weight[j] * (z[1, j] - x[j]) ** 2"),
+        (
+            "bias2 = max(bias2, weight[j] * (z[EXPECTED, j] - x[j]) ** 2)",
+            "bias2 += weight[j] * (z[EXPECTED, j] - x[j]) ** 2",
+        ),
         ("return bias2, variance / total", "return bias2 / total, variance / total"),
     ],
     "variance as the norm over the outputs": [
-        ("variance += weight[j] * (z[2, j] - z[1, j] ** 2)", "variance += weight[j] * (z[2, j] - z[1, j] ** 2) ** 2"),
+        (
+            "variance += weight[j] * (z[EXPECTED2, j] - z[EXPECTED, j] ** 2)",
+            "variance += weight[j] * (z[EXPECTED2, j] - z[EXPECTED, j] ** 2) ** 2",
+        ),
         ("return bias2, variance / total", "return bias2, math.sqrt(variance)"),
     ],
     "input statistics shared by the phases": [

@@ -219,8 +219,11 @@ def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
     return larger
 
 
+ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: a value of the sample, its expectation, and that of its square
+
+
 class Work(NamedTuple):
-    """Scratch space for one sample; three rows hold a value, its expectation and that of its square."""
+    """Scratch space for one sample."""
 
     present: Floats  # (n,): 1, or 0 where the feature is missing
     share: Floats  # (n,): of the sample in a running mean
@@ -425,7 +428,7 @@ def corrupt(net: Network, work: Work) -> None:
     """x̃: n' features, drawn anew for each sample, take the neutral value."""
     n = net.header[N_FEATURES]
     for j in range(n):
-        work.inputs[0, j] = work.clean[j]
+        work.inputs[ACTUAL, j] = work.clean[j]
     if net.settings[MASKING] > 0.0 and n > 1:
         n_masked = min(max(int(net.settings[MASKING] * n + 0.5), 1), n - 1)
         mask_drawn = n_masked <= n // 2  # draw whichever are fewer, the masked or the kept
@@ -438,7 +441,7 @@ def corrupt(net: Network, work: Work) -> None:
                 work.masked[j] = 1.0 - work.masked[j]
                 undrawn -= 1
         for j in range(n):
-            work.inputs[0, j] *= 1.0 - work.masked[j]
+            work.inputs[ACTUAL, j] *= 1.0 - work.masked[j]
 
 
 @compiled
@@ -501,34 +504,34 @@ def expect_input(net: Network, work: Work, phase: int) -> None:
     """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
     n, mean, square, share = net.header[N_FEATURES], net.input_mean[phase], net.input_square[phase], work.share
     step_count(net.input_count[phase], work.present, share, n)
-    step_mean(mean, square, share, work.inputs[0], n)
+    step_mean(mean, square, share, work.inputs[ACTUAL], n)
     for j in range(n):
-        work.inputs[1, j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
+        work.inputs[EXPECTED, j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
 
 
 @compiled
 def encode_expected(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
     """The rows y, E[y] and E[y²] = E[y]E[y], which is the paper's approximation and not an identity."""
     for i in range(r):
-        y[0, i] = b[i]
-        y[1, i] = b[i]
+        y[ACTUAL, i] = b[i]
+        y[EXPECTED, i] = b[i]
     whole = n - n % 4
     for j in range(0, whole, 4):  # add_product for both rows, with each weight loaded once
-        x0, x1, x2, x3 = x[0, j], x[0, j + 1], x[0, j + 2], x[0, j + 3]
-        e0, e1, e2, e3 = x[1, j], x[1, j + 1], x[1, j + 2], x[1, j + 3]
+        x0, x1, x2, x3 = x[ACTUAL, j], x[ACTUAL, j + 1], x[ACTUAL, j + 2], x[ACTUAL, j + 3]
+        e0, e1, e2, e3 = x[EXPECTED, j], x[EXPECTED, j + 1], x[EXPECTED, j + 2], x[EXPECTED, j + 3]
         for i in range(r):
             w0, w1, w2, w3 = W[j, i], W[j + 1, i], W[j + 2, i], W[j + 3, i]
-            y[0, i] += x0 * w0 + x1 * w1 + x2 * w2 + x3 * w3
-            y[1, i] += e0 * w0 + e1 * w1 + e2 * w2 + e3 * w3
+            y[ACTUAL, i] += x0 * w0 + x1 * w1 + x2 * w2 + x3 * w3
+            y[EXPECTED, i] += e0 * w0 + e1 * w1 + e2 * w2 + e3 * w3
     for j in range(whole, n):
-        x0, e0 = x[0, j], x[1, j]
+        x0, e0 = x[ACTUAL, j], x[EXPECTED, j]
         for i in range(r):
-            y[0, i] += x0 * W[j, i]
-            y[1, i] += e0 * W[j, i]
-    sigmoid(y[0], r)
-    sigmoid(y[1], r)
+            y[ACTUAL, i] += x0 * W[j, i]
+            y[EXPECTED, i] += e0 * W[j, i]
+    sigmoid(y[ACTUAL], r)
+    sigmoid(y[EXPECTED], r)
     for i in range(r):
-        y[2, i] = y[1, i] * y[1, i]
+        y[EXPECTED2, i] = y[EXPECTED, i] * y[EXPECTED, i]
 
 
 @compiled
@@ -537,12 +540,12 @@ def project_expected(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int)
     for j in range(n):
         z0 = z1 = z2 = c[j]
         for i in range(r):
-            z0 += y[0, i] * W[j, i]
-            z1 += y[1, i] * W[j, i]
-            z2 += y[2, i] * W[j, i]
-        z[0, j] = z0
-        z[1, j] = z1
-        z[2, j] = z2
+            z0 += y[ACTUAL, i] * W[j, i]
+            z1 += y[EXPECTED, i] * W[j, i]
+            z2 += y[EXPECTED2, i] * W[j, i]
+        z[ACTUAL, j] = z0
+        z[EXPECTED, j] = z1
+        z[EXPECTED2, j] = z2
 
 
 @inlined
@@ -567,8 +570,8 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
     """
     bias2 = variance = total = 0.0
     for j in range(length):
-        bias2 = max(bias2, weight[j] * (z[1, j] - x[j]) ** 2)
-        variance += weight[j] * (z[2, j] - z[1, j] ** 2)
+        bias2 = max(bias2, weight[j] * (z[EXPECTED, j] - x[j]) ** 2)
+        variance += weight[j] * (z[EXPECTED2, j] - z[EXPECTED, j] ** 2)
         total += weight[j]
     return bias2, variance / total
 
@@ -655,12 +658,12 @@ def grow(net: Network, work: Work, phase: int) -> None:
     net.header[N_HIDDEN] += 1
     if phase == GENERATIVE:
         for j in range(n):
-            net.encoder[j, unit] = -work.present[j] * (work.reconstruction[0, j] - work.target[j])
+            net.encoder[j, unit] = -work.present[j] * (work.reconstruction[ACTUAL, j] - work.target[j])
         for o in range(m):
             net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
     else:
         for o in range(m):
-            net.output[o, unit] = -(work.prediction[0, o] - work.one_hot[o])
+            net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])
     scope = 1.0
     while True:
         net.encoder_bias[unit] = scope * (2.0 * uniform(net.random) - 1.0)
@@ -682,7 +685,7 @@ def prune(net: Network, work: Work, phase: int) -> None:
     n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
     unit = 0
     for i in range(1, r):
-        if work.hidden[1, i] < work.hidden[1, unit]:
+        if work.hidden[EXPECTED, i] < work.hidden[EXPECTED, unit]:
             unit = i
     for j in range(n):
         remove(net.encoder[j], unit, r)
@@ -720,10 +723,10 @@ def squared_error(net: Network, work: Work, phase: int) -> float:
     total = 0.0
     if phase == GENERATIVE:
         for j in range(net.header[N_FEATURES]):
-            total += work.present[j] * (work.reconstruction[0, j] - work.target[j]) ** 2
+            total += work.present[j] * (work.reconstruction[ACTUAL, j] - work.target[j]) ** 2
     else:
         for o in range(net.header[N_CLASSES]):
-            total += (work.prediction[0, o] - work.one_hot[o]) ** 2
+            total += (work.prediction[ACTUAL, o] - work.one_hot[o]) ** 2
     return total
 
 
@@ -748,7 +751,7 @@ def learn_sample(net: Network, work: Work, phase: int) -> None:
 def step_generative(net: Network, work: Work) -> None:
     """SGD on the cross-entropy L(x, z) over W, which encodes and decodes, b and c."""
     n, r, rate = net.header[N_FEATURES], net.header[N_HIDDEN], net.settings[GENERATIVE_RATE]
-    error, y, delta = work.reconstruction[0], work.hidden[0], work.delta
+    error, y, delta = work.reconstruction[ACTUAL], work.hidden[ACTUAL], work.delta
     for j in range(n):
         error[j] = rate * work.present[j] * (error[j] - work.target[j])
     for i in range(r):
@@ -758,7 +761,7 @@ def step_generative(net: Network, work: Work) -> None:
         delta[i] *= y[i] * (1.0 - y[i])
         net.encoder_bias[i] -= delta[i]
     for j in range(n):
-        error_j, x_j = error[j], work.inputs[0, j]
+        error_j, x_j = error[j], work.inputs[ACTUAL, j]
         net.decoder_bias[j] -= error_j
         for i in range(r):
             net.encoder[j, i] -= error_j * y[i] + x_j * delta[i]
@@ -769,11 +772,11 @@ def step_discriminative(net: Network, work: Work) -> None:
     """SGD with momentum on the cross-entropy L(C, Ĉ) over W, b, Φ and η."""
     n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
     rate, momentum = net.settings[DISCRIMINATIVE_RATE], net.settings[MOMENTUM]
-    y, delta = work.hidden[0], work.delta
+    y, delta = work.hidden[ACTUAL], work.delta
     for i in range(r):
         delta[i] = 0.0
     for o in range(m):
-        error = rate * (work.prediction[0, o] - work.one_hot[o])
+        error = rate * (work.prediction[ACTUAL, o] - work.one_hot[o])
         for i in range(r):
             delta[i] += error * net.output[o, i]
         for i in range(r):
@@ -786,7 +789,7 @@ def step_discriminative(net: Network, work: Work) -> None:
         net.encoder_bias_velocity[i] = momentum * net.encoder_bias_velocity[i] - delta[i]
         net.encoder_bias[i] += net.encoder_bias_velocity[i]
     for j in range(n):
-        x_j = work.inputs[0, j]
+        x_j = work.inputs[ACTUAL, j]
         for i in range(r):
             net.encoder_velocity[j, i] = momentum * net.encoder_velocity[j, i] - x_j * delta[i]
             net.encoder[j, i] += net.encoder_velocity[j, i]
@@ -804,7 +807,7 @@ def know(net: Network, work: Work, label: int) -> None:
         work.one_hot[o] = 1.0 if o == label else 0.0
         work.every_class[o] = 1.0
     for j in range(net.header[N_FEATURES]):
-        work.inputs[0, j] = work.clean[j]
+        work.inputs[ACTUAL, j] = work.clean[j]
 
 
 # --- What Python calls -------------------------------------------------------------------------------------------
@@ -859,8 +862,8 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> Non
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
-        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
-        project(work.hidden[0], net.output, net.output_bias, out[t], m, r)
+        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[ACTUAL], n, r)
+        project(work.hidden[ACTUAL], net.output, net.output_bias, out[t], m, r)
         softmax(out[t], m, m, 1)
 
 
@@ -885,6 +888,6 @@ def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
-        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[0], n, r)
-        project(work.hidden[0], net.encoder, net.decoder_bias, work.target, n, r)
+        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[ACTUAL], n, r)
+        project(work.hidden[ACTUAL], net.encoder, net.decoder_bias, work.target, n, r)
         unscale(net, work.target, out[t])
