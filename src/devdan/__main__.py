@@ -20,6 +20,8 @@ def main() -> int:
     n_tenth = n_samples // chunk // 10
     model = DEVDAN(scaling=None, random_state=0)
     try:
+        X, y = next(sea(chunk, chunk=chunk))
+        DEVDAN().partial_fit(X, y).predict(X)  # compiles, if need be, so that the time below is the model's own
         for record in prequential(sea(n_samples, chunk=chunk), model):
             records.append(record)
             if len(records) % n_tenth == 0:
@@ -30,11 +32,11 @@ def main() -> int:
         return 130
     mean, std = classification_rate(records)
     sizes = [record.n_hidden for record in records]
-    seconds = sum(record.test_seconds + record.train_seconds for record in records[1:])
+    seconds = sum(record.test_seconds + record.train_seconds for record in records)
     print(f"\nclassification rate  {mean:.2f} ± {std:.2f} %")
     print(f"hidden units         {np.mean(sizes):.2f} ± {np.std(sizes):.2f}")
     print(f"parameters           {np.mean([record.n_parameters for record in records]):.1f}")
-    print(f"execution time       {seconds:.2f} s, {(n_samples - chunk) / seconds:,.0f} samples/s")
+    print(f"execution time       {seconds:.2f} s, {n_samples / seconds:,.0f} samples/s")
     return 0
 
 
