@@ -267,9 +267,9 @@ def page(result: dict[str, Any]) -> str:
         f"{row['sklearn_mlp']:,.0f} µs.",
         "",
         "Training, both phases, with a fixed structure, beside a bare loop of the same 24 · n · units operations. What "
-        "holds the smaller networks back is the rest, which is no multiply-add and grows with n + units only: running "
+        "is left of a small network's time includes the rest, no multiply-add and growing with n + units only: running "
         "statistics, sigmoids, softmax and conditions, timed alone in the last column as a share of the whole. Alone, "
-        "these stages overlap; in a model each waits for the one before it, so that they take more than that share.",
+        "these stages overlap; in a model each needs the one before it: they probably take more than that share.",
         "",
         "| features | units | classes | samples/s | GFLOP/s | bare loop | share | the rest |",
         "|---|---|---|---|---|---|---|---|",
