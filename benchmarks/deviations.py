@@ -18,8 +18,8 @@ import numpy as np
 import paper_streams
 
 from devdan import DEVDAN, classifier, kernel
-from devdan.prequential import classification_rate, prequential
-from devdan.streams import chunks
+from devdan.prequential import prequential
+from devdan.record import Summary
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
@@ -105,16 +105,16 @@ def altered(changes: list[Change]) -> Any:
 
 def cell(name: str, make: Callable[[int], DEVDAN], n_seeds: int) -> str:
     """Mean CR and hidden units over the seeds."""
-    X, y = paper_streams.load(name)
+    stream = paper_streams.load(name)
     rates, sizes = [], []
     for seed in range(n_seeds):
-        records = []
-        for record in prequential(chunks(X, y), make(seed)):
-            records.append(record)
+        summary = Summary()
+        for record in prequential(stream, make(seed)):
+            summary.add(record)
             if record.n_hidden > EXPLODES:
                 return f"over {EXPLODES} units"
-        rates.append(classification_rate(records)[0])
-        sizes.append(np.mean([record.n_hidden for record in records]))
+        rates.append(summary.rate.mean)
+        sizes.append(summary.hidden.mean)
     return f"{np.mean(rates):.2f} ({np.mean(sizes):.0f})"
 
 

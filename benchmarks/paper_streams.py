@@ -9,42 +9,28 @@ from typing import Any
 import numpy as np
 
 from devdan import DEVDAN
-from devdan.kernel import Floats, Words
-from devdan.prequential import classification_rate, prequential
-from devdan.streams import chunks
+from devdan.prequential import prequential
+from devdan.record import Summary
+from devdan.streams import Stream, catalogue, open_stream
 
-FILES = {
-    "sea": "sea.npz",
-    "hyperplane": "hyperplane.npz",
-    "electricity": "electricity.npz",
-    "weather": "weather.npz",
-    "kddcup": "kddcup99_10percent.npz",
-}
 FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def missing(name: str) -> str | None:
-    """Why a stream cannot be had, if it cannot."""
-    path = FOLDER / FILES[name]
-    return None if path.exists() else f"{path} is not there; set DEVDAN_DATA to the folder that has {FILES[name]}"
+    """Why a stream cannot be had as a file, if it cannot."""
+    path = catalogue.found(name, FOLDER)
+    return None if path else f"{name} is not in {FOLDER}; set DEVDAN_DATA to the folder that has it"
 
 
-def load(name: str) -> tuple[Floats, Words]:
-    """X and y; KDD Cup is shuffled with a fixed seed, as its file is sorted by class."""
-    with np.load(FOLDER / FILES[name], allow_pickle=False) as file:
-        X, y = file["X"].astype(np.float64), file["y"].astype(np.int64)
-    low, high = X.min(axis=0), X.max(axis=0)
-    if (low < 0).any() or (high > 1).any():
-        X = (X - low) / np.where(high > low, high - low, 1)
-    if name == "kddcup":
-        order = np.random.default_rng(0).permutation(len(X))
-        X, y = X[order], y[order]
-    return X, y
+def load(name: str) -> Stream:
+    """The stream, held in memory."""
+    stream = open_stream(name, data=FOLDER).scaled()
+    X, y = (np.concatenate(parts) for parts in zip(*stream, strict=True))
+    return open_stream((X, y))
 
 
 def run(name: str, seed: int, model: type[Any] = DEVDAN, **options: Any) -> tuple[float, float, float]:
     """CR and its deviation over the chunks, and the mean number of hidden units, with the paper's settings."""
-    X, y = load(name)
     settings = {"scaling": None, "random_state": seed, **options}
-    records = list(prequential(chunks(X, y), model(**settings)))
-    return *classification_rate(records), float(np.mean([record.n_hidden for record in records]))
+    summary = Summary(prequential(load(name), model(**settings)))
+    return summary.rate.mean, summary.rate.std, summary.hidden.mean

@@ -82,7 +82,7 @@ def against_mlp(quick: bool) -> dict[str, float]:
 
 def one_row(quick: bool) -> dict[str, float]:
     """Microseconds for one row through partial_fit and predict together."""
-    X, y = next(sea(1000, chunk=1000))
+    X, y = next(iter(sea(1000, chunk=1000)))
     result = {}
     for name, model, n_rows in (("devdan", DEVDAN(random_state=0), 1000), ("sklearn_mlp", mlp(), 100)):
         model.partial_fit(X, y, classes=[0, 1])

@@ -1,49 +1,245 @@
-"""Test, then train."""
+"""Test, then train: one loop for every model and every policy of labels."""
 
+import copy
+import dataclasses
+import pickle
 import warnings
 
+import numpy as np
 import pytest
+from river import naive_bayes, tree
 from sklearn.exceptions import DataConversionWarning
+from sklearn.linear_model import SGDClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN
-from devdan.prequential import Record, classification_rate, prequential
-from devdan.streams import sea
+from devdan.prequential import Evaluation, prequential
+from devdan.record import Mean, Record, Summary
+from devdan.streams import open_stream, sea
+
+POLICIES = ["all", "fraction:0.2", "delay:700", "delay:0-900", "uncertain:0.2", "warmup:900", "fraction:0.5+delay:100"]
+TIMES = ("test_seconds", "train_seconds")
 
 
-class Spy(DEVDAN):
-    """Notes what it is asked, in order."""
+def untimed(records):
+    return [dataclasses.replace(record, test_seconds=0, train_seconds=0) for record in records]
+
+
+class Spy:
+    """Knows every sample by its first feature; notes what it was told and when."""
+
+    def __init__(self):
+        self.predicted, self.taught, self.classes_ = [], [], [0, 1]
 
     def predict(self, X):
-        self.calls.append("predict")
-        return super().predict(X)
+        self.predicted += X[:, 0].astype(int).tolist()
+        assert not set(X[:, 0].astype(int)) & {sample for sample, _ in self.taught}, "its label is known already"
+        return np.zeros(len(X), dtype=int)
+
+    def predict_proba(self, X):
+        shares = np.random.default_rng(len(self.predicted)).random(len(X))
+        return np.column_stack([shares, 1 - shares])
 
     def partial_fit(self, X, y):
-        self.calls = [*getattr(self, "calls", []), "learn"]
-        return super().partial_fit(X, y)
+        assert {int(sample) for sample in X[:, 0]} <= set(self.predicted), "taught before it was predicted"
+        self.taught += [(int(sample), int(label)) for sample, label in zip(X[:, 0], y, strict=True)]
 
 
-def test_each_chunk_is_predicted_before_it_is_learned():
-    model = Spy(random_state=0)
-    model.calls = []
-    records = list(prequential(sea(2000), model))
-    assert model.calls == ["predict", "learn"] * 4
-    assert [record.n_samples for record in records] == [500] * 4
-    assert records[0].accuracy is None
-    assert all(0 <= record.accuracy <= 1 for record in records[1:])
-    assert records[-1].n_hidden == model.n_hidden_
+def numbered(n=4000, chunk=300):
+    X = np.column_stack([np.arange(n), np.zeros(n)])
+    return open_stream((X, (np.arange(n) % 3 == 0).astype(int)), chunk=chunk)
 
 
-def test_classification_rate_leaves_the_first_chunk_out():
-    records = [Record(5, accuracy, 1, 1, 0.0, 0.0) for accuracy in (0.0, 0.8, 0.9)]
-    mean, std = classification_rate(records)
-    assert (mean, std) == pytest.approx((85, 5))
-    with pytest.raises(ValueError, match="at least two chunks"):
-        classification_rate(records[:1])
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("chunk", [1, 300, 5000])
+def test_nothing_is_ever_predicted_with_a_label_already_known(policy, chunk):
+    spy = Spy()
+    records = list(prequential(numbered(chunk=chunk), spy, policy))
+    assert spy.predicted == list(range(4000))
+    assert len({sample for sample, _ in spy.taught}) == len(spy.taught), "taught twice"
+    assert all(label == (sample % 3 == 0) for sample, label in spy.taught)
+    assert len(spy.taught) == sum(record.n_labels for record in records)
+
+
+def test_labels_that_are_late_arrive_when_they_are_due_and_in_that_order():
+    spy = Spy()
+    for record in prequential(numbered(chunk=100), spy, "delay:250"):
+        seen = record.start + record.n_samples
+        assert len(spy.taught) == max(seen - 250, 0)
+    assert [sample for sample, _ in spy.taught] == list(range(3750))
+
+    spy, policy = Spy(), "delay:0-500"
+    late = Evaluation(spy, policy).labels.lateness(0, 4000, None)
+    for record in prequential(numbered(n=4000, chunk=4000), Spy(), policy):
+        assert record.n_labels == sum(np.arange(4000) + late < 4000)
+    list(prequential(numbered(chunk=4000), spy, policy))
+    due = [sample + late[sample] for sample, _ in spy.taught]
+    assert due == sorted(due)
+
+
+def test_all_labels_at_once_is_partial_fit():
+    by_hand = DEVDAN(random_state=0, interleave=True)
+    for X, y in sea(3000):
+        by_hand.partial_fit(X, y)
+    model = DEVDAN(random_state=0, interleave=True)
+    list(prequential(sea(3000), model))
+    np.testing.assert_array_equal(model._state, by_hand._state)
+
+
+def test_devdan_observes_what_has_no_label_and_others_do_not():
+    model, spy = DEVDAN(random_state=0), Spy()
+    records = list(prequential(sea(5000), model, "fraction:0"))
+    assert model.n_seen_ == 5000
+    assert all(record.accuracy is None and record.n_labels == 0 for record in records)
+    list(prequential(numbered(), spy, "fraction:0"))
+    assert spy.taught == []
+
+
+def test_late_labels_equal_observing_and_teaching_by_hand():
+    model, by_hand = DEVDAN(random_state=3), DEVDAN(random_state=3)
+    list(prequential(sea(4000), model, "delay:500"))
+    before = None
+    for X, y in sea(4000):
+        by_hand.observe(X)
+        if before is not None:
+            by_hand.teach(*before)
+        before = X, y
+    np.testing.assert_array_equal(model._state, by_hand._state)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GaussianNB(),
+        SGDClassifier(random_state=0),
+        MLPClassifier((10,), batch_size=10, learning_rate_init=0.05, random_state=0),
+        naive_bayes.GaussianNB(),
+        tree.HoeffdingAdaptiveTreeClassifier(seed=0),
+        DEVDAN(random_state=0),
+    ],
+    ids=lambda model: f"{type(model).__module__.split('.')[0]}-{type(model).__name__}",
+)
+@pytest.mark.parametrize("text", [False, True])
+def test_models_of_all_kinds_learn(model, text):
+    stream = sea(6000, noise=0)
+    if text:
+        stream = open_stream([(X, np.array(["low", "high"])[y]) for X, y in stream])
+    model = copy.deepcopy(model)
+    classes = ["low", "high"] if text else None
+    records = list(prequential(stream, model, "fraction:0.8", classes=classes))
+    summary = Summary(records)
+    assert summary.n_samples == 6000
+    assert summary.rate.mean > 75
+    assert set(summary.classes) == ({"low", "high"} if text else {0, 1})
+    assert (records[-1].n_hidden is not None) == isinstance(model, DEVDAN)
+    for record in records:
+        assert Record.from_json(record.to_json()) == record
+
+
+def test_uncertainty_takes_probabilities_of_any_kind_of_model():
+    for model in (GaussianNB(), tree.HoeffdingAdaptiveTreeClassifier(seed=0), DEVDAN(random_state=0)):
+        summary = Summary(prequential(sea(4000, noise=0), model, "uncertain:0.2"))
+        assert 0.1 < summary.n_labels / summary.n_samples <= 0.2
+    with pytest.raises(ValueError, match="predict_proba"):
+        list(prequential(sea(2000), SGDClassifier(), "uncertain:0.2"))
+
+
+def test_a_model_that_must_know_the_classes_says_so():
+    stream = [(X, y) for X, y in sea(1000)]
+    with pytest.raises(ValueError, match=r"must know the classes in advance: prequential\(\.\.\., classes="):
+        list(prequential(stream, SGDClassifier()))
+    with pytest.raises(TypeError, match="partial_fit and predict"):
+        next(prequential(stream, object()))
+
+
+def test_single_samples_need_a_stream_around_them():
+    with pytest.raises(ValueError, match="open_stream"):
+        list(prequential([({"x": 1.0}, 0)], GaussianNB()))
+
+
+def test_samples_without_a_label_are_neither_scored_nor_taught():
+    X, y = next(iter(sea(600, chunk=600)))
+    holed = np.where(np.arange(600) % 3 == 0, np.nan, y)
+    records = list(prequential(open_stream((X, holed), chunk=200), GaussianNB(), classes=[0, 1]))
+    assert [record.n_labels for record in records] == [133, 133, 134]
+    assert [record.confusion.n_samples for record in records] == [0, 133, 134]
+    text = np.where(np.isnan(holed), None, np.where(y == 1, "yes", "no"))
+    model = DEVDAN(random_state=0)
+    others = list(prequential(open_stream((X, text), chunk=200), model))
+    assert [record.n_labels for record in others] == [133, 133, 134]
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert model.n_seen_ == 600
 
 
 def test_a_column_of_labels_counts_as_one_label_per_sample():
-    X, y = next(sea(1000, chunk=1000))
+    X, y = next(iter(sea(1000, chunk=1000)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataConversionWarning)
         column, row = (list(prequential([(X, y), (X, labels)], DEVDAN(random_state=0))) for labels in (y[:, None], y))
     assert column[1].accuracy == row[1].accuracy
+
+
+def test_records_hold_what_happened():
+    model = DEVDAN(random_state=0)
+    guesses, truth = [], []
+    records = []
+    evaluation = Evaluation(model)
+    for chunk in sea(10_000):
+        guesses.append(model.predict(chunk[0]) if records else None)
+        truth.append(chunk[1])
+        records += untimed([evaluation._step(*chunk)]) if records else list(evaluation.over([chunk]))
+    y = np.concatenate(truth)
+    for number, record in enumerate(records[1:], start=1):
+        part = slice(500 * number, 500 * (number + 1))
+        assert (record.chunk, record.start, record.n_samples) == (number, 500 * number, 500)
+        assert record.accuracy == pytest.approx(np.mean(guesses[number] == y[part]))
+        assert record.no_change == (np.sum(y[part] == y[500 * number - 1 : 500 * (number + 1) - 1]), 500)
+        assert record.recall[record.n_classes - 1] is not None
+    assert records[0].accuracy is None
+    assert records[0].new_classes == (0, 1)
+    kinds = [(event.phase, event.kind) for event in model.events_]
+    summary = Summary(records)
+    for phase in ("generative", "discriminative"):
+        assert getattr(summary.growths, phase) == kinds.count((phase, "growth"))
+        assert getattr(summary.prunings, phase) == kinds.count((phase, "pruning"))
+    assert records[-1].n_hidden == 1 + sum(summary.growths) - sum(summary.prunings) == model.n_hidden_
+    assert records[-1].bias2._asdict() == model.bias2_
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        records[0].n_hidden = 3
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_evaluation_goes_on_from_a_copy_as_if_nothing_had_happened(policy):
+    unbroken = untimed(prequential(sea(5000), DEVDAN(random_state=0), policy))
+    evaluation = Evaluation(DEVDAN(random_state=0), policy)
+    records = []
+    while len(records) < 10:
+        evaluation = pickle.loads(pickle.dumps(evaluation))
+        for count, record in enumerate(evaluation.over(sea(5000))):
+            records.append(record)
+            if count == 2:
+                break
+    assert untimed(records) == unbroken
+
+
+def test_the_classification_rate_leaves_the_first_chunk_out():
+    def record(hits):
+        counts = ((0, 0, hits), (0, 1, 10 - hits)) if hits < 10 else ((0, 0, 10),)
+        return Record(0, 0, 10, 2, (), counts, 10, (5, 10), 1, 3, None, None, None, None, 0.5, 1.5)
+
+    summary = Summary([record(0), record(8), record(9)])
+    assert (summary.rate.mean, summary.rate.std) == pytest.approx((85, 5))
+    assert (summary.train_seconds, summary.test_seconds, summary.samples_per_second) == (4.5, 1.5, 5.0)
+    assert summary.confusion.accuracy == pytest.approx(17 / 30)
+    assert summary.details()["kappa_no_change"] == pytest.approx((17 / 30 - 0.5) / 0.5)
+    assert summary.details()["confusion"] == []  # no class was named
+    assert Summary([record(3)]).criteria()["cr_mean"] is None
+
+
+def test_running_means_are_means():
+    values = np.random.default_rng(0).normal(50, 3, 1000)
+    mean = Mean()
+    for value in (*values, None):
+        mean.add(value)
+    assert (mean.mean, mean.std) == pytest.approx((values.mean(), values.std()))

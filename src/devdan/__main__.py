@@ -7,7 +7,8 @@ import sys
 import numpy as np
 
 from devdan.classifier import DEVDAN
-from devdan.prequential import Record, classification_rate, prequential
+from devdan.prequential import prequential
+from devdan.record import Record, Summary
 from devdan.streams import sea
 
 
@@ -20,7 +21,7 @@ def main() -> int:
     n_tenth = n_samples // chunk // 10
     model = DEVDAN(scaling=None, random_state=0)
     try:
-        X, y = next(sea(chunk, chunk=chunk))
+        X, y = next(iter(sea(chunk, chunk=chunk)))
         DEVDAN().partial_fit(X, y).predict(X)  # compiles, if need be, so that the time below is the model's own
         for record in prequential(sea(n_samples, chunk=chunk), model):
             records.append(record)
@@ -30,13 +31,12 @@ def main() -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    mean, std = classification_rate(records)
-    sizes = [record.n_hidden for record in records]
-    seconds = sum(record.test_seconds + record.train_seconds for record in records)
-    print(f"\nclassification rate  {mean:.2f} ± {std:.2f} %")
-    print(f"hidden units         {np.mean(sizes):.2f} ± {np.std(sizes):.2f}")
-    print(f"parameters           {np.mean([record.n_parameters for record in records]):.1f}")
-    print(f"execution time       {seconds:.2f} s, {n_samples / seconds:,.0f} samples/s")
+    summary = Summary(records)
+    print(f"\nclassification rate  {summary.rate.mean:.2f} ± {summary.rate.std:.2f} %")
+    print(f"hidden units         {summary.hidden.mean:.2f} ± {summary.hidden.std:.2f}")
+    print(f"parameters           {summary.parameters.mean:.1f}")
+    seconds = summary.train_seconds + summary.test_seconds
+    print(f"execution time       {seconds:.2f} s, {summary.samples_per_second:,.0f} samples/s")
     return 0
 
 

@@ -94,3 +94,30 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
         raise ValueError(f"Unknown label type: y must hold numbers, text or bool, got dtype {y.dtype}")
     labels: npt.NDArray[Any] = y
     return labels
+
+
+def is_missing(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which labels are missing: NaN or None."""
+    if y.dtype.kind == "f":
+        return np.asarray(np.isnan(y))
+    if y.dtype.kind == "O":
+        return np.array([label is None or (isinstance(label, float) and np.isnan(label)) for label in y], dtype=bool)
+    return np.zeros(len(y), dtype=bool)
+
+
+def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """The labels in a type of their own, with any label in place of a missing one, and which of them are known.
+
+    >>> split_missing(np.array([2.0, np.nan]))
+    (array([2, 0]), array([ True, False]))
+    """
+    missing = is_missing(y)
+    if y.dtype.kind == "f":
+        whole = np.where(missing, 0.0, y)
+        return (whole.astype(np.int64) if (whole == np.floor(whole)).all() else whole), ~missing
+    if y.dtype.kind == "O":
+        kept = y[~missing].tolist()
+        filling = kept[0] if kept else 0
+        filled = [filling if absent else label for label, absent in zip(y.tolist(), missing.tolist(), strict=True)]
+        return np.asarray(filled), ~missing
+    return y, ~missing

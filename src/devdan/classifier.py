@@ -78,7 +78,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     n_hidden_ : hidden units now.
     n_parameters_ : parameters now, R(n + 1) + m(R + 1), without the decoder's offsets.
     n_seen_ : samples seen so far.
-    events_ : the latest growths and prunings, at most 1,000.
+    events_, n_events_ : the latest growths and prunings, at most 1,000, and how many there were in all.
     bias2_, variance_ : dict, the running means that the conditions for growing and pruning compare, of both phases.
     weights_ : dict of copies: ``encoder`` (n_features, n_hidden), the paper's W, ``encoder_bias``, ``decoder_bias``,
         ``output`` (n_hidden, n_classes), its columns in the order of ``classes_``, and ``output_bias``.
@@ -345,6 +345,10 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
         ]
 
     @property
+    def n_events_(self) -> int:
+        return int(self._header()[kernel.N_EVENTS])
+
+    @property
     def bias2_(self) -> dict[str, float]:
         return self._monitored(kernel.BIAS2)
 
@@ -398,3 +402,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClassifierMixin,
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model in a file that :meth:`save` wrote. Nothing in the file is executed."""
         return modelfile.load(path, cls)
+
+
+def compile_kernel() -> None:
+    """Compile the kernel, or load it from the cache, so that no later call has to."""
+    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
+    DEVDAN().partial_fit(X, y).predict(X)

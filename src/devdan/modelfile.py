@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import struct
-import tempfile
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan import kernel, options
+from devdan.atomic import write_atomically
 from devdan.classes import Classes
 from devdan.kernel import Floats
 
@@ -105,20 +105,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -
     """Write the file in one go: after a crash there is the old file or the new one, never a part."""
     text = json.dumps(header, allow_nan=False, default=_plain).encode()
     content = _PREFIX.pack(MAGIC, VERSION, len(text), len(state)) + text + state.astype("<f8").tobytes()
-    path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content + hashlib.sha256(content).digest())
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # as any file that a program writes, not private as a temporary one
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    write_atomically(Path(path), content + hashlib.sha256(content).digest())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:

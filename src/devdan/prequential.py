@@ -2,51 +2,176 @@
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+import numpy.typing as npt
+
+from devdan.classes import Classes, is_missing, split_missing
+from devdan.kernel import Words
+from devdan.labels import NEVER, Labels
+from devdan.learner import Labelled, learner
+from devdan.record import Record
 
 
-@dataclass(frozen=True)
-class Record:
-    """What one chunk showed; ``accuracy`` is None where nothing could be predicted yet."""
+def prequential(
+    stream: Iterable[tuple[Any, Any]],
+    model: Any,
+    labels: str | Labels = "all",
+    *,
+    classes: Sequence[Any] | None = None,
+    seed: int = 0,
+) -> Iterator[Record]:
+    """Test, then train, chunk by chunk; yields a record for each.
 
-    n_samples: int
-    accuracy: float | None
-    n_hidden: int
-    n_parameters: int
-    test_seconds: float
-    train_seconds: float
-
-
-def prequential(stream: Iterable[tuple[Any, Any]], model: Any) -> Iterator[Record]:
-    """Test, then train, chunk by chunk.
+    ``model`` is a DEVDAN, anything with ``partial_fit`` and ``predict``, or a classifier of River's. ``labels`` says
+    which labels arrive and when, as a :class:`~devdan.labels.Labels` or in words (``"fraction:0.1"``,
+    ``"delay:1000"``, …), with ``seed`` for what is random about it. DEVDAN observes each sample as it comes and is
+    taught whenever labels arrive; other models learn from labelled samples alone. ``classes`` are for models that must
+    know them in advance; by default they are the stream's, where it knows them. Samples whose label is missing are
+    never scored or taught.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
-    >>> records = list(prequential(sea(5000), DEVDAN(random_state=0)))
-    >>> len(records), records[0].accuracy, records[-1].accuracy > 0.7
-    (10, None, True)
+    >>> records = list(prequential(sea(5000), DEVDAN(random_state=0), "delay:1000"))
+    >>> [record.n_labels for record in records]
+    [0, 0, 500, 500, 500, 500, 500, 500, 500, 500]
+    >>> records[2].accuracy, records[-1].accuracy > 0.7
+    (None, True)
     """
-    for X, y in stream:
+    return Evaluation(model, labels, classes=classes, seed=seed).over(stream)
+
+
+class Evaluation:
+    """The state of an evaluation between two chunks; it can be pickled there and go on elsewhere."""
+
+    def __init__(
+        self, model: Any, labels: str | Labels = "all", *, classes: Sequence[Any] | None = None, seed: int = 0
+    ) -> None:
+        self.model = model
+        self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
+        self.n_chunks = self.n_samples = 0
+        self._named = classes
+        self._learner: Any = None
+        self._classes = Classes()
+        self._appeared: list[Any] = []  # the classes in the order of their appearance
+        self._last: int | None = None  # the latest label, as a number
+        # Labels on their way: when they are due, the sample's number (so that no two are equal), the sample, its label.
+        self._coming: list[tuple[int, int, npt.NDArray[Any], Any]] = []
+
+    def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
+        """Go on with the stream from its beginning, past the chunks that were evaluated before."""
+        skip = self.n_chunks
+        if self._learner is None:
+            named = self._named if self._named is not None else getattr(stream, "classes", None)
+            self._learner = learner(self.model, named, getattr(stream, "feature_names", None))
+        for number, (X, y) in enumerate(stream):
+            if number >= skip:
+                yield self._step(_samples(X), np.ravel(y))
+
+    def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
+        y, known = split_missing(y)
         begin = time.perf_counter()
-        try:
-            accuracy = float(np.mean(model.predict(X) == np.ravel(y)))
-        except NotFittedError:
-            accuracy = None
+        guesses = self._learner.predict(X)
+        margins = None
+        if self.labels.budget is not None and (shares := self._learner.predict_proba(X)) is not None:
+            margins = _margins(shares)
         middle = time.perf_counter()
-        model.partial_fit(X, y)
+        taught, whole = self._arrivals(X, y, known, margins)
+        begin_training = time.perf_counter()
+        self._learner.learn(X, taught, whole)
         end = time.perf_counter()
-        yield Record(len(X), accuracy, model.n_hidden_, model.n_parameters_, middle - begin, end - middle)
+
+        before = len(self._appeared)
+        counts, no_change = self._scores(y[known], None if guesses is None else guesses[known])
+        record = Record(
+            chunk=self.n_chunks,
+            start=self.n_samples,
+            n_samples=len(X),
+            n_classes=len(self._appeared),
+            new_classes=tuple(self._appeared[before:]),
+            counts=counts,
+            n_labels=0 if taught is None else len(taught[1]),
+            no_change=no_change,
+            test_seconds=middle - begin,
+            train_seconds=end - begin_training,
+            **self._learner.structure(),
+        )
+        self.n_chunks += 1
+        self.n_samples += len(X)
+        return record
+
+    def _arrivals(
+        self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
+    ) -> tuple[Labelled | None, bool]:
+        """The samples whose labels have arrived by the end of this chunk, in that order; whether they are the chunk."""
+        late = self.labels.lateness(self.n_samples, len(X), margins)
+        late[~known] = NEVER
+        end = self.n_samples + len(X)
+        if not late.any() and not self._coming:
+            return (X, y), True
+        at_once = not self._coming and (late <= 0).all()
+        if at_once:
+            came = late == 0
+            return ((X[came], y[came]) if came.any() else None), False
+        for place in np.flatnonzero(late != NEVER).tolist():
+            sample = self.n_samples + place
+            heapq.heappush(self._coming, (sample + int(late[place]), sample, X[place].copy(), y[place]))
+        rows = []
+        while self._coming and self._coming[0][0] < end:
+            rows.append(heapq.heappop(self._coming))
+        if not rows:
+            return None, False
+        return (np.array([row[2] for row in rows]), np.array([row[3] for row in rows])), False
+
+    def _scores(
+        self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None
+    ) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, int]]:
+        """Counts of (class, predicted class), and of how often the label was that of the sample before."""
+        if len(y) == 0:
+            return (), (0, 0)
+        true = self._numbers(y)
+        before = np.concatenate([[-1 if self._last is None else self._last], true[:-1]])
+        self._last = int(true[-1])
+        if guesses is None:
+            return (), (0, 0)
+        predicted = ~is_missing(guesses)
+        if not predicted.all():
+            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
+            if len(true) == 0:
+                return (), (0, 0)
+        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
+        n = len(self._appeared)
+        pairs = np.bincount(true * n + guess, minlength=n * n)
+        counts = tuple((place // n, place % n, int(pairs[place])) for place in np.flatnonzero(pairs).tolist())
+        compared = before >= 0
+        return counts, (int((true == before)[compared].sum()), int(compared.sum()))
+
+    def _numbers(self, labels: npt.NDArray[Any]) -> Words:
+        """Labels as numbers, those that appear for the first time included."""
+        numbers, self._classes = self._classes.encode(labels)
+        if len(self._classes) > len(self._appeared):
+            order = np.argsort(self._classes.outputs)
+            self._appeared = self._classes.labels[order].tolist()
+        return numbers
 
 
-def classification_rate(records: Iterable[Record]) -> tuple[float, float]:
-    """The paper's CR: mean and deviation of the chunks' accuracies in percent, the first chunk left out."""
-    accuracies = [100 * record.accuracy for record in list(records)[1:] if record.accuracy is not None]
-    if not accuracies:
-        raise ValueError("the classification rate takes at least two chunks: the first is learned from only")
-    return float(np.mean(accuracies)), float(np.std(accuracies))
+def _samples(X: Any) -> npt.NDArray[Any]:
+    if isinstance(X, Mapping) or np.ndim(X) != 2:
+        raise ValueError(
+            f"a chunk must be a table of samples, got {type(X).__name__}; devdan.streams.open_stream makes a stream of "
+            "single samples, River's included"
+        )
+    return np.asarray(X)
+
+
+def _margins(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The difference between the two largest probabilities of each sample."""
+    if shares.shape[1] < 2:
+        return np.ones(len(shares))
+    two = np.partition(shares, -2, axis=1)[:, -2:]
+    margins: npt.NDArray[np.float64] = two[:, 1] - two[:, 0]
+    return margins

@@ -1,6 +1,40 @@
-"""Where samples come from: a stream is an iterable of chunks (X, y)."""
+"""Where samples come from: generators, files, data frames, River's datasets and the paper's nine streams."""
 
-from devdan.streams.arrays import chunks
-from devdan.streams.synthetic import sea
+from __future__ import annotations
 
-__all__ = ["chunks", "sea"]
+import os
+from pathlib import Path
+from typing import Any
+
+from devdan.streams.base import Stream, StreamError
+from devdan.streams.synthetic import hyperplane, sea
+
+__all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]
+
+
+def open_stream(source: Any, *, target: str | int | None = None, chunk: int = 500, **options: Any) -> Stream:
+    """Anything that holds samples, as a stream.
+
+    ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
+    (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a dataset of
+    River's, or any iterable of (X, y), by the chunk or by the sample. ``target`` names the column with the labels.
+
+    >>> import pandas as pd
+    >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
+    <frame: 2 samples, 1 features, chunks of 500>
+    """
+    from devdan.streams import catalogue, files, sources  # noqa: PLC0415 (Arrow takes a while to load)
+
+    if isinstance(source, Stream):
+        return source.in_chunks_of(chunk)
+    if isinstance(source, (str, os.PathLike)):
+        if catalogue.is_name(source):
+            return catalogue.load(str(source), chunk=chunk, **options)
+        if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
+            raise StreamError(catalogue.unknown(source))
+        return files.file(Path(source), target=target, chunk=chunk, **options)
+    if hasattr(source, "__arrow_c_stream__"):
+        return sources.frame(source, target=target, chunk=chunk, **options)
+    if isinstance(source, tuple) and len(source) == 2:
+        return sources.arrays(*source, chunk=chunk, **options)
+    return sources.samples(source, chunk=chunk, **options)

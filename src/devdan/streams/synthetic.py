@@ -1,32 +1,100 @@
-"""Streams that are generated."""
+"""Streams that are generated, as the paper's were."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from devdan.kernel import Floats, Words
+from devdan.streams.base import Chunk, Stream, spans
 
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
+_PERIOD = 100_000  # samples after which an endless SEA starts over
+_BEFORE = np.array([0.434, 0.244, 0.124, 0.198])
+_AFTER = np.array([0.375, 0.229, 0.026, 0.370])
 
 
 def sea(
-    n_samples: int = 100_000, *, chunk: int = 500, noise: float = 0.095, seed: int = 0
-) -> Iterator[tuple[Floats, Words]]:
+    n_samples: int | None = 100_000,
+    *,
+    chunk: int = 500,
+    noise: float = 0.095,
+    drifts: Sequence[int] | None = None,
+    seed: int = 0,
+) -> Stream:
     """The SEA stream as the paper has it: three features in [0, 1], of which two decide, and abrupt drifts.
 
     A sample is of class 1 if 10(x1 + x2) <= θ, where θ = 8, 9, 7, 9.5 in the stream's eighths, twice over. In the first
-    half, the share ``noise`` of the labels is flipped. The same seed gives the same stream, whatever the chunks.
+    half, the share ``noise`` of the labels is flipped. ``drifts`` are the samples from which the next θ holds, instead
+    of the eighths. ``n_samples=None`` goes on for ever, with new samples and the concepts and the noise of the paper's
+    100,000 again and again. The same seed gives the same stream, whatever the chunks.
 
-    >>> X, y = next(sea(1000, chunk=4, seed=1))
+    >>> X, y = next(iter(sea(1000, chunk=4, seed=1)))
     >>> X.shape, y
     ((4, 3), array([0, 1, 0, 1]))
     """
-    features, flips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
-    for start in range(0, n_samples, chunk):
-        sample = np.arange(start, min(start + chunk, n_samples))
-        X = features.random((len(sample), 3))
-        threshold = np.take(_THRESHOLDS, sample * 8 // n_samples % 4)
-        flipped = (flips.random(len(sample)) < noise) & (sample < n_samples // 2)
-        yield X, ((10 * (X[:, 0] + X[:, 1]) <= threshold) ^ flipped).astype(np.int64)
+    _check(n_samples, noise)
+    period = _PERIOD if n_samples is None else n_samples
+    changes = None if drifts is None else _positions(drifts)
+
+    def blocks() -> Iterator[Chunk]:
+        features, flips = (np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2))
+        for sample in spans(n_samples):
+            X = features.random((len(sample), 3))
+            place = sample % period
+            concept = place * 8 // period if changes is None else np.searchsorted(changes, sample, side="right")
+            flipped = (flips.random(len(sample)) < noise) & (place < period // 2)
+            below = 10 * (X[:, 0] + X[:, 1]) <= np.take(_THRESHOLDS, concept % 4)
+            yield X, (below ^ flipped).astype(np.int64)
+
+    return Stream("sea", blocks, chunk, ("x1", "x2", "x3"), n_samples, None, (0, 1), "generated")
+
+
+def hyperplane(
+    n_samples: int | None = 120_000,
+    *,
+    chunk: int = 500,
+    noise: float = 0.05,
+    drift: int = 50_000,
+    width: int = 10_000,
+    seed: int = 0,
+) -> Stream:
+    """The Hyperplane stream as the paper has it: four features in [0, 1] and one gradual drift.
+
+    A sample is of class 1 if w · x < 1/2, with weights w that sum to 1. There are two such w; the share of the samples
+    that follow the second rises along 1 / (1 + exp(-4 (t - drift) / width)). The share ``noise`` of the labels is
+    flipped. ``n_samples=None`` goes on for ever.
+
+    >>> X, y = next(iter(hyperplane(1000, chunk=4)))
+    >>> X.shape, y
+    ((4, 4), array([0, 0, 1, 0]))
+    """
+    _check(n_samples, noise)
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}")
+
+    def blocks() -> Iterator[Chunk]:
+        children = np.random.SeedSequence(seed).spawn(3)
+        features, sides, flips = (np.random.default_rng(child) for child in children)
+        for sample in spans(n_samples):
+            X = features.random((len(sample), 4))
+            share = 1 / (1 + np.exp(np.clip(-4 * (sample - drift) / width, -700, 700)))
+            drifted = sides.random(len(sample)) < share
+            below = np.where(drifted, X @ _AFTER, X @ _BEFORE) < 0.5
+            yield X, (below ^ (flips.random(len(sample)) < noise)).astype(np.int64)
+
+    return Stream("hyperplane", blocks, chunk, ("x1", "x2", "x3", "x4"), n_samples, None, (0, 1), "generated")
+
+
+def _check(n_samples: int | None, noise: float) -> None:
+    if n_samples is not None and n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1, or None for an endless stream, got {n_samples}")
+    if not 0 <= noise <= 1:
+        raise ValueError(f"noise must be in [0, 1], got {noise}")
+
+
+def _positions(drifts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    positions = np.asarray(drifts, dtype=np.int64).reshape(-1)
+    if (np.diff(positions) <= 0).any() or (positions < 0).any():
+        raise ValueError(f"drifts must be samples in rising order, got {list(drifts)}")
+    return positions

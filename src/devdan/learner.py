@@ -1,0 +1,174 @@
+"""Whatever learns from a stream, behind the verbs of DEVDAN: predict, observe, teach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+
+from devdan.classifier import DEVDAN
+from devdan.kernel import Floats
+from devdan.record import Phases
+
+Labelled = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+
+class Learner(Protocol):
+    """What the evaluation asks of a model; None stands for what it does not know yet, or does not have."""
+
+    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        """Labels; a single one may be None."""
+
+    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+        """A row of probabilities for each sample."""
+
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+        """Take in a chunk, and the labels that have come; ``whole``: they are just those of the chunk."""
+
+    def structure(self) -> dict[str, Any]:
+        """What a record has to say about the model."""
+
+
+def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
+    """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
+    if isinstance(model, DEVDAN):
+        return _Devdan(model)
+    if hasattr(model, "learn_one"):
+        return _River(model, feature_names)
+    if hasattr(model, "partial_fit") and hasattr(model, "predict"):
+        return _Incremental(model, classes)
+    raise TypeError(
+        f"a model must have partial_fit and predict (as scikit-learn's) or learn_one and predict_one (as River's), got "
+        f"{type(model).__name__}"
+    )
+
+
+class _Devdan:
+    """DEVDAN itself, which alone learns from samples without labels."""
+
+    def __init__(self, model: DEVDAN) -> None:
+        self.model = model
+        fitted = model.__sklearn_is_fitted__()
+        self._n_events = model.n_events_ if fitted else 0
+
+    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        try:
+            return self.model.predict(X)
+        except NotFittedError:
+            return None
+
+    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+        try:
+            return self.model.predict_proba(X)
+        except NotFittedError:
+            return None
+
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+        if taught is not None and whole:
+            self.model.partial_fit(*taught)
+            return
+        self.model.observe(X)
+        if taught is not None:
+            self.model.teach(*taught)
+
+    def structure(self) -> dict[str, Any]:
+        model = self.model
+        n_new, self._n_events = model.n_events_ - self._n_events, model.n_events_
+        latest = [(event.phase, event.kind) for event in model.events_[-n_new:]] if n_new else []
+        return {
+            "n_hidden": model.n_hidden_,
+            "n_parameters": model.n_parameters_,
+            "growths": Phases(*(latest.count((phase, "growth")) for phase in Phases._fields)),
+            "prunings": Phases(*(latest.count((phase, "pruning")) for phase in Phases._fields)),
+            "bias2": Phases(**model.bias2_),
+            "variance": Phases(**model.variance_),
+        }
+
+
+_NO_STRUCTURE = dict.fromkeys(("n_hidden", "n_parameters", "growths", "prunings", "bias2", "variance"))
+
+
+class _Incremental:
+    """Anything with partial_fit and predict."""
+
+    def __init__(self, model: Any, classes: Sequence[Any] | None) -> None:
+        self.model = model
+        self._classes = None if classes is None else np.sort(np.asarray(classes))
+        self._started = False
+
+    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        try:
+            return np.asarray(self.model.predict(X))
+        except NotFittedError:
+            return None
+
+    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+        if not hasattr(self.model, "predict_proba"):
+            raise ValueError(f"labels by uncertainty take a model with predict_proba, got {self.model}")
+        try:
+            return np.asarray(self.model.predict_proba(X))
+        except NotFittedError:
+            return None
+
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+        if taught is None:
+            return
+        if self._started:
+            self.model.partial_fit(*taught)
+        else:
+            self._start(*taught)
+        self._started = True
+
+    def _start(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
+        """The first call names the classes, for models that take them, whether they must know them or not."""
+        if self._classes is not None:
+            try:
+                self.model.partial_fit(X, y, classes=self._classes)
+            except TypeError as error:
+                if "classes" not in str(error):
+                    raise
+                self.model.partial_fit(X, y)
+            return
+        try:
+            self.model.partial_fit(X, y)
+        except ValueError as error:
+            if "classes" not in str(error):
+                raise
+            raise ValueError(
+                f"{type(self.model).__name__} must know the classes in advance: prequential(..., classes=[...])"
+            ) from error
+
+    def structure(self) -> dict[str, Any]:
+        weights = [*getattr(self.model, "coefs_", []), *getattr(self.model, "intercepts_", [])]
+        return _NO_STRUCTURE | ({"n_parameters": int(sum(array.size for array in weights))} if weights else {})
+
+
+class _River:
+    """A classifier of River's, sample by sample."""
+
+    def __init__(self, model: Any, feature_names: Sequence[str] | None) -> None:
+        self.model = model
+        self._names: list[Any] | None = None if feature_names is None else list(feature_names)
+
+    def _samples(self, X: npt.NDArray[Any]) -> list[dict[Any, float]]:
+        names = self._names or list(range(X.shape[1]))
+        return [dict(zip(names, row, strict=True)) for row in X.tolist()]
+
+    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+        guesses = [self.model.predict_one(x) for x in self._samples(X)]
+        return np.array(guesses) if None not in guesses else np.array(guesses, dtype=object)
+
+    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+        rows = [sorted(self.model.predict_proba_one(x).values(), reverse=True)[:2] for x in self._samples(X)]
+        return np.array([[*row, 0.0, 0.0][:2] for row in rows])
+
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+        if taught is not None:
+            for x, y in zip(self._samples(taught[0]), taught[1].tolist(), strict=True):
+                self.model.learn_one(x, y)
+
+    def structure(self) -> dict[str, Any]:
+        return dict(_NO_STRUCTURE)

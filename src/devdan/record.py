@@ -1,0 +1,225 @@
+"""What an evaluation leaves behind: a record for each chunk, and what they come to."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
+
+from devdan.metrics import Confusion, beyond
+
+
+class Phases(NamedTuple):
+    """A quantity of both phases."""
+
+    generative: float
+    discriminative: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """What one chunk showed. Classes are numbers here, in the order of their appearance: ``new_classes`` names them."""
+
+    chunk: int
+    start: int  # samples before it
+    n_samples: int
+    n_classes: int  # met so far
+    new_classes: tuple[Any, ...]  # those that appear for the first time
+    counts: tuple[tuple[int, int, int], ...]  # class, predicted class, samples
+    n_labels: int  # that the model was taught after this chunk
+    no_change: tuple[int, int]  # samples whose label is that of the one before, of how many
+    n_hidden: int | None  # None, here and below, where a model has no such thing
+    n_parameters: int | None
+    growths: Phases | None
+    prunings: Phases | None
+    bias2: Phases | None
+    variance: Phases | None
+    test_seconds: float
+    train_seconds: float
+    confusion: Confusion = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "confusion", Confusion.of(self.counts))
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share of right predictions; None where nothing was predicted, or no label is known."""
+        return self.confusion.accuracy
+
+    @property
+    def kappa(self) -> float | None:
+        return self.confusion.kappa
+
+    @property
+    def kappa_no_change(self) -> float | None:
+        """Kappa against predicting the label of the sample before."""
+        same, n = self.no_change
+        return beyond(self.accuracy, same / n) if n else None
+
+    @property
+    def f1_macro(self) -> float | None:
+        return self.confusion.f1_macro
+
+    @property
+    def g_mean(self) -> float | None:
+        return self.confusion.g_mean
+
+    @property
+    def recall(self) -> list[float | None]:
+        return [self.confusion.recall(c) for c in range(self.n_classes)]
+
+    @property
+    def precision(self) -> list[float | None]:
+        return [self.confusion.precision(c) for c in range(self.n_classes)]
+
+    def to_json(self) -> str:
+        """One line, with the measures beside the counts they follow from."""
+        values: dict[str, Any] = {}
+        for name in _FIELDS:
+            value = getattr(self, name)
+            values[name] = value._asdict() if isinstance(value, Phases) else value
+        values |= {name: getattr(self, name) for name in _MEASURES}
+        return json.dumps(values, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> Record:
+        """The record of such a line."""
+        values = json.loads(line)
+        taken = {name: values[name] for name in _FIELDS}
+        for name in ("growths", "prunings", "bias2", "variance"):
+            taken[name] = None if taken[name] is None else Phases(**taken[name])
+        taken["counts"] = tuple(tuple(count) for count in taken["counts"])
+        taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), tuple(taken["no_change"])
+        return cls(**taken)
+
+
+_FIELDS = tuple(f.name for f in fields(Record) if f.init)
+_MEASURES = ("accuracy", "kappa", "kappa_no_change", "f1_macro", "g_mean", "recall", "precision")
+
+
+@dataclass
+class Mean:
+    """A running mean and standard deviation of what there is."""
+
+    n: int = 0
+    mean: float | None = None
+    _squares: float = 0.0
+
+    def add(self, value: float | None) -> None:
+        """Take one more value in; None does not count."""
+        if value is None:
+            return
+        self.n += 1
+        before = 0.0 if self.mean is None else self.mean
+        self.mean = before + (value - before) / self.n
+        self._squares += (value - before) * (value - self.mean)
+
+    @property
+    def std(self) -> float | None:
+        """Over the values themselves, not as an estimate."""
+        return math.sqrt(self._squares / self.n) if self.n else None
+
+
+class Summary:
+    """What records come to, one after the other; memory does not grow with their number.
+
+    >>> from devdan import DEVDAN
+    >>> from devdan.prequential import prequential
+    >>> from devdan.streams import sea
+    >>> summary = Summary(prequential(sea(5000), DEVDAN(random_state=0)))
+    >>> summary.n_samples, summary.n_chunks, summary.rate.mean > 70
+    (5000, 10, True)
+    """
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self.n_chunks = self.n_samples = self.n_labels = 0
+        self.classes: list[Any] = []
+        self.rate = Mean()  # the paper's CR: the chunks' accuracies in percent, the first chunk left out
+        self.hidden, self.parameters = Mean(), Mean()
+        self.train_seconds = self.test_seconds = 0.0
+        self.growths: Phases | None = None
+        self.prunings: Phases | None = None
+        self._counts: dict[tuple[int, int], int] = {}
+        self._same = self._compared = 0
+        for record in records:
+            self.add(record)
+
+    def add(self, record: Record) -> None:
+        """Take the next record in."""
+        if self.n_chunks > 0:
+            self.rate.add(None if record.accuracy is None else 100 * record.accuracy)
+        self.n_chunks += 1
+        self.n_samples += record.n_samples
+        self.n_labels += record.n_labels
+        self.classes += record.new_classes
+        self.hidden.add(record.n_hidden)
+        self.parameters.add(record.n_parameters)
+        self.train_seconds += record.train_seconds
+        self.test_seconds += record.test_seconds
+        self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
+        for true, guess, n in record.counts:
+            self._counts[true, guess] = self._counts.get((true, guess), 0) + n
+        self._same += record.no_change[0]
+        self._compared += record.no_change[1]
+
+    @property
+    def confusion(self) -> Confusion:
+        return Confusion.of(self.counts)
+
+    @property
+    def counts(self) -> list[tuple[int, int, int]]:
+        return [(true, guess, n) for (true, guess), n in sorted(self._counts.items())]
+
+    @property
+    def no_change(self) -> float | None:
+        """The accuracy of predicting the label of the sample before."""
+        return self._same / self._compared if self._compared else None
+
+    @property
+    def samples_per_second(self) -> float | None:
+        seconds = self.train_seconds + self.test_seconds
+        return self.n_samples / seconds if seconds else None
+
+    def criteria(self) -> dict[str, Any]:
+        """The figures people compare: CR in percent, HN, NoP and times as in the paper, the others as shares."""
+        confusion = self.confusion
+        return {
+            "n_samples": self.n_samples,
+            "cr_mean": self.rate.mean,
+            "cr_std": self.rate.std,
+            "kappa": confusion.kappa,
+            "f1_macro": confusion.f1_macro,
+            "g_mean": confusion.g_mean,
+            "hn_mean": self.hidden.mean,
+            "hn_std": self.hidden.std,
+            "nop_mean": self.parameters.mean,
+            "train_seconds": self.train_seconds,
+            "test_seconds": self.test_seconds,
+            "samples_per_second": self.samples_per_second,
+        }
+
+    def details(self) -> dict[str, Any]:
+        """All the rest."""
+        confusion = self.confusion
+        classes = range(len(self.classes))
+        return {
+            "n_chunks": self.n_chunks,
+            "n_labels": self.n_labels,
+            "accuracy": confusion.accuracy,
+            "kappa_no_change": beyond(confusion.accuracy, self.no_change),
+            "growths": None if self.growths is None else self.growths._asdict(),
+            "prunings": None if self.prunings is None else self.prunings._asdict(),
+            "classes": self.classes,
+            "recall": [confusion.recall(c) for c in classes],
+            "precision": [confusion.precision(c) for c in classes],
+            "confusion": [[self._counts.get((true, guess), 0) for guess in classes] for true in classes],
+        }
+
+
+def together(a: Phases | None, b: Phases | None) -> Phases | None:
+    """The sum of what there is."""
+    if a is None or b is None:
+        return a or b
+    return Phases(a.generative + b.generative, a.discriminative + b.discriminative)

@@ -1,0 +1,218 @@
+"""Downloads the paper's published streams: goes on where it stopped, and checks what came before it counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import IO
+
+import httpx
+
+from devdan.streams import catalogue
+from devdan.streams.base import StreamError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+Progress = Callable[[int, "int | None"], None]
+_TRIES = 5  # in a row that bring nothing new
+_PAUSE = 1.0  # seconds before the second try, twice as long before each further one
+_TIMEOUT = httpx.Timeout(60, connect=15)
+_PASSING = (408, 425, 429, 500, 502, 503, 504)  # answers that a later try may not get
+
+
+class FetchError(StreamError):
+    """A stream could not be downloaded; the message says why, and what to do."""
+
+
+class _PassingError(Exception):
+    """This try failed, the next may not."""
+
+
+def fetch(
+    name: str,
+    data: str | Path | None = None,
+    *,
+    progress: Progress | None = None,
+    url: str | None = None,
+    client: httpx.Client | None = None,
+) -> Path:
+    """Download a stream's file into the data folder, unless one is there, and return where it is.
+
+    What has arrived is kept beside its place as ``….part``, from which the next call goes on. The file gets its name
+    only when it is whole and its SHA-256 is right. RLCPS has no known checksum: its archive must open, hold its ten
+    tables and agree with the checksums within it. ``progress`` is called with the bytes that are there and those there
+    will be, None if the server does not say. ``url`` is another address of the same file.
+    """
+    if not catalogue.is_name(name):
+        raise FetchError(catalogue.unknown(name))
+    entry = catalogue.ENTRIES[name]
+    there = catalogue.found(name, data)
+    if there is not None:
+        return there
+    if entry.saved_as is None or entry.url is None:
+        generated = "it is generated whenever it is used"
+        why = generated if name in catalogue.GENERATED else "it was never published; a file of your own can serve"
+        raise FetchError(f"there is nothing to fetch for {name}: {why}")
+    address, folder = url or entry.url, catalogue.data_folder(data)
+    place = folder / entry.saved_as
+    part = place.with_name(place.name + ".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _alone(part) as noted:
+            there = catalogue.found(name, data)  # another process may have been faster
+            if there is not None:
+                return there
+            own = nullcontext(client) if client else httpx.Client(timeout=_TIMEOUT)
+            with own as connection:
+                _download(connection, address, part, noted, progress or (lambda done, total: None))
+            fault = _fault(entry, part)
+            if fault:
+                part.unlink()
+                raise FetchError(f"{address} sent what is not {name}: {fault}; it was removed, try again or elsewhere")
+            os.replace(part, place)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FetchError(
+            f"{name} cannot be stored in {folder}: {reason}; make room or set DEVDAN_DATA to another folder, then run "
+            "the same command again"
+        ) from error
+    return place
+
+
+@contextmanager
+def _alone(part: Path) -> Iterator[IO[str]]:
+    """The notes about a part, open and locked: the system lets go of the lock even if this process is killed."""
+    notes = part.with_name(part.name + ".json")
+    with open(notes, "a+", encoding="utf-8") as noted:
+        noted.seek(0)
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(noted.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(noted, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(noted.fileno()), os.stat(notes)):
+                raise BlockingIOError  # removed by the process that had them a moment ago
+        except (BlockingIOError, PermissionError, FileNotFoundError):
+            raise FetchError(f"another process is fetching {part.stem}; wait until it is done") from None
+        try:
+            yield noted
+        finally:
+            if not part.exists():
+                with suppress(OSError):  # Windows removes no file that is open
+                    notes.unlink()
+
+
+def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
+    """Try until all of it is there; as long as tries bring more than there ever was, they do not count."""
+    furthest, failed = _size(part), 0
+    while True:
+        try:
+            return _try(client, url, part, noted, progress)
+        except (_PassingError, httpx.TransportError) as error:
+            done, failed = _size(part), failed + 1
+            if done > furthest:
+                furthest, failed = done, 1
+            if failed >= _TRIES or isinstance(error, httpx.UnsupportedProtocol):
+                kept = f"; {done:,} bytes are kept" if done else ""
+                raise FetchError(
+                    f"{url} does not answer as it should: {error or type(error).__name__}{kept}; check the connection "
+                    "and run the same command again to go on"
+                ) from error
+            time.sleep(_PAUSE * 2 ** (failed - 1))
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise FetchError(f"{url} cannot be downloaded: {error}") from error
+
+
+def _try(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
+    done, version = _size(part), _version(noted, url)
+    if version is None:  # it is not known what the part is a part of
+        done = 0
+    headers = {"Accept-Encoding": "identity"}  # else the bytes that arrive are not the file's
+    if done:
+        headers |= {"Range": f"bytes={done}-"} | ({"If-Range": version} if version else {})
+    with client.stream("GET", url, headers=headers, follow_redirects=True) as answer:
+        says = f"{answer.status_code} {answer.reason_phrase}".strip()
+        span = re.match(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", ""))
+        total: int | None = None
+        if answer.status_code == 200:  # from the start: nothing was there, or it is another file now, or no ranges
+            done = 0
+            open(part, "wb").close()  # before the notes tell of another version than it has
+            _note(noted, url, answer)
+            if answer.headers.get("Content-Length", "").isdigit():
+                total = int(answer.headers["Content-Length"])
+        elif answer.status_code == 206 and span and span[1] == str(done):
+            total = int(span[2]) if span[2] != "*" else None
+        elif answer.status_code == 416 and span and span[2] == str(done):  # the part was whole already
+            return progress(done, done)
+        elif answer.status_code in (206, 416) and done:
+            part.unlink()
+            raise _PassingError(f"{says} for a part of it")
+        elif answer.status_code in _PASSING:
+            raise _PassingError(says)
+        else:
+            raise FetchError(f"{url} answered {says}; see whether the file has moved, and give its new address")
+        with open(part, "ab") as file:
+            progress(done, total)
+            for piece in answer.iter_raw():
+                file.write(piece)
+                done += len(piece)
+                progress(done, total)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
+
+
+def _version(noted: IO[str], url: str) -> str | None:
+    """Which version of the file the part is from, in the server's words; "" if it had none, None without a part."""
+    noted.seek(0)
+    try:
+        known = json.load(noted)
+        return str(known["version"]) if known["url"] == url else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _note(noted: IO[str], url: str, answer: httpx.Response) -> None:
+    tag = answer.headers.get("ETag", "")
+    version = (
+        answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
+    )  # W/: not of the bytes
+    noted.seek(0)
+    noted.truncate()
+    json.dump({"url": url, "version": version}, noted)
+    noted.flush()
+
+
+def _fault(entry: catalogue.Entry, part: Path) -> str | None:
+    """What is wrong with a file that is there in full, if anything is."""
+    if entry.sha256 is not None:
+        digest = hashlib.sha256()
+        with open(part, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        found = digest.hexdigest()
+        return None if found == entry.sha256 else f"its SHA-256 must be {entry.sha256}, got {found}"
+    try:
+        with zipfile.ZipFile(part) as archive:
+            damaged = archive.testzip()
+            n_tables = sum(1 for _ in catalogue.rlcps_blocks(archive))
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        return f"it must be a zip archive, got {error}"
+    if damaged is not None:
+        return f"{damaged} in it is damaged"
+    return None if n_tables == 10 else f"it must hold ten tables block_N.csv, got {n_tables}"

@@ -1,0 +1,96 @@
+"""What people have in Python as streams: arrays, data frames, River's datasets, any iterable of samples or chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from devdan.streams.base import Chunk, Stream, StreamError, slices
+from devdan.streams.tables import Columns, target_column
+
+_SAMPLES = 1000  # that are gathered from an iterable of single samples before they are passed on
+
+
+def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
+    """Two arrays as a stream, in their order.
+
+    >>> import numpy as np
+    >>> [len(y) for X, y in arrays(np.zeros((5, 2)), np.zeros(5), chunk=2)]
+    [2, 2, 1]
+    """
+    if hasattr(X, "__arrow_c_stream__"):  # a data frame, with the labels beside it
+        table = pa.table(X)
+        return frame(table.append_column("y", pa.array(y)), target=-1, chunk=chunk, name=name)
+    X, y = np.asarray(X), np.asarray(y)
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise StreamError(f"X must have a row for each sample and y a label, got {X.shape} and {y.shape}")
+    return Stream(name, lambda: slices(X, y), chunk, tuple(f"x{k + 1}" for k in range(X.shape[1])), len(X), None)
+
+
+def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name: str = "frame") -> Stream:
+    """A pandas, Polars or Arrow data frame as a stream; ``target`` is the column with the labels."""
+    try:
+        table = pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise StreamError(f"the {name} cannot be read as a table: {error}") from error
+    labels = target_column(table.column_names, target, f"the {name}")
+
+    def blocks() -> Iterator[Chunk]:
+        columns = Columns(table.column_names, labels, f"the {name}")
+        return columns.chunks(table.to_batches(max_chunksize=1 << 13))
+
+    features = tuple(column for place, column in enumerate(table.column_names) if place != labels)
+    return Stream(name, blocks, chunk, features, table.num_rows)
+
+
+def samples(source: Iterable[Any], *, chunk: int = 500, name: str = "samples") -> Stream:
+    """An iterable of (X, y) as a stream: chunks, single samples, or River's dicts of features.
+
+    >>> stream = samples([({"x": 1.0, "colour": "red"}, True), ({"x": 2.0, "colour": "blue"}, False)])
+    >>> [(X.tolist(), y.tolist()) for X, y in stream]
+    [([[1.0, 0.0], [2.0, 1.0]], [True, False])]
+    """
+
+    def blocks() -> Iterator[Chunk]:
+        pairs = iter(source)
+        first = next(pairs, None)
+        if first is None:
+            return iter(())
+        pairs = chain([first], pairs)
+        if isinstance(first[0], Mapping):
+            return _from_dicts(pairs, list(first[0]), name)
+        if np.ndim(first[0]) == 1:
+            return _from_rows(pairs)
+        return ((np.asarray(X), np.ravel(y)) for X, y in pairs)
+
+    return Stream(name, blocks, chunk, n_samples=getattr(source, "n_samples", None))
+
+
+def _from_rows(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Chunk]:
+    pairs = iter(pairs)
+    while rows := list(islice(pairs, _SAMPLES)):
+        yield np.array([x for x, _ in rows]), np.array([y for _, y in rows])
+
+
+def _from_dicts(pairs: Iterable[tuple[Mapping[Any, Any], Any]], keys: list[Any], name: str) -> Iterator[Chunk]:
+    """The features are those of the first sample; one that a later sample lacks is missing there."""
+    pairs = iter(pairs)
+    columns = Columns([*map(str, keys), "the label"], len(keys), f"the stream {name}")
+    known = set(keys)
+    while rows := list(islice(pairs, _SAMPLES)):
+        for place, (x, _) in enumerate(rows):
+            if not known.issuperset(x):
+                new = next(key for key in x if key not in known)
+                raise StreamError(
+                    f"the stream {name} has a feature {new!r} from sample {columns.n_rows + place + 1} on"
+                )
+        lists = [[x.get(key) for x, _ in rows] for key in keys] + [[y for _, y in rows]]
+        try:
+            batch = pa.RecordBatch.from_arrays([pa.array(values) for values in lists], columns.names)
+        except pa.ArrowException as error:
+            raise StreamError(f"the stream {name} mixes types after sample {columns.n_rows}: {error}") from error
+        yield columns.chunk(batch)

@@ -1,0 +1,52 @@
+"""Measures from counts, against scikit-learn's from the labels themselves."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_score, recall_score
+
+from devdan.metrics import Confusion, beyond
+
+pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
+
+
+@given(pairs)
+def test_measures_are_those_of_the_labels(pairs):
+    true, guess = np.array(pairs).T
+    confusion = Confusion.of([(*pair, 1) for pair in pairs])
+    assert confusion.n_samples == len(pairs)
+    assert confusion.accuracy == pytest.approx(accuracy_score(true, guess))
+    assert confusion.f1_macro == pytest.approx(f1_score(true, guess, average="macro"))
+    if confusion.kappa is None:
+        assert len({*true, *guess}) == 1  # where scikit-learn, too, has no number
+    else:
+        assert confusion.kappa == pytest.approx(cohen_kappa_score(true, guess), abs=1e-12)
+    recalls = []
+    for c in range(5):
+        for measure, score, base in (
+            (confusion.recall, recall_score, true),
+            (confusion.precision, precision_score, guess),
+        ):
+            if c in base:
+                assert measure(c) == pytest.approx(score(true, guess, labels=[c], average="macro", zero_division=0))
+            else:
+                assert measure(c) is None  # undefined, not 1
+        recalls += [confusion.recall(c)] if c in true else []
+    assert confusion.g_mean == pytest.approx(np.prod(recalls) ** (1 / len(recalls)))
+
+
+@given(pairs, pairs)
+def test_counts_add_up(first, second):
+    one = [(*pair, 1) for pair in first]
+    two = [(*pair, 1) for pair in second]
+    both = Confusion.of(one + two)
+    assert both.n_samples == Confusion.of(one).n_samples + Confusion.of(two).n_samples
+    assert both == Confusion.of([*two, *one])
+
+
+def test_nothing_measured_is_nothing_known():
+    nothing = Confusion.of([])
+    assert [nothing.accuracy, nothing.kappa, nothing.f1_macro, nothing.g_mean] == [None] * 4
+    assert beyond(None, 0.5) is None
+    assert beyond(0.5, None) is None
