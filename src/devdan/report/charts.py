@@ -1,0 +1,228 @@
+"""What runs look like over time, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from devdan.record import Phases
+from devdan.report.plot import Plot, Values, stretched, ticks
+from devdan.report.runs import Bin, Run, moving_mean, smooth_width
+from devdan.report.words import how_many, percent
+
+MOST_MARKERS = 160  # beyond that, those close to each other become one
+SMALLEST_CHUNK_WITH_BAND = 20  # for smaller ones, lowest and highest accuracy say little
+
+
+class Chart(NamedTuple):
+    """The inside of an SVG element of any size, and what it shows in a sentence."""
+
+    body: Markup
+    label: str
+
+
+class Marker(NamedTuple):
+    """Growths or prunings of one phase."""
+
+    sample: int
+    n_hidden: int
+    kind: str
+    phase: str
+    n: int
+
+
+def accuracy(run: Run) -> Chart | None:
+    """Accuracy per chunk, its moving mean, and the no-change predictor's moving mean where it is near."""
+    bins, plot, banded = run.bins, _accuracy_plane(run), has_band(run)
+    if plot is None:
+        return None
+    means = in_percent(bin.accuracy for bin in bins)
+    lows, highs = in_percent(bin.low for bin in bins), in_percent(bin.high for bin in bins)
+    ends = [bin.end for bin in bins]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %")
+    body += stretched(
+        plot.band(ends, lows, highs, "band") if banded else Markup(""),
+        plot.line(ends, in_percent(smooth_no_change(bins)), "no-change"),
+        plot.line(ends, means, "each" if len(bins) >= 20 else "smooth"),
+        plot.line(ends, in_percent(smooth_accuracy(bins)), "smooth") if len(bins) >= 20 else Markup(""),
+    )
+    known = [mean for mean in means if mean is not None]
+    label = f"Accuracy over {run.summary.n_samples:,} samples, between {min(known):.1f} % and {max(known):.1f} %."
+    return Chart(body, label)
+
+
+def has_band(run: Run) -> bool:
+    """Whether the lowest and the highest accuracy within each point are shown."""
+    return run.bins.width > 1 and run.summary.n_samples / run.summary.n_chunks >= SMALLEST_CHUNK_WITH_BAND
+
+
+def no_change_place(run: Run) -> str:
+    """What the legend says of the no-change predictor."""
+    plot = _accuracy_plane(run)
+    line = [value for value in in_percent(smooth_no_change(run.bins)) if value is not None]
+    if plot is None or not line:
+        return ""
+    below = sum(value < plot.low for value in line) > len(line) / 2
+    above = sum(value > plot.high for value in line) > len(line) / 2
+    return f"{percent(run.summary.no_change)} overall" + (
+        ", below this chart" if below else ", above this chart" if above else ""
+    )
+
+
+def hidden_units(run: Run) -> Chart | None:
+    """Hidden units over time, with their growths and prunings."""
+    bins = run.bins
+    values = [bin.n_hidden for bin in bins]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    plot = Plot(run.summary.n_samples, 0, 1.18 * max(known) + 0.5)
+    body = plot.axes(ticks(0, plot.high, 5, smallest=1))
+    body += stretched(plot.steps([bin.end for bin in bins], values, "units"))
+    body += Markup("").join(_draw(plot, markers(bins, run.summary.n_samples)))
+    return Chart(body, f"Hidden units over time: {min(known)} to {max(known)}, {known[-1]} at the end.")
+
+
+def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
+    """Every growth and pruning, counted once; those that would stand too close together are added up."""
+    eventful = [bin for bin in bins if any((*(bin.growths or ()), *(bin.prunings or ())))]
+    if len(eventful) > MOST_MARKERS:
+        slots: dict[int, Bin] = {}
+        for bin in eventful:
+            slot = (bin.end - 1) * 100 // max(end, 1)
+            slots[slot] = slots[slot].join(bin) if slot in slots else bin
+        eventful = list(slots.values())
+    return [
+        Marker(bin.end, bin.n_hidden or 0, kind, phase, int(n))
+        for bin in eventful
+        for kind, phases in (("growth", bin.growths), ("pruning", bin.prunings))
+        for phase, n in (phases._asdict() if phases else {}).items()
+        if n
+    ]
+
+
+def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
+    """Growths above the line, prunings below it; the second phase further off where both have something."""
+    taken: set[tuple[int, str]] = set()
+    for mark in marks:
+        shift = 19 if (mark.sample, mark.kind) in taken else 9
+        taken.add((mark.sample, mark.kind))
+        yield Markup(
+            '<use href="#{kind}" class="{kind} {phase}" x="{x:.2f}%" y="{y:.2f}%" transform="translate(0 {shift})">'
+            "<title>{text}</title></use>"
+        ).format(
+            kind=mark.kind,
+            phase=mark.phase,
+            x=plot.x(mark.sample),
+            y=plot.y(mark.n_hidden),
+            shift=-shift if mark.kind == "growth" else shift,
+            text=f"{how_many(mark.n, mark.kind)}, {mark.phase}, by sample {mark.sample:,}",
+        )
+
+
+def bias_variance(run: Run, phase: str) -> Chart | None:
+    """The running means of bias² and variance in one phase; None where there is nothing to see."""
+
+    def of(pair: Phases | None) -> float | None:
+        return None if pair is None else float(getattr(pair, phase))
+
+    bias2, variance = [of(bin.bias2) for bin in run.bins], [of(bin.variance) for bin in run.bins]
+    known = [value for value in (*bias2, *variance) if value is not None]
+    if not any(known):
+        return None
+    plot = Plot(run.summary.n_samples, 0, 1.08 * max(known))
+    ends = [bin.end for bin in run.bins]
+    body = plot.axes(ticks(0, plot.high, 4))
+    body += stretched(plot.line(ends, variance, "variance"), plot.line(ends, bias2, "bias2"))
+    label = (
+        f"Running means of the {phase} phase, at the end: bias² {bias2[-1] or 0:.3g}, variance {variance[-1] or 0:.3g}."
+    )
+    return Chart(body, label)
+
+
+def accuracies(runs: Sequence[Run]) -> Chart | None:
+    """The moving means of several runs' accuracies."""
+    lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
+    end = max(run.summary.n_samples for run in runs)
+    plot = _filled(end, [value for line in lines for value in line])
+    if plot is None:
+        return None
+    drawn = [
+        plot.line([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
+        for place in _longest_first(runs)
+    ]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %") + stretched(*drawn)
+    return Chart(body + _letters(plot, runs, lines), f"Moving means of the accuracy of {len(runs)} runs.")
+
+
+def hidden_units_of(runs: Sequence[Run]) -> Chart | None:
+    """The hidden units of several runs."""
+    lines: list[Values] = [[bin.n_hidden for bin in run.bins] for run in runs]
+    known = [value for line in lines for value in line if value is not None]
+    if not known:
+        return None
+    plot = Plot(max(run.summary.n_samples for run in runs), 0, 1.1 * max(known) + 0.5)
+    drawn = [
+        plot.steps([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
+        for place in _longest_first(runs)
+    ]
+    body = plot.axes(ticks(0, plot.high, 5, smallest=1)) + stretched(*drawn)
+    return Chart(body + _letters(plot, runs, lines), f"Hidden units of {len(runs)} runs.")
+
+
+def _longest_first(runs: Sequence[Run]) -> list[int]:
+    """Places of the runs in the order of drawing: a short line is not to vanish below a long one."""
+    return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
+
+
+def letter(place: int) -> str:
+    """A run's name in charts and tables: A, B, …, Z, A1, …"""
+    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
+
+
+def _letters(plot: Plot, runs: Sequence[Run], lines: Sequence[Values]) -> Markup:
+    """Each run's letter at the end of its line, moved down where it would cover another."""
+    ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
+    body, placed = Markup(""), list[tuple[float, float]]()
+    for value, n in sorted((value, n) for value, n in ends if value is not None)[::-1]:
+        x, y = plot.x(runs[n].summary.n_samples), plot.y(value)
+        y = max([y, *(above + 6 for beside, above in placed if abs(beside - x) < 4)])
+        placed.append((x, y))
+        body += Markup('<text class="letter t{}" x="{:.2f}%" y="{:.2f}%" dx="5" dy=".33em">{}</text>').format(
+            n % 10, x, y, letter(n)
+        )
+    return body
+
+
+def smooth_accuracy(bins: Sequence[Bin]) -> list[float | None]:
+    """The moving mean of the accuracy, where anything was scored."""
+    means = moving_mean([(bin.hits, bin.n_scored) for bin in bins], smooth_width(len(bins)))
+    return [mean if bin.n_scored else None for bin, mean in zip(bins, means, strict=True)]
+
+
+def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
+    """The moving mean of the accuracy of predicting the label of the sample before."""
+    return moving_mean([(bin.same, bin.compared) for bin in bins], smooth_width(len(bins)))
+
+
+def in_percent(shares: Iterable[float | None]) -> list[float | None]:
+    """Shares in percent."""
+    return [None if share is None else 100 * share for share in shares]
+
+
+def _accuracy_plane(run: Run) -> Plot | None:
+    """For the accuracies of one run, the band's included."""
+    extremes = [extreme for bin in run.bins for extreme in (bin.low, bin.high)] if has_band(run) else []
+    return _filled(run.summary.n_samples, in_percent([*extremes, *(bin.accuracy for bin in run.bins)]))
+
+
+def _filled(end: int, values: Values) -> Plot | None:
+    """A plane that the values fill, within 0 and 100."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    room = max(0.06 * (max(known) - min(known)), 0.5)
+    low, high = max(0.0, min(known) - room), max(known) + room
+    return Plot(end, low, min(high, 100 + 0.02 * (100 - low)))

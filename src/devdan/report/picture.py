@@ -1,0 +1,76 @@
+"""A run in one picture, for a README: accuracy above, hidden units below."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from devdan.report import charts
+from devdan.report.runs import Run
+from devdan.report.words import number
+
+_WIDTH, _LEFT, _RIGHT = 800, 58, 16
+
+_STYLE = """
+  svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
+    --band: #0b65b01f; --orange: #bf5200; --page: #fff; }
+  @media (prefers-color-scheme: dark) {
+    svg { --ink: #e6edf3; --soft: #9ea7b3; --grid: #2d343d; --grey: #8b949e; --blue: #6fb5f7; --blue-soft: #467aad;
+      --band: #6fb5f72b; --orange: #f7a35f; --page: #0d1117; }
+  }
+  text { font: 13px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--soft); }
+  .head { font-size: 15px; font-weight: 600; fill: var(--ink); }
+  .grid { stroke: var(--grid); } .axis, .notch { stroke: var(--grey); }
+  path { fill: none; stroke-linejoin: round; stroke-linecap: round; vector-effect: non-scaling-stroke; }
+  path.band { fill: var(--band); }
+  path.each { stroke: var(--blue-soft); stroke-width: 1.1px; }
+  path.smooth { stroke: var(--blue); stroke-width: 2.4px; }
+  path.no-change { stroke: var(--grey); stroke-width: 1.4px; stroke-dasharray: 5 4; stroke-linecap: butt; }
+  path.units { stroke: var(--ink); stroke-width: 1.8px; stroke-linejoin: miter; }
+  #growth, #pruning { fill: inherit; }
+  .growth { stroke: var(--blue); fill: var(--blue); stroke-width: 1.5px; }
+  .pruning { stroke: var(--orange); fill: var(--orange); stroke-width: 1.5px; }
+  .growth.generative, .pruning.generative { fill: var(--page); }
+"""
+
+
+def picture_of_run(run: Run) -> str:
+    """An SVG document with a transparent background, for light and dark pages."""
+    rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
+    body = _caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %")
+    top = 42
+    for chart, height, caption in (
+        (charts.accuracy(run), 200, ""),
+        (charts.hidden_units(run), 130, "Hidden units"),
+    ):
+        if chart is None:
+            continue
+        if caption:
+            body += _caption(top + 12, caption, "") + _legend(top + 12)
+            top += 30
+        body += Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
+            _LEFT, top, _WIDTH - _LEFT - _RIGHT, height, chart.body
+        )
+        top += height + 58
+    title = f"{run.title}: accuracy and hidden units over {run.summary.n_samples:,} samples"
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
+        '<path id="pruning" d="M0,5L5-4H-5Z"/></defs>{body}</svg>\n'
+    ).format(width=_WIDTH, height=top - 12, title=title, style=Markup(_STYLE), body=body)
+
+
+def _caption(y: float, left: str, right: str) -> Markup:
+    return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
+        y, left, _WIDTH - _RIGHT, y, right
+    )
+
+
+def _legend(y: float) -> Markup:
+    body = Markup('<text x="{}" y="{}" text-anchor="end">open: generative phase, filled: discriminative</text>').format(
+        _WIDTH - _RIGHT, y
+    )
+    for kind, x in (("growth", 290), ("pruning", 390)):
+        for phase, shift in (("generative", 0), ("discriminative", 14)):
+            body += Markup('<use href="#{0}" class="{0} {1}" x="{2}" y="{3}"/>').format(kind, phase, x + shift, y - 4)
+        body += Markup('<text x="{}" y="{}">{}</text>').format(x + 26, y, kind)
+    return body

@@ -1,0 +1,185 @@
+"""Runs as they lie on disk: what was run, what it came to, and a bounded number of points to draw."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devdan.record import Phases, Record, Summary, together
+
+MOST_POINTS = 800
+
+
+class ReportError(ValueError):
+    """A run that cannot be shown; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """One chunk, or several in a row, as one point of a chart."""
+
+    start: int
+    end: int
+    n_chunks: int
+    hits: int
+    n_scored: int
+    low: float | None  # the chunks' lowest and highest accuracy
+    high: float | None
+    same: int  # samples whose label is that of the one before
+    compared: int
+    n_hidden: int | None  # this and the last four: after the last chunk
+    growths: Phases | None
+    prunings: Phases | None
+    bias2: Phases | None
+    variance: Phases | None
+
+    @classmethod
+    def of(cls, record: Record) -> Bin:
+        """A single chunk."""
+        confusion = record.confusion
+        return cls(
+            start=record.start,
+            end=record.start + record.n_samples,
+            n_chunks=1,
+            hits=sum(confusion.hits.values()),
+            n_scored=confusion.n_samples,
+            low=record.accuracy,
+            high=record.accuracy,
+            same=record.no_change[0],
+            compared=record.no_change[1],
+            n_hidden=record.n_hidden,
+            growths=record.growths,
+            prunings=record.prunings,
+            bias2=record.bias2,
+            variance=record.variance,
+        )
+
+    def join(self, later: Bin) -> Bin:
+        """This one and the one after it: what is counted is added up, of the rest the later one stays."""
+        return Bin(
+            start=self.start,
+            end=later.end,
+            n_chunks=self.n_chunks + later.n_chunks,
+            hits=self.hits + later.hits,
+            n_scored=self.n_scored + later.n_scored,
+            low=min((a for a in (self.low, later.low) if a is not None), default=None),
+            high=max((a for a in (self.high, later.high) if a is not None), default=None),
+            same=self.same + later.same,
+            compared=self.compared + later.compared,
+            n_hidden=later.n_hidden,
+            growths=together(self.growths, later.growths),
+            prunings=together(self.prunings, later.prunings),
+            bias2=later.bias2,
+            variance=later.variance,
+        )
+
+    @property
+    def accuracy(self) -> float | None:
+        """Over all scored samples of the chunks."""
+        return self.hits / self.n_scored if self.n_scored else None
+
+
+class Bins(list[Bin]):
+    """Records thinned out as they come: whenever there are too many bins, each takes its neighbour in.
+
+    >>> bins = Bins(most=4)
+    >>> for chunk in range(9):
+    ...     bins.add(Bin(500 * chunk, 500 * (chunk + 1), 1, 450, 500, 0.9, 0.9, 0, 0, *[None] * 5))
+    >>> [bin.n_chunks for bin in bins]
+    [4, 4, 1]
+    """
+
+    def __init__(self, bins: Iterable[Bin] = (), most: int = MOST_POINTS) -> None:
+        super().__init__()
+        self.width = 1  # chunks in each bin; the last may have fewer
+        self._most = most
+        for bin in bins:
+            self.add(bin)
+
+    def add(self, bin: Bin) -> None:
+        """Take the next chunk in."""
+        if self and self[-1].n_chunks < self.width:
+            self[-1] = self[-1].join(bin)
+            return
+        self.append(bin)
+        if len(self) > self._most:
+            pairs = [a.join(b) for a, b in zip(self[::2], self[1::2], strict=False)]
+            self[:] = pairs + (self[-1:] if len(self) % 2 else [])
+            self.width *= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What the page shows of one run."""
+
+    name: str  # of its folder
+    info: dict[str, Any]
+    finished: bool
+    summary: Summary
+    bins: Bins
+    last: Record
+
+    @property
+    def title(self) -> str:
+        return " · ".join(str(self.info[key]) for key in ("stream", "model") if self.info.get(key)) or self.name
+
+
+def read_run(folder: Path) -> Run:
+    """The run in a folder, finished or not; memory does not grow with the number of its records."""
+    if not folder.is_dir():
+        raise ReportError(f"no such folder: {folder}")
+    try:
+        info = json.loads((folder / "run.json").read_bytes())
+    except FileNotFoundError:
+        raise ReportError(f"no run in {folder}: it has no run.json") from None
+    except ValueError:
+        raise ReportError(f"{folder / 'run.json'} is damaged") from None
+    if not isinstance(info, dict):
+        raise ReportError(f"{folder / 'run.json'} is damaged")
+    summary, bins, last = Summary(), Bins(), None
+    for last in _records(folder / "records.jsonl"):
+        summary.add(last)
+        bins.add(Bin.of(last))
+    if last is None:
+        raise ReportError(f"no records yet in {folder}")
+    return Run(folder.resolve().name, info, (folder / "summary.json").exists(), summary, bins, last)
+
+
+def _records(path: Path) -> Iterable[Record]:
+    """The file's records; a last line without its end is left out."""
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield Record.from_json(line)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise ReportError(f"{path}, line {number}: not a record") from None
+
+
+def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float | None]:
+    """Sums over weights within ``width`` places around each; None where there is no weight.
+
+    >>> moving_mean([(1, 1), (0, 1), (2, 2), (0, 0)], 3)
+    [0.5, 0.75, 0.6666666666666666, 1.0]
+    """
+    sums, weights = [0.0], [0.0]
+    for value, weight in parts:
+        sums.append(sums[-1] + value)
+        weights.append(weights[-1] + weight)
+    means: list[float | None] = []
+    for place in range(len(parts)):
+        first, after = max(0, place - width // 2), min(len(parts), place + width // 2 + 1)
+        weight = weights[after] - weights[first]
+        means.append((sums[after] - sums[first]) / weight if weight > 0 else None)
+    return means
+
+
+def smooth_width(n_points: int) -> int:
+    """Points to smooth over: some 4 % of them, an odd number; 1 for so few that it would only blur."""
+    return 1 if n_points < 20 else 2 * max(1, round(0.02 * n_points)) + 1

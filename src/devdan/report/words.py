@@ -1,0 +1,81 @@
+"""Numbers and settings as people read them; what is undefined is a dash."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+NOTHING = "–"
+
+
+def number(value: float | None, digits: int = 0) -> str:
+    """With a comma at each thousand.
+
+    >>> number(1234.5678, 2), number(-0.5, 3), number(None)
+    ('1,234.57', '−0.500', '–')
+    """
+    return NOTHING if value is None else f"{value:,.{digits}f}".replace("-", "−")
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share in percent.
+
+    >>> percent(0.91234), percent(1.0), percent(None)
+    ('91.2 %', '100 %', '–')
+    """
+    if share is None:
+        return NOTHING
+    return "100 %" if share == 1 else f"{100 * share:.{digits}f} %"
+
+
+def short(value: float | None) -> str:
+    """Three digits and a suffix at most.
+
+    >>> [short(value) for value in (0, 850, 20_000, 1_250_000, 3.2e9)]
+    ['0', '850', '20k', '1.25M', '3.2G']
+    """
+    if value is None:
+        return NOTHING
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * size:
+            return f"{float(f'{value / size:.3g}'):g}{suffix}"
+    return f"{value:.3g}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration.
+
+    >>> [seconds(value) for value in (0.0042, 1.5, 75, 4000)]
+    ['4.2 ms', '1.5 s', '1 min 15 s', '1 h 7 min']
+    """
+    if value is None:
+        return NOTHING
+    if value < 0.0995:
+        return f"{1000 * value:.2g} ms"
+    if value < 59.95:
+        return f"{value:.3g} s"
+    if value < 3600:
+        return f"{int(value) // 60} min {int(value) % 60} s"
+    return f"{int(value) // 3600} h {round(value % 3600 / 60)} min"
+
+
+def moment(text: Any) -> str:
+    """A time stamp; one that cannot be read stays as it is.
+
+    >>> moment("2026-11-15T11:00:00+00:00"), moment("yesterday")
+    ('15 Nov 2026, 11:00 UTC', 'yesterday')
+    """
+    try:
+        time = datetime.fromisoformat(str(text))
+    except ValueError:
+        return str(text)
+    return f"{time.day} {time:%b %Y, %H:%M %Z}".strip()
+
+
+def how_many(n: float, thing: str) -> str:
+    """A number of things.
+
+    >>> how_many(1, "growth"), how_many(1200, "class")
+    ('1 growth', '1,200 classes')
+    """
+    return f"{n:,.0f} {thing}" if n == 1 else f"{n:,.0f} {thing}{'es' if thing.endswith('s') else 's'}"
