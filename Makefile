@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test test-slow lint bench clean
+.PHONY: run test test-slow lint bench picture clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -13,8 +13,8 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	touch $@
 
-run: $(READY)  ## the main job, on a built-in stream
-	$(BIN)/python -m devdan
+run: $(READY)  ## the main job, on a built-in stream; ends with the page to look at
+	$(BIN)/devdan run sea
 
 test: $(READY)  ## all but the slow tests, and those of the kernel once more as plain Python, for coverage
 	$(BIN)/python -m pytest -m 'not slow'
@@ -30,6 +30,10 @@ lint: $(READY)
 
 bench: $(READY)  ## speed, in one run on one core; results go to benchmarks/results
 	$(BIN)/python benchmarks/speed.py
+
+picture: $(READY)  ## the README's picture, from a real run
+	$(BIN)/devdan run sea --out runs/picture --overwrite
+	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

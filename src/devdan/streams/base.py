@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,6 +111,18 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
             kept, n_kept = [(X[start:], y[start:])], len(X) - start
     if n_kept > 0:
         yield _joined(kept)
+
+
+def read_ahead(blocks: Generator[Chunk, None, None]) -> Iterator[Chunk]:
+    """The same blocks, each read by another thread while the one before it is at work."""
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader") as reader:
+        coming = reader.submit(next, blocks, None)
+        try:
+            while (block := coming.result()) is not None:
+                coming = reader.submit(next, blocks, None)
+                yield block
+        finally:
+            reader.submit(blocks.close)
 
 
 def _joined(parts: list[Chunk]) -> Chunk:

@@ -138,13 +138,13 @@ class Entry:
 
 
 _ALL = (
-    Entry("sea", 100_000, 3, 2, "generated, abrupt drifts", ("sea.npz",), classes=(0, 1), features=_words("x1 x2 x3")),
+    Entry("sea", 100_000, 3, 2, "generated", ("sea.npz",), classes=(0, 1), features=_words("x1 x2 x3")),
     Entry(
         "hyperplane",
         120_000,
         4,
         2,
-        "generated, one gradual drift",
+        "generated",
         ("hyperplane.npz",),
         classes=(0, 1),
         features=_words("x1 x2 x3 x4"),
@@ -154,7 +154,7 @@ _ALL = (
         45_312,
         8,
         2,
-        "electricity prices, OpenML 151",
+        "OpenML 151",
         files=_words("""
             electricity.npz elecNormNew.arff electricity.arff elecNormNew.arff.gz original/elecNormNew.arff.gz
         """),
@@ -170,7 +170,7 @@ _ALL = (
         18_159,
         8,
         2,
-        "NOAA, scikit-multiflow's copy",
+        "scikit-multiflow",
         files=_words("weather.npz weather.csv weather.csv.gz original/skmultiflow_weather.csv.gz"),
         read=_weather,
         classes=("rain", "no_rain"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +16,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from devdan.streams import npz
-from devdan.streams.base import Chunk, Stream, StreamError
+from devdan.streams.base import Chunk, Stream, StreamError, read_ahead
 from devdan.streams.tables import Columns, target_column
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -195,7 +195,7 @@ def _text(layout: _Layout, target: str | int | None, drop: Sequence[str | int], 
     values = {kept.index(place): known for place, known in (layout.values or {}).items() if place in kept}
     classes = tuple(values[kept.index(labels)]) if kept.index(labels) in values else None
 
-    def blocks() -> Iterator[Chunk]:
+    def blocks() -> Generator[Chunk, None, None]:
         columns = Columns(names, kept.index(labels), source, values)
         try:
             text, raw = layout.open()
@@ -208,7 +208,7 @@ def _text(layout: _Layout, target: str | int | None, drop: Sequence[str | int], 
             raise layout.explained(error, columns.n_rows) from error
 
     features = tuple(names[place] for place in range(len(names)) if kept[place] != labels)
-    return Stream(name, blocks, chunk, features, None, n_estimated, classes, source)
+    return Stream(name, lambda: read_ahead(blocks()), chunk, features, None, n_estimated, classes, source)
 
 
 def _dropped(names: Sequence[str], drop: Sequence[str | int], source: str) -> set[int]:
@@ -317,7 +317,7 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
     if labels not in kept or len(kept) < 2:
         raise StreamError(f"{source}: a stream needs its target and at least one feature")
 
-    def blocks() -> Iterator[Chunk]:
+    def blocks() -> Generator[Chunk, None, None]:
         columns = Columns([names[place] for place in kept], kept.index(labels), source)
         try:
             with pa_parquet.ParquetFile(path) as table:
@@ -327,4 +327,4 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
             raise StreamError(f"{source} cannot be read after row {columns.n_rows}: {error}") from error
 
     features = tuple(names[place] for place in kept if place != labels)
-    return Stream(name, blocks, chunk, features, n_samples, None, None, source)
+    return Stream(name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source)

@@ -1,0 +1,171 @@
+"""What a person sees while a run goes on, and at its end."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from devdan.record import Record, Summary
+from devdan.streams import Stream
+
+_LATELY = 20  # chunks
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 24
+
+
+class Display:
+    """Follows a run: a live panel on a terminal, else a plain line now and then. Use it as a context."""
+
+    def __init__(self, console: Console, stream: Stream, summary: Summary) -> None:
+        self.console, self.name, self.summary = console, stream.name, summary
+        self.total = stream.n_samples or stream.estimated_samples
+        self.is_exact = stream.n_samples is not None
+        self._begin = self._latest = time.monotonic()
+        self._done_before = summary.n_samples
+        self._hits: deque[tuple[int, int]] = deque(maxlen=_LATELY)
+        self._all_hits = sum(summary.confusion.hits.values())
+        self._all_scored = summary.confusion.n_samples
+        self._sizes: list[int] = []
+        self._n_hidden: int | None = None
+        self._live = Live(console=console, refresh_per_second=8, transient=True) if console.is_terminal else None
+        self._tenth = 0
+
+    def __enter__(self) -> Display:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, record: Record) -> None:
+        """Take a record in; cheap, most of the time."""
+        hits, scored = sum(record.confusion.hits.values()), record.confusion.n_samples
+        self._hits.append((hits, scored))
+        self._all_hits += hits
+        self._all_scored += scored
+        if record.n_hidden is not None:
+            self._n_hidden = record.n_hidden
+        now = time.monotonic()
+        if self._live is not None:
+            if now - self._latest > 0.12:
+                self._latest = now
+                self._sizes.append(self._n_hidden or 0)
+                if len(self._sizes) > 40 * _WIDTH:
+                    self._sizes = self._sizes[::2]
+                self._live.update(self._panel(now))
+            return
+        tenth = 10 * self.summary.n_samples // self.total if self.total else 0
+        if now - self._latest > 10 or tenth > self._tenth:
+            self._latest, self._tenth = now, tenth
+            self.console.print(f"{self.name}: {self._progress(now)}, {self._state()}", highlight=False, soft_wrap=True)
+
+    def _panel(self, now: float) -> Group:
+        share = min(self.summary.n_samples / self.total, 1.0) if self.total else None
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(
+            Text(self.name, style="bold"),
+            ProgressBar(total=1.0, completed=share or 0.0, width=_WIDTH, pulse=share is None),
+            Text(self._progress(now)),
+        )
+        second = Text(self._state())
+        if self._n_hidden is not None:
+            second.append(f"  {_sparkline(self._sizes)}", style="cyan")
+        return Group(bar, second)
+
+    def _progress(self, now: float) -> str:
+        done = self.summary.n_samples
+        rate = (done - self._done_before) / max(now - self._begin, 1e-9)
+        text = f"{done:,}"
+        if self.total:
+            about = "" if self.is_exact else "about "
+            text += f" of {about}{self.total:,}"
+        text += f" samples, {rate:,.0f}/s"
+        if self.total and rate > 0 and self.total > done:
+            text += f", {_duration((self.total - done) / rate)} left"
+        return text
+
+    def _state(self) -> str:
+        hits, scored = (sum(parts) for parts in zip(*self._hits, strict=True))
+        parts = []
+        if self._all_scored:
+            parts.append(f"accuracy {100 * self._all_hits / self._all_scored:.2f} % so far")
+        if scored:
+            parts.append(f"{100 * hits / scored:.2f} % lately")
+        if self._n_hidden is not None:
+            parts.append(f"{self._n_hidden} hidden unit{'s' if self._n_hidden != 1 else ''}")
+        return ", ".join(parts) or "nothing to score yet"
+
+
+def results(figures: dict[str, Any]) -> Table:
+    """The paper's four criteria, and what else people ask for, from a run's summary."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    seconds = figures["train_seconds"] + figures["test_seconds"]
+    speed = "" if figures["samples_per_second"] is None else f", {figures['samples_per_second']:,.0f} samples/s"
+    rows = [
+        ("classification rate", _spread(figures["cr_mean"], figures["cr_std"], " %"), "CR, mean ± deviation of chunks"),
+        ("execution time", f"{seconds:.2f} s{speed}", "ET, learning and predicting"),
+    ]
+    if figures["hn_mean"] is not None:
+        rows.append(("hidden units", _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
+    if figures["nop_mean"] is not None:
+        rows.append(("parameters", f"{figures['nop_mean']:.1f}", "NoP"))
+    rows += [
+        ("kappa", _number(figures["kappa"]), f"against no change {_number(figures['kappa_no_change'])}"),
+        ("macro F1, G-mean", f"{_number(figures['f1_macro'])}, {_number(figures['g_mean'])}", ""),
+        ("samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""),
+    ]
+    for name, value, note in rows:
+        table.add_row(name, Text(value, style="bold"), Text(note, style="dim"))
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def _spread(mean: float | None, std: float | None, unit: str = "") -> str:
+    return "–" if mean is None or std is None else f"{mean:.2f} ± {std:.2f}{unit}"
+
+
+def _duration(seconds: float) -> str:
+    seconds = round(seconds)
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _sparkline(sizes: list[int]) -> str:
+    """The hidden layer's size since the start as little bars."""
+    shown = sizes if len(sizes) <= _WIDTH else [sizes[(len(sizes) - 1) * k // (_WIDTH - 1)] for k in range(_WIDTH)]
+    low, high = min(shown, default=0), max(shown, default=0)
+    return "".join(_BARS[(size - low) * (len(_BARS) - 1) // max(high - low, 1)] for size in shown)
+
+
+def listing(rows: list[dict[str, Any]]) -> Table:
+    """The catalogue as a table."""
+    table = Table(box=None, pad_edge=False)
+    for column in ("stream", "samples", "features", "classes", "from", "on this machine"):
+        table.add_column(
+            column, justify="right" if column in ("samples", "features", "classes") else "left", overflow="fold"
+        )
+    for row in rows:
+        here = row["here"]
+        table.add_row(
+            row["name"],
+            f"{row['n_samples']:,}",
+            str(row["n_features"]),
+            str(row["n_classes"]),
+            row["origin"],
+            Text(here or row["get"], style="green" if here else "dim"),
+        )
+    return table

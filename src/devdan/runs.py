@@ -1,0 +1,245 @@
+"""A run in a folder of its own: records as they come, checkpoints, and at the end the model, a summary and a page.
+
+After a crash at any moment, the run goes on from its latest checkpoint and ends with the records and the model of an
+unbroken one. The checkpoint is a pickle, since it holds any model: resume only folders of your own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import platform
+import time
+from collections.abc import Generator
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from devdan.atomic import write_atomically
+from devdan.classifier import DEVDAN
+from devdan.prequential import Evaluation
+from devdan.record import Record, Summary
+from devdan.report import write_report
+from devdan.streams import Stream, StreamError
+
+RUN, RECORDS, CHECKPOINT, SUMMARY, REPORT = (
+    "run.json",
+    "records.jsonl",
+    "checkpoint.pickle",
+    "summary.json",
+    "report.html",
+)
+IDENTITY = ("stream", "model", "seed", "chunk", "labels")
+_MATCHED = (
+    *IDENTITY,
+    "options",
+    "target",
+    "order",
+    "limit",
+    "endless",
+    "source",
+    "devdan",
+)  # what makes two runs the same
+
+
+class RunError(ValueError):
+    """A folder that cannot take a run, or does not hold the run it should."""
+
+
+class Run:
+    """One evaluation, kept in a folder: go through its :meth:`records`, then :meth:`finish` it.
+
+    ``settings`` tell what is run, for the summary, the page and to recognise the run again.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stream: Stream,
+        evaluation: Evaluation,
+        settings: dict[str, Any],
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        every: float = 5.0,
+    ) -> None:
+        self.folder, self.stream, self.evaluation, self.settings = folder, stream, evaluation, settings
+        self.summary = Summary()
+        self.every = every
+        self._n_bytes = 0
+        self._prepare(resume, overwrite)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return is_finished(self.folder)
+
+    def records(self) -> Generator[Record, None, None]:
+        """Evaluate, from where the run stands; whatever ends the iteration between two chunks, nothing is lost."""
+        latest = time.monotonic()
+        path = self.folder / RECORDS
+        with open(path, "r+b" if path.exists() else "wb", buffering=1 << 16) as file:
+            file.truncate(self._n_bytes)
+            file.seek(self._n_bytes)
+            try:
+                for record in self.evaluation.over(self.stream):
+                    file.write(record.to_json().encode() + b"\n")
+                    self.summary.add(record)
+                    if time.monotonic() - latest > self.every:
+                        self._checkpoint(file)
+                        latest = time.monotonic()
+                    yield record
+            except (GeneratorExit, StreamError):
+                self._checkpoint(file)
+                raise
+            self._checkpoint(file)
+        if self.summary.n_chunks == 0:
+            raise StreamError(f"{self.stream.origin or self.stream.name} has no samples")
+
+    def finish(self) -> None:
+        """Keep the model, the summary and the page."""
+        model = self.evaluation.model
+        if isinstance(model, DEVDAN):
+            model.save(self.folder / "model.devdan")
+        else:
+            write_atomically(self.folder / "model.pickle", pickle.dumps(model))
+        result = {name: self.settings[name] for name in IDENTITY} | self.summary.criteria() | self.summary.details()
+        _write_json(self.folder / SUMMARY, result)
+        self.report()
+        (self.folder / CHECKPOINT).unlink()
+
+    def report(self) -> None:
+        """Draw the page of what there is so far."""
+        write_report([self.folder], self.folder / REPORT)
+
+    def _prepare(self, resume: bool, overwrite: bool) -> None:
+        """Find out how things stand in the folder; what is there is only removed if the user wants it so."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            before = read_settings(self.folder)
+            if before is not None and resume:
+                self._take_up(before)
+                return
+            if before is not None and not overwrite:
+                state = "a finished" if is_finished(self.folder) else "an unfinished"
+                way = "" if is_finished(self.folder) else "--resume goes on with it, "
+                raise RunError(
+                    f"{self.folder} holds {state} run: {way}--overwrite starts again, --out takes another folder"
+                )
+            for name in (CHECKPOINT, SUMMARY, REPORT, "model.devdan", "model.pickle", RECORDS):
+                (self.folder / name).unlink(missing_ok=True)
+            _write_json(self.folder / RUN, self.settings)
+        except OSError as error:
+            raise RunError(f"{self.folder} cannot take the run: {error.strerror or error}") from error
+
+    def _take_up(self, before: dict[str, Any]) -> None:
+        for name in _MATCHED:
+            if before.get(name) != self.settings.get(name):
+                raise RunError(
+                    f"{self.folder} holds another run: its {name} is {before.get(name)!r}, not "
+                    f"{self.settings.get(name)!r}; resume with the same command, or take another folder with --out"
+                )
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            self._n_bytes, self.evaluation, self.summary = pickle.loads(path.read_bytes())
+        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError, TypeError) as error:
+            raise RunError(f"{path} cannot be read: {error}; --overwrite starts again") from error
+        if (self.folder / RECORDS).stat().st_size < self._n_bytes:
+            raise RunError(
+                f"{self.folder / RECORDS} is shorter than it was at the checkpoint; --overwrite starts again"
+            )
+
+    def _checkpoint(self, file: Any) -> None:
+        file.flush()
+        os.fsync(file.fileno())
+        self._n_bytes = file.tell()
+        write_atomically(self.folder / CHECKPOINT, pickle.dumps((self._n_bytes, self.evaluation, self.summary)))
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a run that came to its end."""
+    return (folder / SUMMARY).exists() and not (folder / CHECKPOINT).exists()
+
+
+def read_settings(folder: Path) -> dict[str, Any] | None:
+    """What is run in a folder, if anything."""
+    try:
+        settings = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise RunError(f"{folder / RUN} is damaged: {error}; --overwrite starts again") from error
+    return settings if isinstance(settings, dict) else {}
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a finished run came to."""
+    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    return summary
+
+
+def describe(stream: Stream, learner: Any, **settings: Any) -> dict[str, Any]:
+    """What is run, on what, with what."""
+    options = learner.get_params(deep=False) if hasattr(learner, "get_params") else {}
+    return {
+        "stream": stream.name,
+        **settings,
+        "options": {name: value if _is_plain(value) else repr(value) for name, value in options.items()},
+        "origin": stream.origin,
+        "source": _fingerprint(Path(stream.origin)),
+        "n_samples": stream.n_samples,
+        "n_features": None if stream.feature_names is None else len(stream.feature_names),
+        "devdan": version("devdan"),
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("devdan", "numpy", "numba", "scikit-learn")},
+        },
+        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}"},
+    }
+
+
+def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:
+    """Where a run goes if the user does not say: a folder of its own, or to resume, that of the latest such run."""
+    taken = [folder for folder in parent.glob(f"{name}*") if folder.is_dir()]
+    if resume:
+        same = []
+        for folder in taken:
+            before = read_settings(folder)
+            if before is not None and all(before.get(key) == settings.get(key) for key in _MATCHED):
+                same.append((not is_finished(folder), before.get("started", ""), folder))
+        if same:
+            return max(same)[2]
+    number = 1
+    while (folder := parent / (name if number == 1 else f"{name}-{number}")) in taken:
+        number += 1
+    return folder
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, (bool, int, float, str))
+
+
+def _fingerprint(path: Path) -> str | None:
+    """Tells one file from another at a glance: its size and its beginning."""
+    if not path.is_file():
+        return None
+    with open(path, "rb") as file:
+        return f"{path.stat().st_size} bytes, {hashlib.sha256(file.read(1 << 16)).hexdigest()[:16]}"
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

@@ -1,0 +1,362 @@
+"""The command line as its users meet it: what they see, what is left, and what happens when things go wrong."""
+
+import contextlib
+import gzip
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs
+from typer.testing import CliRunner
+
+from devdan import DEVDAN, __version__
+from devdan.cli import app
+from devdan.record import Record
+
+KEYS = [
+    *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
+    *("hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
+]
+TIMES = ("train_seconds", "test_seconds", "samples_per_second")
+
+
+def environment(**others):
+    return {**os.environ, "COLUMNS": "200", "HOME": "/nonexistent", "DEVDAN_DATA": "/nonexistent", **others}
+
+
+def command(*arguments):
+    return [sys.executable, "-m", "devdan", *map(str, arguments)]
+
+
+@contextlib.contextmanager
+def within(folder):
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+class Result(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+def devdan(*arguments, folder, code=0, **others):
+    """Run it in a folder, in this process unless it needs one of its own; an error must be one line."""
+    if others:
+        run = subprocess.run(
+            command(*arguments), cwd=folder, env=environment(), capture_output=True, text=True, check=False, **others
+        )
+        exit_code = run.returncode
+    else:
+        with within(folder):
+            run = CliRunner().invoke(app, [str(word) for word in arguments], prog_name="devdan", env=environment())
+        exit_code = run.exit_code
+        assert isinstance(run.exception, (SystemExit, type(None))), run.exception
+    assert exit_code == code, run.stderr
+    assert "Traceback" not in run.stderr
+    if code == 2:
+        *progress, error = run.stderr.splitlines()
+        assert run.stdout == ""
+        assert error.startswith("devdan: ")
+        assert all(" samples, " in line for line in progress), run.stderr
+    return Result(run.stdout, run.stderr)
+
+
+def records(folder):
+    """All records, without the times, which differ from run to run."""
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    return [{key: value for key, value in json.loads(line).items() if key not in TIMES} for line in lines]
+
+
+def results(folder):
+    """What must be the same for two runs of the same command: the records, the summary, the model."""
+    summary = json.loads((folder / "summary.json").read_text())
+    model = folder / "model.devdan"
+    return (
+        records(folder),
+        {key: value for key, value in summary.items() if key not in TIMES},
+        model.read_bytes() if model.exists() else (folder / "model.pickle").exists(),
+    )
+
+
+def test_a_run_leaves_everything(tmp_path):
+    run = devdan("run", "sea", "--limit", 5000, "--out", "here", folder=tmp_path)
+    for words in ("classification rate", "execution time", "hidden units", "parameters", "Look at here/report.html"):
+        assert words in run.stdout
+    assert re.search(r"sea: 2,500 of 5,000 samples, .*accuracy .* so far, .* lately, \d+ hidden unit", run.stderr)
+    assert {path.name for path in (tmp_path / "here").iterdir()} == {
+        *("run.json", "records.jsonl", "summary.json", "model.devdan", "report.html")
+    }
+    for line in (tmp_path / "here/records.jsonl").read_text().splitlines():
+        assert Record.from_json(line).n_samples == 500
+    assert DEVDAN.load(tmp_path / "here/model.devdan").n_seen_ == 5000
+
+
+def test_json_is_one_object_and_nothing_else(tmp_path):
+    run = devdan("run", "hyperplane", "--limit", 3000, "--seed", 4, "--chunk", 250, "--json", folder=tmp_path)
+    result = json.loads(run.stdout)
+    assert list(result) == KEYS
+    assert (result["stream"], result["model"], result["seed"], result["chunk"]) == ("hyperplane", "devdan", 4, 250)
+    assert (result["labels"], result["n_samples"]) == ("all", 3000)
+    summary = json.loads((tmp_path / "runs/hyperplane-devdan/summary.json").read_text())
+    assert {key: summary[key] for key in KEYS} == result
+
+
+def test_the_same_command_gives_the_same_and_another_seed_another(tmp_path):
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        devdan(
+            "run", "sea", "--limit", 4000, "--seed", seed, "--labels", "fraction:0.5", "--out", folder, folder=tmp_path
+        )
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    assert results(tmp_path / "a")[0] != results(tmp_path / "c")[0]
+
+
+def test_without_a_folder_each_run_gets_its_own(tmp_path):
+    for _ in range(2):
+        devdan("run", "sea", "--limit", 1000, folder=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["sea-devdan", "sea-devdan-2"]
+
+
+def test_a_file_of_ones_own(tmp_path):
+    X, y = make_blobs(3000, centers=3, random_state=0)
+    lines = [f"{a:.3f},{b:.3f},{'pqr'[label]}" for (a, b), label in zip(X, y, strict=True)]
+    text = "one,two,kind\n" + "\n".join(lines) + "\n"
+    (tmp_path / "my.csv").write_text(text)
+    with gzip.open(tmp_path / "my.csv.gz", "wt") as file:
+        file.write(text)
+    cr = []
+    for name in ("my.csv", "my.csv.gz"):
+        run = devdan("run", name, "--target", "kind", "--json", "--out", f"{name}-out", folder=tmp_path)
+        cr.append(json.loads(run.stdout)["cr_mean"])
+    assert cr[0] == cr[1] > 60
+    summary = json.loads((tmp_path / "my.csv-out/summary.json").read_text())
+    assert set(summary["classes"]) == set("pqr")
+    devdan("run", "my.csv", "--target", "kind", "--order", "shuffled", "--model", "devdan-paper", folder=tmp_path)
+    assert json.loads((tmp_path / "runs/my-devdan-paper/run.json").read_text())["scaled"] is True
+
+
+@pytest.mark.parametrize("model", ["sklearn.naive_bayes:GaussianNB", "river.naive_bayes:GaussianNB", "dae"])
+def test_other_models(model, tmp_path):
+    run = devdan("run", "sea", "--limit", 3000, "--model", model, "--json", "--out", "out", folder=tmp_path)
+    result = json.loads(run.stdout)
+    assert result["model"] == model
+    assert result["cr_mean"] > 60
+    assert (result["hn_mean"] is None) == (model != "dae")
+
+
+def test_options_reach_the_model(tmp_path):
+    devdan("run", "sea", "--limit", 1000, "--set", "n_hidden=7", "--set", "grow=false", "--set", "prune=false",
+           "--out", "out", folder=tmp_path)  # fmt: skip
+    assert {record["n_hidden"] for record in records(tmp_path / "out")} == {7}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["electrcity"], "no stream or file 'electrcity'; did you mean electricity"),
+        (["no.csv"], "there is no file no.csv"),
+        (["weather"], "weather is not on this machine.*devdan fetch weather"),
+        (["sea", "--model", "devdn"], "no model 'devdn'; did you mean devdan"),
+        (["sea", "--model", "numpy:nothing"], "cannot be imported"),
+        (["sea", "--model", "sklearn.svm:SVC"], "no model for streams"),
+        (["sea", "--set", "maskin=0.1"], "no option 'maskin'; did you mean masking"),
+        (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
+        (["sea", "--set", "masking"], "--set takes option=value"),
+        (["sea", "--labels", "some"], "labels must be one of all"),
+        (["sea", "--target", "x"], "--target and --header are for files"),
+        (["sea", "--model", "sklearn.linear_model:SGDClassifier", "--labels", "uncertain:0.1"], "predict_proba"),
+        (["ok.csv", "--target", "z"], "no column 'z' to be the target; the columns are x, y, label"),
+        (["ok.csv", "--target", "x"], "must hold classes, got 0.5 in row 1"),
+        (["ok.csv", "--endless"], "--endless is for sea and hyperplane"),
+        (["plain.csv"], "which column has the labels"),
+        (["empty.csv"], "empty.csv is empty"),
+        (["header.csv"], "has no rows"),
+        (["text.csv"], r"row 100001 \(line 100002\) has 'oops' in the column 'x', which holds numbers"),
+        (["short.csv"], r"row 100001 \(line 100002\) has 2 columns instead of 3"),
+        (["cut.csv.gz"], "damaged or not complete after row"),
+    ],
+)
+def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
+    head, row = "x,y,label\n", "0.5,2,a\n"
+    (tmp_path / "ok.csv").write_text(head + 2 * row)
+    (tmp_path / "plain.csv").write_text("x,y,z\n" + row)
+    (tmp_path / "empty.csv").write_text("")
+    (tmp_path / "header.csv").write_text(head)
+    (tmp_path / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
+    (tmp_path / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
+    noise = np.random.default_rng(0).random(400_000)
+    packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
+    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    run = devdan("run", *arguments, "--out", "out", folder=tmp_path, code=2)
+    assert re.search(message, run.stderr), run.stderr
+
+
+def test_what_was_read_before_a_bad_row_is_kept(tmp_path):
+    (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
+    devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)
+    assert len(records(tmp_path / "out")) > 100
+    (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
+    devdan("run", "my.csv", "--out", "out", "--resume", folder=tmp_path, code=2)
+
+
+def test_a_folder_that_cannot_take_the_run_is_an_error_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    run = devdan("run", "sea", "--out", "file/out", folder=tmp_path, code=2)
+    assert "cannot take the run" in run.stderr
+    devdan("run", "sea", "--limit", 1000, "--out", "out", folder=tmp_path)
+    before = results(tmp_path / "out")
+    run = devdan("run", "sea", "--limit", 1000, "--out", "out", folder=tmp_path, code=2)
+    assert "holds a finished run: --overwrite starts again" in run.stderr
+    run = devdan("run", "sea", "--limit", 2000, "--out", "out", "--resume", folder=tmp_path, code=2)
+    assert "holds another run: its limit is 1000, not 2000" in run.stderr
+    assert results(tmp_path / "out") == before
+    again = devdan("run", "sea", "--limit", 1000, "--out", "out", "--resume", "--json", folder=tmp_path)
+    assert "finished already" in again.stderr
+    assert json.loads(again.stdout)["n_samples"] == 1000
+    devdan("run", "sea", "--limit", 2000, "--out", "out", "--overwrite", folder=tmp_path)
+    assert len(records(tmp_path / "out")) == 4
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    def little_room():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
+
+    arguments = ("run", "sea", "--chunk", 100, "--limit", 40_000, "--checkpoint", 0.02, "--out", "out")
+    run = devdan(*arguments, folder=tmp_path, code=2, preexec_fn=little_room)
+    assert re.search(r"File too large.*go on with: devdan run .* --resume", run.stderr)
+    devdan(*arguments, "--resume", folder=tmp_path)
+    devdan(*arguments[:-1], "unbroken", folder=tmp_path)
+    assert results(tmp_path / "out") == results(tmp_path / "unbroken")
+
+
+ARGUMENTS = ["run", "sea", "--chunk", "50", "--limit", "60000", "--labels", "delay:0-700", "--checkpoint", "0.02"]
+
+
+def wait_for(condition, process):
+    begin = time.monotonic()
+    while not condition() and process.poll() is None:
+        assert time.monotonic() - begin < 60
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(seed, tmp_path):
+    chance = random.Random(seed)
+    devdan(*ARGUMENTS, "--seed", seed, "--out", "unbroken", folder=tmp_path)
+    out, kills = tmp_path / "broken", 0
+    while not (out / "summary.json").exists() or (out / "checkpoint.pickle").exists():
+        process = subprocess.Popen(
+            command(*ARGUMENTS, "--seed", seed, "--out", out, "--resume"),
+            cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        done = (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
+
+        def grew(done=done):
+            path = out / "records.jsonl"
+            return path.exists() and path.stat().st_size > done
+
+        if chance.random() < 0.8:
+            wait_for(grew, process)  # it works now
+        time.sleep(0.25 * chance.random())
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+        assert kills < 40
+    assert kills >= 2
+    assert results(out) == results(tmp_path / "unbroken")
+    assert not list(out.glob("*.part"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(number, tmp_path):
+    arguments = ["run", "sea", "--endless", "--out", "out"]
+    process = subprocess.Popen(
+        command(*arguments), cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_for((tmp_path / "out/records.jsonl").exists, process)
+    time.sleep(0.3)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert out == ""
+    assert "Traceback" not in err
+    stopped = re.search(
+        r"Stopped after ([\d,]+) samples\. Go on with: devdan run sea --endless --out out --resume", err
+    )
+    assert stopped, err
+    n = int(stopped[1].replace(",", ""))
+    assert sum(record["n_samples"] for record in records(tmp_path / "out")) == n
+    assert (tmp_path / "out/report.html").exists()
+
+
+def test_an_unfinished_run_is_found_again_without_its_folder(tmp_path):
+    process = subprocess.Popen(command(*ARGUMENTS), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
+    wait_for((tmp_path / "runs/sea-devdan/checkpoint.pickle").exists, process)
+    process.kill()
+    process.wait()
+    run = devdan(*ARGUMENTS, "--resume", folder=tmp_path)
+    assert "runs/sea-devdan/report.html" in run.stdout
+    devdan(*ARGUMENTS, "--out", "unbroken", folder=tmp_path)
+    assert results(tmp_path / "runs/sea-devdan") == results(tmp_path / "unbroken")
+
+
+def test_reports(tmp_path):
+    for seed in (1, 2):
+        devdan("run", "sea", "--limit", 2000, "--seed", seed, "--out", f"run{seed}", folder=tmp_path)
+    (tmp_path / "run1/report.html").unlink()
+    run = devdan("report", "run1", folder=tmp_path)
+    assert run.stdout.strip() == "Look at run1/report.html"
+    assert (tmp_path / "run1/report.html").exists()
+    devdan("report", "run1", "run2", folder=tmp_path)
+    assert "2 runs on sea" in (tmp_path / "comparison.html").read_text()
+    devdan("report", "run1", "--picture", "run.svg", folder=tmp_path)
+    assert (tmp_path / "run.svg").read_text().startswith("<svg")
+    assert "no" in devdan("report", "run3", folder=tmp_path, code=2).stderr
+
+
+def test_streams_are_listed(tmp_path):
+    rows = json.loads(devdan("streams", "--json", folder=tmp_path).stdout)
+    assert [row["name"] for row in rows] == (
+        ["sea", "hyperplane", "electricity", "weather", "kddcup", "susy", "hepmass", "rlcps", "rfid"]
+    )
+    assert {row["name"]: row["here"] for row in rows} == {
+        **dict.fromkeys(row["name"] for row in rows),
+        "sea": "generated",
+        "hyperplane": "generated",
+    }
+    (tmp_path / "weather.csv").write_text("")
+    listed = devdan("streams", "--data", tmp_path, folder=tmp_path).stdout
+    assert re.search(r"weather .*18,159 .*8 .*2 .*weather\.csv", listed)
+    assert re.search(r"susy .*devdan fetch susy", listed)
+
+
+def test_fetch_says_what_it_cannot_do(tmp_path):
+    assert "never published" in devdan("fetch", "rfid", folder=tmp_path, code=2).stderr
+    assert "did you mean susy" in devdan("fetch", "suzy", folder=tmp_path, code=2).stderr
+    (tmp_path / "weather.csv").write_text("")
+    assert "weather is in" in devdan("fetch", "weather", "--data", tmp_path, folder=tmp_path).stdout
+
+
+def test_help_and_version(tmp_path):
+    assert devdan("--version", folder=tmp_path).stdout.strip() == f"devdan {__version__}"
+    for words in (["--help"], ["run", "--help"], ["streams", "--help"], ["fetch", "--help"], ["report", "--help"]):
+        assert "Usage" in devdan(*words, folder=tmp_path).stdout
+    shown = subprocess.run(
+        [Path(sys.executable).parent / "devdan"],
+        env=environment(_DEVDAN_COMPLETE="complete_bash", COMP_WORDS="devdan run we", COMP_CWORD="2"),
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert "weather" in shown.stdout
