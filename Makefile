@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DATA ?= $(or $(DEVDAN_DATA),../shared/data)
+JOBS ?= 1
+SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 
-.PHONY: run test test-slow lint bench picture clean
+.PHONY: run test test-slow lint bench table picture clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -30,6 +33,11 @@ lint: $(READY)
 
 bench: $(READY)  ## speed, in one run on one core; results go to benchmarks/results
 	$(BIN)/python benchmarks/speed.py
+
+table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hours, most of them for River's forests
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --jobs $(JOBS) --out benchmarks/results/table
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) --jobs $(JOBS) --out benchmarks/results/scarce
+	$(BIN)/python benchmarks/page.py
 
 picture: $(READY)  ## the README's picture, from a real run
 	$(BIN)/devdan run sea --out runs/picture --overwrite

@@ -27,7 +27,7 @@ KEYS = [
     *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
     *("hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
 ]
-TIMES = ("train_seconds", "test_seconds", "samples_per_second")
+TIMES = ("train_seconds", "test_seconds", "samples_per_second", "read_seconds", "total_seconds")
 
 
 def environment(**others):
@@ -360,3 +360,53 @@ def test_help_and_version(tmp_path):
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert "weather" in shown.stdout
+
+
+def test_a_table_is_made_and_taken_up_again(tmp_path):
+    arguments = ("table", "--streams", "sea,susy", "--models", "ae,dae,sklearn-sgd", "--seeds", 2, "--limit", 1500)
+    run = devdan(*arguments, "--labels", "all,fraction:0.5", folder=tmp_path)
+    assert "12 runs. Look at table/table" in run.stdout
+    assert "devdan fetch susy" in run.stderr
+    assert re.search(r"sea, dae, fraction:0.5, seed 1: CR [\d.]+ %; about 0:00:00 left", run.stderr)
+    for name in ("table.html", "table.md", "table.csv", "table.tex", "table.json"):
+        assert (tmp_path / "table" / name).exists()
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
+    next(iter(times)).unlink()
+    again = devdan(*arguments, "--labels", "all,fraction:0.5", "--json", folder=tmp_path)
+    result = json.loads(again.stdout)
+    assert (result["n_runs"], result["n_failed"], result["n_planned"]) == (12, 0, 12)
+    rate = next(row for row in result["rows"] if (row["model"], row["criterion"]) == ("ae", "CR"))
+    assert rate["n_seeds"] == 2
+    assert rate["mean"] > 50
+    later = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
+    assert len(later) == 12
+    assert sum(later[path] != times[path] for path in times) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--streams", "see"], "no stream 'see'; did you mean sea"),
+        (["--models", "devdann"], "no model 'devdann'; did you mean devdan"),
+        (["--models", ","], "name at least one model"),
+        (["--labels", "few"], "labels must be one of"),
+    ],
+)
+def test_a_table_of_nothing_known(arguments, message, tmp_path):
+    assert message in devdan("table", *arguments, folder=tmp_path, code=2).stderr
+
+
+def test_a_table_that_is_interrupted_goes_on(tmp_path):
+    arguments = ["table", "--streams", "sea,hyperplane", "--models", "devdan,dae", "--seeds", "20", "--jobs", "2"]
+    process = subprocess.Popen(
+        command(*arguments), cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    wait_for(lambda: len(list((tmp_path / "table").rglob("cells/*/*/*/*.json"))) >= 3, process)
+    os.killpg(process.pid, signal.SIGINT)
+    err = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, err
+    stopped = re.search(r"Stopped after (\d+) of 80 runs; the same command goes on", err)
+    assert stopped, err
+    assert 3 <= int(stopped[1]) < 80
+    assert not list((tmp_path / "table").rglob("*.part"))

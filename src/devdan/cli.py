@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
 from pathlib import Path
@@ -18,13 +19,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 import devdan
-from devdan import display, models, runs
-from devdan.classes import is_missing
+from devdan import display, grid, models, runs
 from devdan.classifier import DEVDAN, compile_kernel
 from devdan.labels import SPELLINGS, Labels
 from devdan.prequential import Evaluation
 from devdan.record import Summary
-from devdan.report import write_picture, write_report
+from devdan.report import read_rows, write_picture, write_report, write_tables
 from devdan.streams import Stream, catalogue, fetch, open_stream
 
 BAD_INPUT = 2
@@ -160,9 +160,9 @@ def run(
         str,
         typer.Option(
             metavar="NAME",
-            help=f"{', '.join(models.VARIANTS)}; or any class with partial_fit, or of River's, as module:Class.",
+            help=f"{', '.join(models.NAMES)}; or any class with partial_fit, or of River's, as module:Class.",
             rich_help_panel=MODEL,
-            autocompletion=lambda: list(models.VARIANTS),
+            autocompletion=lambda: list(models.NAMES),
         ),
     ] = "devdan",
     options: Annotated[
@@ -220,15 +220,14 @@ def run(
         policy = Labels.parse(labels, seed)
         samples = _opened(stream, target, chunk, order, endless, header, data)
         samples = samples if limit is None else samples.first(limit)
-        scaled = isinstance(learner, DEVDAN) and learner.scaling is None and samples.origin != "generated"
-        samples = samples.scaled() if scaled else samples
+        samples, classes, scaled = runs.prepared(samples, learner)
         settings = runs.describe(
             samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, order=order,
             limit=limit, endless=endless, scaled=scaled, command=_command(),
         )  # fmt: skip
         if folder is None:
             folder = runs.free_folder(PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
-        evaluation = Evaluation(learner, policy, classes=_classes(samples, learner))
+        evaluation = Evaluation(learner, policy, classes=classes)
         job = runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every)
         if resume and job.is_finished:
             err.print(f"The run in {folder} is finished already.", highlight=False)
@@ -266,13 +265,6 @@ def _opened(
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
     stream = open_stream(source, target=target, chunk=chunk, header=header)
     return stream.shuffled() if order == "shuffled" else stream
-
-
-def _classes(stream: Stream, model: Any) -> list[Any] | None:
-    """The classes of a stream, read through once if need be, for models that must know them in advance."""
-    if stream.classes is not None or isinstance(model, DEVDAN) or not hasattr(model, "partial_fit"):
-        return None
-    return sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
 
 
 def _command(resume: bool = False) -> str:
@@ -317,6 +309,108 @@ def _go(job: runs.Run) -> None:
         soft_wrap=True,
     )
     raise typer.Exit(128 + stopped[0])
+
+
+SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
+
+
+@app.command()
+def table(
+    names: Annotated[
+        str,
+        typer.Option("--streams", metavar="NAMES", help="Streams, with commas between; by default the paper's nine."),
+    ] = ",".join(catalogue.ENTRIES),
+    wanted: Annotated[
+        str, typer.Option("--models", metavar="NAMES", help="Models, with commas between; by default all.")
+    ] = ",".join(models.NAMES),
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with the seeds 0, 1, ….")] = 5,
+    labels: Annotated[
+        str, typer.Option(metavar="WHICH", help="Which labels arrive, with commas between, as in `devdan run`.")
+    ] = "all",
+    scarce: Annotated[
+        bool, typer.Option("--scarce", help=f"Short for --labels {','.join(SCARCE)}", show_default=False)
+    ] = False,
+    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Samples predicted, then learned from.")] = 500,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", min=1, help="Stop each run after so many samples."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes at a time.")] = 1,
+    data: Data = None,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for what comes out.")] = Path("table"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Reproduce the paper's Table 1, beside its own figures and the methods people use today.
+
+    Runs models × streams × seeds and writes table.html, table.md, table.csv and table.tex. Interrupted, the same
+    command does only what is missing; a run that fails is reported and does not stop the others.
+    """
+    with _clear_errors():
+        plan = grid.Plan(
+            _listed(names, catalogue.ENTRIES, "stream"),
+            _listed(wanted, models.NAMES, "model"),
+            [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
+            seeds,
+            chunk,
+            limit,
+        )
+        absent = plan.prepare(folder, data, _command())
+        for message in absent:
+            err.print(f"Left out: {escape(message)}", soft_wrap=True, highlight=False)
+        n_done, n_failed = _fill(plan, folder, data, jobs)
+        paths = write_tables(folder)
+    if as_json:
+        print(json.dumps(read_rows(folder)))
+        return
+    failed = f", {n_failed} failed, which the same command tries again" if n_failed else ""
+    out.print(f"{n_done} runs{failed}. Look at {paths[0]}", highlight=False)
+
+
+def _listed(text: str, known: Container[str], kind: str) -> list[str]:
+    """The names in a list; an unknown one is an error."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), cutoff=0.4)  # type: ignore[call-overload]
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(f"there is no {kind} {name!r}{meant}")
+    if not names:
+        raise ValueError(f"name at least one {kind}")
+    return list(dict.fromkeys(names))
+
+
+def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
+    """Run what is missing; returns how many runs there are now, and how many failed."""
+    done, todo = plan.results(folder)
+    remaining = grid.Remaining(todo, done, jobs)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} runs, {task.fields[left]}"),
+    )
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task(
+            "table", total=len(done) + len(todo), completed=len(done), left=display.left(remaining.seconds)
+        )
+
+        def show(cell: grid.Cell, result: dict[str, Any]) -> None:
+            remaining.done(cell, result)
+            said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
+            left = display.left(remaining.seconds)
+            bar.update(task, advance=1, left=left)
+            if not err.is_terminal or "error" in result:
+                err.print(f"{cell.stream}, {cell.model}, {cell.labels}, seed {cell.seed}: {escape(said)}; {left}",
+                          soft_wrap=True, highlight=False)  # fmt: skip
+
+        try:
+            grid.run(todo, folder, data=data, jobs=jobs, progress=show)
+        except KeyboardInterrupt:
+            bar.stop()
+            n = len(plan.results(folder)[0])
+            err.print(f"Stopped after {n} of {len(done) + len(todo)} runs; the same command goes on.", highlight=False)
+            raise typer.Exit(128 + signal.SIGINT) from None
+    done, failed = plan.results(folder)
+    return len(done), len(failed)
 
 
 @app.command()

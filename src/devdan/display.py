@@ -131,6 +131,16 @@ def results(figures: dict[str, Any]) -> Table:
     return table
 
 
+def left(seconds: float | None) -> str:
+    """How long something may still take."""
+    return "no telling how long yet" if seconds is None else f"about {_duration(seconds)} left"
+
+
+def percent(value: float | None) -> str:
+    """A share in percent, for people."""
+    return "–" if value is None else f"{value:.2f} %"
+
+
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
 

@@ -152,13 +152,35 @@ class _River:
     def __init__(self, model: Any, feature_names: Sequence[str] | None) -> None:
         self.model = model
         self._names: list[Any] | None = None if feature_names is None else list(feature_names)
+        # Some take two classes only, and those as False and True, whatever they are given: here, by their appearance.
+        self._is_binary = not getattr(model, "_multiclass", True)
+        self._labels: list[Any] = []
 
     def _samples(self, X: npt.NDArray[Any]) -> list[dict[Any, float]]:
         names = self._names or list(range(X.shape[1]))
-        return [dict(zip(names, row, strict=True)) for row in X.tolist()]
+        rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+        if np.isnan(X).any():  # what is missing is left out
+            rows = [{name: value for name, value in row.items() if value == value} for row in rows]  # noqa: PLR0124
+        return rows
+
+    def _taken(self, label: Any) -> Any:
+        if not self._is_binary:
+            return label
+        if label not in self._labels:
+            if len(self._labels) == 2:
+                raise ValueError(
+                    f"{type(self.model).__name__} takes two classes, got a third, {label!r}: wrap it in River's "
+                    "multiclass.OneVsRestClassifier"
+                )
+            self._labels.append(label)
+        return self._labels.index(label) == 1
 
     def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         guesses = [self.model.predict_one(x) for x in self._samples(X)]
+        if self._is_binary:
+            guesses = [
+                None if int(guess or 0) >= len(self._labels) else self._labels[int(guess or 0)] for guess in guesses
+            ]
         return np.array(guesses) if None not in guesses else np.array(guesses, dtype=object)
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
@@ -168,7 +190,7 @@ class _River:
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
         if taught is not None:
             for x, y in zip(self._samples(taught[0]), taught[1].tolist(), strict=True):
-                self.model.learn_one(x, y)
+                self.model.learn_one(x, self._taken(y))
 
     def structure(self) -> dict[str, Any]:
         return dict(_NO_STRUCTURE)

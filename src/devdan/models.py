@@ -5,7 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+from sklearn.linear_model import SGDClassifier
+from sklearn.neural_network import MLPClassifier
+from sklearn.preprocessing import StandardScaler
 
 from devdan.classifier import DEVDAN
 
@@ -24,6 +30,84 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+def _river_logreg(seed: int) -> Any:
+    from river import linear_model, preprocessing  # noqa: PLC0415 (an optional extra)
+
+    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+
+def _river_hat(seed: int) -> Any:
+    from river import tree  # noqa: PLC0415
+
+    return tree.HoeffdingAdaptiveTreeClassifier(seed=seed)
+
+
+def _river_arf(seed: int) -> Any:
+    from river import forest  # noqa: PLC0415
+
+    return forest.ARFClassifier(n_models=10, seed=seed)
+
+
+def _river_srp(seed: int) -> Any:
+    from river import ensemble  # noqa: PLC0415
+
+    return ensemble.SRPClassifier(n_models=10, seed=seed)
+
+
+def _sklearn_sgd(seed: int) -> Any:
+    return Scaled(SGDClassifier(loss="log_loss", random_state=seed))
+
+
+def _sklearn_mlp(seed: int) -> Any:
+    return Scaled(MLPClassifier((10,), learning_rate_init=0.01, batch_size=32, random_state=seed))
+
+
+# What users would pick instead, with its makers' settings, on inputs standardised online where it needs them.
+PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "river-logreg": ("River's logistic regression, scaled", _river_logreg),
+    "river-hat": ("River's Hoeffding adaptive tree", _river_hat),
+    "river-arf": ("River's adaptive random forest of ten trees", _river_arf),
+    "river-srp": ("River's streaming random patches of ten trees", _river_srp),
+    "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled", _sklearn_sgd),
+    "sklearn-mlp": ("scikit-learn's network of ten hidden units, Adam 0.01, batches of 32, scaled", _sklearn_mlp),
+}
+NAMES = (*VARIANTS, *PEERS)
+
+
+class Scaled:
+    """A classifier of scikit-learn's on inputs standardised by what was seen so far; what is missing is the mean."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.scaler = model, StandardScaler()
+        if not hasattr(model, "predict_proba"):
+            raise ValueError(f"{model} has no predict_proba")
+
+    @property
+    def coefs_(self) -> list[Any]:
+        return list(getattr(self.model, "coefs_", [self.model.coef_] if hasattr(self.model, "coef_") else []))
+
+    @property
+    def intercepts_(self) -> list[Any]:
+        return list(getattr(self.model, "intercepts_", [self.model.intercept_] if hasattr(self.model, "coef_") else []))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Scaled:
+        """Learn the scale, then the labels."""
+        self.scaler.partial_fit(X)
+        self.model.partial_fit(self._scaled(X), y, **({} if classes is None else {"classes": classes}))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+        return self.model.predict(self._scaled(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes."""
+        return self.model.predict_proba(self._scaled(X))
+
+    def _scaled(self, X: Any) -> Any:
+        return np.nan_to_num(self.scaler.transform(X))
+
+
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
     """The model of this name, or of the class that ``module:Class`` names, with some options changed.
 
@@ -33,13 +117,15 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     GaussianNB()
     """
     options = options or {}
+    if name in PEERS:
+        return _peer(name, seed, options)
     if name in VARIANTS:
         kind: Any = DEVDAN
         given = VARIANTS[name][1]
     elif ":" in name:
         kind, given = _imported(name), {}
     else:
-        near = difflib.get_close_matches(name, VARIANTS, cutoff=0.4) or list(VARIANTS)
+        near = difflib.get_close_matches(name, NAMES, cutoff=0.4) or list(NAMES)
         raise ValueError(
             f"there is no model {name!r}; did you mean {' or '.join(near)}? A class of any package goes by module:Class"
         )
@@ -57,6 +143,15 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     if not hasattr(model, "learn_one") and not (hasattr(model, "partial_fit") and hasattr(model, "predict")):
         raise ValueError(f"{name} is no model for streams: it has neither partial_fit and predict nor learn_one")
     return model
+
+
+def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
+    if options:
+        raise ValueError(f"{name} takes no options; a class with options goes by module:Class")
+    try:
+        return PEERS[name][1](seed)
+    except ImportError as error:
+        raise ValueError(f"{name} needs River: pip install 'devdan[river]'") from error
 
 
 def _imported(name: str) -> Any:

@@ -54,6 +54,7 @@ class Evaluation:
         self.model = model
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
         self.n_chunks = self.n_samples = 0
+        self.read_seconds = 0.0  # spent waiting for the stream
         self._named = classes
         self._learner: Any = None
         self._classes = Classes()
@@ -68,9 +69,15 @@ class Evaluation:
         if self._learner is None:
             named = self._named if self._named is not None else getattr(stream, "classes", None)
             self._learner = learner(self.model, named, getattr(stream, "feature_names", None))
-        for number, (X, y) in enumerate(stream):
+        chunks = enumerate(stream)
+        while True:
+            begin = time.perf_counter()
+            number, chunk = next(chunks, (0, None))
+            self.read_seconds += time.perf_counter() - begin
+            if chunk is None:
+                return
             if number >= skip:
-                yield self._step(_samples(X), np.ravel(y))
+                yield self._step(_samples(chunk[0]), np.ravel(chunk[1]))
 
     def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import write_atomically
+from devdan.classes import is_missing
 from devdan.classifier import DEVDAN
 from devdan.prequential import Evaluation
 from devdan.record import Record, Summary
@@ -69,6 +70,7 @@ class Run:
         self.folder, self.stream, self.evaluation, self.settings = folder, stream, evaluation, settings
         self.summary = Summary()
         self.every = every
+        self.total_seconds = 0.0  # of the evaluation, with reading and recording
         self._n_bytes = 0
         self._prepare(resume, overwrite)
 
@@ -79,7 +81,8 @@ class Run:
 
     def records(self) -> Generator[Record, None, None]:
         """Evaluate, from where the run stands; whatever ends the iteration between two chunks, nothing is lost."""
-        latest = time.monotonic()
+        begin = latest = time.monotonic()
+        before = self.total_seconds
         path = self.folder / RECORDS
         with open(path, "r+b" if path.exists() else "wb", buffering=1 << 16) as file:
             file.truncate(self._n_bytes)
@@ -88,6 +91,7 @@ class Run:
                 for record in self.evaluation.over(self.stream):
                     file.write(record.to_json().encode() + b"\n")
                     self.summary.add(record)
+                    self.total_seconds = before + time.monotonic() - begin
                     if time.monotonic() - latest > self.every:
                         self._checkpoint(file)
                         latest = time.monotonic()
@@ -107,6 +111,7 @@ class Run:
         else:
             write_atomically(self.folder / "model.pickle", pickle.dumps(model))
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.criteria() | self.summary.details()
+        result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         _write_json(self.folder / SUMMARY, result)
         self.report()
         (self.folder / CHECKPOINT).unlink()
@@ -146,7 +151,7 @@ class Run:
         if not path.exists():
             return
         try:
-            self._n_bytes, self.evaluation, self.summary = pickle.loads(path.read_bytes())
+            self._n_bytes, self.evaluation, self.summary, self.total_seconds = pickle.loads(path.read_bytes())
         except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError, TypeError) as error:
             raise RunError(f"{path} cannot be read: {error}; --overwrite starts again") from error
         if (self.folder / RECORDS).stat().st_size < self._n_bytes:
@@ -158,7 +163,10 @@ class Run:
         file.flush()
         os.fsync(file.fileno())
         self._n_bytes = file.tell()
-        write_atomically(self.folder / CHECKPOINT, pickle.dumps((self._n_bytes, self.evaluation, self.summary)))
+        write_atomically(self.folder / CHECKPOINT, pickle.dumps(self._state()))
+
+    def _state(self) -> tuple[int, Evaluation, Summary, float]:
+        return self._n_bytes, self.evaluation, self.summary, self.total_seconds
 
 
 def is_finished(folder: Path) -> bool:
@@ -195,6 +203,13 @@ def describe(stream: Stream, learner: Any, **settings: Any) -> dict[str, Any]:
         "n_samples": stream.n_samples,
         "n_features": None if stream.feature_names is None else len(stream.feature_names),
         "devdan": version("devdan"),
+        **circumstances(),
+    }
+
+
+def circumstances() -> dict[str, Any]:
+    """When, where and with what something is run."""
+    return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "versions": {
             "python": platform.python_version(),
@@ -202,6 +217,20 @@ def describe(stream: Stream, learner: Any, **settings: Any) -> dict[str, Any]:
         },
         "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}"},
     }
+
+
+def prepared(stream: Stream, model: Any) -> tuple[Stream, list[Any] | None, bool]:
+    """The stream as the model takes it, the classes it must know beforehand, and whether the stream was scaled.
+
+    Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
+    classes, for which a stream that does not know them is read through once.
+    """
+    is_devdan = isinstance(model, DEVDAN)
+    scaled = is_devdan and model.scaling is None and stream.origin != "generated"
+    stream = stream.scaled() if scaled else stream
+    if stream.classes is not None or is_devdan or not hasattr(model, "partial_fit"):
+        return stream, None, scaled
+    return stream, sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()}), scaled
 
 
 def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from devdan.atomic import write_atomically
+from devdan.report.cells import read_grid
+from devdan.report.gridfindings import Findings
+from devdan.report.gridpage import page_of_grid, ranks_picture, scarcity_picture
+from devdan.report.gridtext import document, latex, rows, sections, table_csv
 from devdan.report.page import page_of_run, page_of_runs
 from devdan.report.picture import picture_of_run
 from devdan.report.runs import ReportError, read_run
 
-__all__ = ["ReportError", "write_picture", "write_report"]
+__all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "write_report", "write_tables"]
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
@@ -25,3 +30,37 @@ def write_report(folders: Sequence[Path], path: Path) -> None:
 def write_picture(folder: Path, path: Path) -> None:
     """Write a run's accuracy and hidden units over time as a standalone SVG."""
     write_atomically(Path(path), picture_of_run(read_run(Path(folder))).encode())
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write what a grid of runs comes to beside its table.json: Markdown, CSV, LaTeX, a page and its figures."""
+    findings = Findings(read_grid(Path(folder)))
+    texts = {
+        "table.md": document(findings),
+        "table.csv": table_csv(findings.grid),
+        "table.tex": latex(findings),
+        "table.html": page_of_grid(findings),
+    }
+    pictures = {"ranks.svg": ranks_picture(findings), "scarcity.svg": scarcity_picture(findings)}
+    texts |= {name: picture for name, picture in pictures.items() if picture}
+    for name in pictures.keys() - texts.keys():
+        (Path(folder) / name).unlink(missing_ok=True)  # of an earlier table
+    for name, text in texts.items():
+        write_atomically(Path(folder) / name, text.encode())
+    return [Path(folder) / name for name in texts]
+
+
+def read_rows(folder: Path) -> dict[str, Any]:
+    """What a grid of runs comes to, for machines: how many runs there are of how many, and the rows of table.csv."""
+    grid = read_grid(Path(folder))
+    return {
+        "n_runs": len(grid.results),
+        "n_failed": len(grid.failures),
+        "n_planned": grid.n_cells,
+        "rows": [*rows(grid)],
+    }
+
+
+def markdown_sections(folder: Path) -> dict[str, str]:
+    """What a grid of runs comes to, in Markdown: progress, table, ranks, scarcity, missing, failures and settings."""
+    return sections(Findings(read_grid(Path(folder))))

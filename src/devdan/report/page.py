@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import Any, NamedTuple
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from devdan.record import Phases
 from devdan.report import charts, comparison, tables
+from devdan.report.render import render
 from devdan.report.runs import Run, smooth_width
 from devdan.report.words import how_many, moment, number
 
@@ -19,7 +17,7 @@ def page_of_run(run: Run) -> str:
     width, points = run.bins.width, len(run.bins)
     smoothed = smooth_width(points)
     phases = [(phase, charts.bias_variance(run, phase)) for phase in Phases._fields]
-    return _render(
+    return render(
         "run.html",
         run=run,
         subtitle=_subtitle(run),
@@ -48,7 +46,7 @@ def page_of_runs(runs: Sequence[Run]) -> str:
     commands = [
         (name[0], run.info["command"]) for name, run in zip(names, runs, strict=True) if run.info.get("command")
     ]
-    return _render(
+    return render(
         "runs.html",
         title=f"{len(runs)} runs on {', '.join(streams)}",
         subtitle=f"Together {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
@@ -63,16 +61,6 @@ def page_of_runs(runs: Sequence[Run]) -> str:
         commands=commands,
         points=_points(runs),
     )
-
-
-@cache
-def _templates() -> Environment:
-    loader = PackageLoader("devdan.report")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-
-
-def _render(template: str, **values: Any) -> str:
-    return _templates().get_template(template).render(values)
 
 
 def _subtitle(run: Run) -> str:

@@ -10,7 +10,7 @@ from devdan.report.words import number
 
 _WIDTH, _LEFT, _RIGHT = 800, 58, 16
 
-_STYLE = """
+STYLE = """
   svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
     --band: #0b65b01f; --orange: #bf5200; --page: #fff; }
   @media (prefers-color-scheme: dark) {
@@ -56,7 +56,7 @@ def picture_of_run(run: Run) -> str:
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
         '<path id="pruning" d="M0,5L5-4H-5Z"/></defs>{body}</svg>\n'
-    ).format(width=_WIDTH, height=top - 12, title=title, style=Markup(_STYLE), body=body)
+    ).format(width=_WIDTH, height=top - 12, title=title, style=Markup(STYLE), body=body)
 
 
 def _caption(y: float, left: str, right: str) -> Markup:

@@ -26,8 +26,14 @@ class Plot:
         """In percent of the height, from the top."""
         return 100 * (self.high - value) / (self.high - self.low)
 
-    def axes(self, steps: Sequence[float], unit: str = "") -> Markup:
-        """Grid lines with their values, samples below."""
+    def axes(
+        self,
+        steps: Sequence[float],
+        unit: str = "",
+        below: Sequence[tuple[float, str]] | None = None,
+        name: str = "samples",
+    ) -> Markup:
+        """Grid lines with their values; below, samples, or the places and texts given."""
         digits = max(0, -math.floor(math.log10(steps[1] - steps[0]) + 1e-9)) if len(steps) > 1 else 0
         parts = []
         for step in steps:
@@ -36,12 +42,14 @@ class Plot:
             parts.append(f'<text class="tick" x="0" y="{y}" dx="-8" dy=".33em" text-anchor="end">')
             text = number(step, digits) if digits <= 3 and abs(step) < 10_000 else f"{step:.2g}"
             parts.append(f"{text}{unit}</text>")
-        for step in ticks(0, self.end, 6, smallest=1):
-            x = f"{self.x(step):.2f}%"
+        if below is None:
+            below = [(step, short(step)) for step in ticks(0, self.end, 6, smallest=1)]
+        for place, text in below:
+            x = f"{self.x(place):.2f}%"
             parts.append(f'<line class="notch" x1="{x}" x2="{x}" y1="100%" y2="100%" transform="translate(0 4)"/>')
-            parts.append(f'<text class="tick" x="{x}" y="100%" dy="18" text-anchor="middle">{short(step)}</text>')
+            parts.append(f'<text class="tick" x="{x}" y="100%" dy="18" text-anchor="middle">{text}</text>')
         parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
-        parts.append('<text class="tick" x="50%" y="100%" dy="34" text-anchor="middle">samples</text>')
+        parts.append(f'<text class="tick" x="50%" y="100%" dy="34" text-anchor="middle">{name}</text>')
         return Markup("".join(parts))
 
     def line(self, samples: Sequence[int], values: Values, style: str) -> Markup:

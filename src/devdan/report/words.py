@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,29 @@ def number(value: float | None, digits: int = 0) -> str:
     ('1,234.57', '−0.500', '–')
     """
     return NOTHING if value is None else f"{value:,.{digits}f}".replace("-", "−")
+
+
+def signed(value: float | None, digits: int) -> str:
+    """A difference.
+
+    >>> signed(0.456, 2), signed(-3, 1), signed(-0.001, 2), signed(None, 2)
+    ('+0.46', '−3.0', '0.00', '–')
+    """
+    if value is None:
+        return NOTHING
+    return number(abs(value), digits) if round(value, digits) == 0 else f"{'+' * (value > 0)}{number(value, digits)}"
+
+
+def three_digits(value: float | None) -> str:
+    """Three significant digits, with a comma at each thousand.
+
+    >>> three_digits(0.0042449), three_digits(38.88), three_digits(12345), three_digits(0), three_digits(None)
+    ('0.00424', '38.9', '12,300', '0', '–')
+    """
+    if value is None:
+        return NOTHING
+    rounded = float(f"{value:.3g}")
+    return number(rounded, max(0, 2 - math.floor(math.log10(abs(rounded))))) if rounded else "0"
 
 
 def percent(share: float | None, digits: int = 1) -> str:

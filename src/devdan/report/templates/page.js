@@ -1,5 +1,5 @@
 (() => {
-  // The page is complete without this: it adds a crosshair with figures, and buttons that copy.
+  // The page is complete without this: it adds a crosshair with figures.
   const { end, series, runs } = JSON.parse(document.getElementById("points").textContent);
   const plots = [...document.querySelectorAll(".plot")];
   const make = (tag, parent, text = "", style = "") => {
@@ -73,16 +73,6 @@
       if (!step) return;
       event.preventDefault();
       show(plot, longest.ends[Math.max(0, Math.min(longest.ends.length - 1, place + step))]);
-    });
-  });
-  document.querySelectorAll(".command").forEach((command) => {
-    if (!navigator.clipboard) return;
-    const button = make("button", command, "Copy");
-    button.type = "button";
-    button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(command.querySelector("pre").textContent);
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   });
 })();

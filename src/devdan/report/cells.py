@@ -1,0 +1,187 @@
+"""A grid of runs as it lies on disk: models × streams × labels × seeds, one result file for each cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from statistics import fmean, pstdev
+from typing import Any, NamedTuple
+
+from devdan.report.runs import ReportError
+
+
+class Key(NamedTuple):
+    """Which cell it is."""
+
+    stream: str
+    model: str
+    labels: str
+    seed: int
+
+
+class Stat(NamedTuple):
+    """A criterion over seeds; both deviations are of the values themselves, not estimates."""
+
+    mean: float
+    spread: float | None  # over the chunks of a run, the mean over seeds
+    over_seeds: float
+    n: int  # seeds
+    lowest: float
+    highest: float
+
+
+class Criterion(NamedTuple):
+    """A figure of a run."""
+
+    name: str
+    value: Callable[[dict[str, Any]], float | None]
+    spread: Callable[[dict[str, Any]], float | None] = lambda _: None
+
+
+def _field(name: str) -> Callable[[dict[str, Any]], float | None]:
+    return lambda result: value if isinstance(value := result.get(name), (int, float)) else None
+
+
+def _seconds(result: dict[str, Any]) -> float | None:
+    train, test = _field("train_seconds")(result), _field("test_seconds")(result)
+    return None if train is None or test is None else train + test
+
+
+CRITERIA = {
+    criterion.name: criterion
+    for criterion in (
+        Criterion("CR", _field("cr_mean"), _field("cr_std")),
+        Criterion("ET", _seconds),
+        Criterion("HN", _field("hn_mean"), _field("hn_std")),
+        Criterion("NoP", _field("nop_mean")),
+        *(Criterion(name, _field(name)) for name in ("kappa", "f1_macro", "g_mean", "samples_per_second")),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """What was asked for, and what there is of it."""
+
+    streams: Sequence[str]
+    models: Sequence[str]
+    labels: Sequence[str]
+    seeds: int
+    info: dict[str, Any]  # all of table.json
+    results: dict[Key, dict[str, Any]]
+    failures: dict[Key, str]
+
+    @property
+    def main(self) -> str:
+        """The labels of the main table."""
+        return "all" if "all" in self.labels else self.labels[0]
+
+    @property
+    def missing_streams(self) -> dict[str, str]:
+        """Streams that are not on the machine, each with how to get it."""
+        return self._missing("missing", {key.stream for key in (*self.results, *self.failures)}, self.streams)
+
+    @property
+    def missing_models(self) -> dict[str, str]:
+        """Models that are not on the machine, each with how to get it."""
+        return self._missing("models_missing", {key.model for key in (*self.results, *self.failures)}, self.models)
+
+    def _missing(self, name: str, there: set[str], asked: Sequence[str]) -> dict[str, str]:
+        found = self.info.get(name) or {}
+        return {one: str(found[one]) for one in asked if one in found and one not in there}
+
+    @property
+    def n_cells(self) -> int:
+        """How many there are to be, without what is not on the machine."""
+        streams, models = len(self.streams) - len(self.missing_streams), len(self.models) - len(self.missing_models)
+        return streams * models * len(self.labels) * self.seeds
+
+    @property
+    def n_done(self) -> int:
+        """How many were run, failures included."""
+        return len(self.results) + len(self.failures)
+
+    def of(self, stream: str, model: str, labels: str) -> list[dict[str, Any]]:
+        """The results of all seeds."""
+        keys = (Key(stream, model, labels, seed) for seed in range(self.seeds))
+        return [self.results[key] for key in keys if key in self.results]
+
+    def stat(self, stream: str, model: str, labels: str, criterion: str) -> Stat | None:
+        """A criterion over the seeds that have it."""
+        value, spread_of = CRITERIA[criterion].value, CRITERIA[criterion].spread
+        pairs = [(known, spread_of(r)) for r in self.of(stream, model, labels) if (known := value(r)) is not None]
+        if not pairs:
+            return None
+        values, spreads = [value for value, _ in pairs], [own for _, own in pairs if own is not None]
+        mean, spread = fmean(values), fmean(spreads) if spreads else None
+        return Stat(mean, spread, pstdev(values), len(values), min(values), max(values))
+
+    def values(self, labels: str, criterion: str) -> dict[tuple[str, str], float]:
+        """The means of a criterion by stream and model, where there are any."""
+        stats = ((pair, self.stat(*pair, labels, criterion)) for pair in product(self.streams, self.models))
+        return {pair: stat.mean for pair, stat in stats if stat is not None}
+
+
+def read_grid(folder: Path) -> Grid:
+    """The grid in a folder, finished or not; other files there do not count."""
+    path = folder / "table.json"
+    try:
+        info = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReportError(f"no table in {folder}: it has no table.json") from None
+    except ValueError:
+        raise ReportError(f"{path} is damaged") from None
+    try:
+        streams, models, labels = ([str(name) for name in info[axis]] for axis in ("streams", "models", "labels"))
+        seeds = int(info["seeds"])
+    except (KeyError, TypeError, ValueError):
+        raise ReportError(f"{path} is damaged") from None
+    if not (streams and models and labels):
+        raise ReportError(f"{path} needs streams, models and labels, got {streams}, {models}, {labels}")
+    results: dict[Key, dict[str, Any]] = {}
+    failures: dict[Key, str] = {}
+    for key, result in _cells(folder, (Key(*key) for key in product(streams, models, labels, range(seeds))), info):
+        if "error" in result:
+            failures[key] = " ".join(str(result["error"]).split())
+        else:
+            results[key] = result
+    return Grid(streams, models, labels, seeds, info, results, failures)
+
+
+def _cells(folder: Path, keys: Iterable[Key], info: dict[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """What is there of these cells; a damaged file, or one of other settings, is as good as none."""
+    for key in keys:
+        path = folder / "cells" / key.stream / key.model / key.labels.replace(":", "-") / f"{key.seed}.json"
+        asked: dict[str, Any] = key._asdict() | {name: info[name] for name in ("chunk", "limit") if name in info}
+        try:
+            result = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if isinstance(result, dict) and all(result.get(name) == value for name, value in asked.items()):
+            yield key, result
+
+
+class Block(NamedTuple):
+    """The streams and models that can be compared: each of the models has a result on each of the streams."""
+
+    streams: list[str]
+    models: list[str]
+
+
+def complete(grid: Grid, has: Callable[[str, str], bool]) -> Block:
+    """The largest block without holes, as streams × models; ``has`` says whether a stream has a model's result.
+
+    Streams are taken in as long as the models that are lost over it cost less than the stream adds.
+    """
+    there = {stream: {model for model in grid.models if has(stream, model)} for stream in grid.streams}
+    by_size = sorted(grid.streams, key=lambda stream: -len(there[stream]))
+    best = Block([], [])
+    for n in range(1, len(by_size) + 1):
+        models = set.intersection(*(there[stream] for stream in by_size[:n]))
+        if len(models) * n >= max(1, len(best.models) * len(best.streams)):
+            streams = set(by_size[:n])
+            best = Block([s for s in grid.streams if s in streams], [m for m in grid.models if m in models])
+    return best

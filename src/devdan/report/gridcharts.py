@@ -1,0 +1,260 @@
+"""Where the models stand: rates by stream, rates against speed, rates as labels get scarce."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from devdan.report.charts import Chart
+from devdan.report.gridfindings import Findings, is_own, policy_name, share_of
+from devdan.report.paper import published
+from devdan.report.plot import Plot, Values, stretched, ticks
+from devdan.report.rankchart import style_of
+from devdan.report.words import number, short
+
+_WIDE, _NARROW = 660, 235  # pixels that labels must do with
+
+
+class Strip(NamedTuple):
+    """All models' rates on one stream."""
+
+    stream: str
+    best: str
+    chart: Chart
+    clipped: bool  # some rates are below its range
+
+
+def strips(findings: Findings) -> list[Strip]:
+    """A strip for each stream that was run, each with its own range of rates."""
+    return [_strip(findings, stream) for stream in findings.grid.streams if findings.best(stream) is not None]
+
+
+def _strip(findings: Findings, stream: str) -> Strip:
+    rates = {model: rate for (own, model), rate in findings.rates.items() if own == stream}
+    figure = published(stream, "CR", "DEVDAN") if findings.grid.main == "all" else None
+    values = [*rates.values(), *([figure.mean] if figure else [])]
+    top, middle = max(values), median(values)
+    low = max(min(values), top - 4 * max(top - middle, 0.05))  # a few far behind are not to press the others together
+    room = max(0.03 * (top - low), 0.005)
+    plane = Plot(1000, low - room, top + room)
+    places = {model: 100 - plane.y(max(rate, low)) for model, rate in rates.items()}
+    lanes = _lanes(places)
+    body = Markup('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
+    for step in ticks(plane.low, plane.high, 4):
+        body += Markup(
+            '<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y1="0" y2="100%"/>'
+            '<text class="tick" x="{0:.2f}%" y="100%" dy="15" text-anchor="middle">{1}</text>'
+        ).format(100 - plane.y(step), f"{step:.6g}")
+    for model in sorted(rates, key=lambda model: style_of(model) != "rest"):
+        body += Markup(
+            '<use href="#{}" class="mark {}" x="{:.2f}%" y="50%" transform="translate(0 {})">{}</use>'
+        ).format(
+            "beyond" if rates[model] < low else shape_of(model),
+            mark_style(model),
+            places[model],
+            7 * lanes[model],
+            Markup("<title>{}</title>").format(f"{model}: {rates[model]:.2f} %"),
+        )
+    if figure:
+        body += Markup('<use href="#ring" class="mark own-paper" x="{:.2f}%" y="50%"><title>{}</title></use>').format(
+            100 - plane.y(max(figure.mean, low)), f"DEVDAN in the paper: {figure.mean:.2f} %"
+        )
+    best = max(rates, key=lambda model: rates[model])
+    label = f"Rates on {stream}, from the best: " + ", ".join(
+        f"{model} {rates[model]:.2f}" for model in sorted(rates, key=lambda model: -rates[model])
+    )
+    return Strip(stream, f"{best} {rates[best]:.2f}", Chart(body, label), min(rates.values()) < low)
+
+
+def _lanes(places: dict[str, float]) -> dict[str, int]:
+    """Each model's height off the middle, so that marks close to each other are all seen; ours keep the middle."""
+    lanes: dict[str, int] = {}
+    for model in sorted(places, key=lambda model: (mark_style(model) == "rest", places[model])):
+        taken = {lanes[other] for other in lanes if abs(places[other] - places[model]) < 1.7}
+        free = [lane for lane in (0, -1, 1, -2, 2) if lane not in taken]
+        lanes[model] = free[0] if free else 0
+    return lanes
+
+
+def shape_of(model: str) -> str:
+    """Where a model comes from."""
+    return "dot" if is_own(model) else "square" if model.startswith("river-") else "diamond"
+
+
+def legend(findings: Findings) -> list[tuple[str, str, str]]:
+    """Shape, style and meaning of the marks that there are."""
+    models = findings.grid.models
+    marks = [("dot", mark_style(model), model) for model in ("devdan", "devdan-paper") if model in models]
+    if findings.grid.main == "all":
+        marks.append(("ring", "own-paper", "DEVDAN in the paper"))
+    greys = [model for model in models if mark_style(model) == "rest"]
+    others = "scikit-learn" if all(m.startswith("sklearn-") for m in greys if shape_of(m) == "diamond") else "others"
+    names = {"dot": "ablations, ae, dae", "square": "River", "diamond": others}
+    return marks + [(shape, "rest", names[shape]) for shape in names if shape in map(shape_of, greys)]
+
+
+def mark_style(model: str) -> str:
+    """Only DEVDAN itself has a colour among marks."""
+    style = style_of(model)
+    return "rest" if style == "own-off" else style
+
+
+class Point(NamedTuple):
+    """A model's place in percent of the plane."""
+
+    model: str
+    x: float
+    y: float
+    remark: str
+
+
+def speed(findings: Findings, narrow: bool) -> Chart | None:
+    """CR averaged over streams against samples per second."""
+    streams, models = findings.block
+    logs = {model: math.log10(speed) for model in models if (speed := findings.speed(model))}
+    if not logs:
+        return None
+    rates = {model: fmean(findings.rates[stream, model] for stream in streams) for model in logs}
+    first, last = min(logs.values()) - 0.25, max(logs.values()) + 0.25
+    room = max(0.12 * (max(rates.values()) - min(rates.values())), 0.5)
+    plot = Plot(1000, min(rates.values()) - room, max(rates.values()) + room)
+
+    def across(log: float) -> float:
+        return 1000 * (log - first) / (last - first)
+
+    powers = [n for n in range(math.ceil(first), math.floor(last) + 1)]
+    below = [(across(n), short(10.0**n)) for n in powers]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", below, "samples/s, logarithmic")
+    points = [
+        Point(m, plot.x(across(logs[m])), plot.y(rates[m]), f"{m}: {rates[m]:.2f} %, {short(10 ** logs[m])} samples/s")
+        for m in logs
+    ]
+    width, height = (_NARROW, 380) if narrow else (_WIDE, 340)
+    return Chart(
+        body + _labelled(points, width, height),
+        "Rate against speed: " + "; ".join(point.remark for point in points),
+    )
+
+
+def _labelled(points: Sequence[Point], width: int, height: int) -> Markup:
+    """Marks with their names, each at a place where it covers no other; a line leads to those further off."""
+    boxes = [
+        (p.x * width / 100 - 6, p.y * height / 100 - 6, p.x * width / 100 + 6, p.y * height / 100 + 6) for p in points
+    ]
+    names, marks = Markup(""), Markup("")
+    for point in sorted(points, key=lambda point: (mark_style(point.model) == "rest", point.y)):
+        style = mark_style(point.model)
+        x, y = point.x * width / 100, point.y * height / 100
+        long = (6.7 if style == "rest" else 7.6) * len(point.model) + 2
+        shifts = sorted(range(-154, 155, 7), key=lambda shift: (abs(shift), shift))
+        tries = [(side, shift) for shift in shifts for side in (1, -1)]
+        for side, shift in tries:
+            left = x + 10 if side > 0 else x - 10 - long
+            box = (left, y + shift - 7, left + long, y + shift + 7)
+            inside = box[0] > -36 and box[2] < width + 10 and box[1] > 0 and box[3] < height - 2
+            own = (x - 6, y - 6, x + 6, y + 6)
+            if inside and not any(_meet(box, other) for other in boxes if other != own):
+                break
+        else:
+            side, shift, box = 1, 0, (x, y, x, y)
+        boxes.append(box)
+        if abs(shift) > 8:
+            names += Markup(
+                '<svg x="{:.2f}%" y="{:.2f}%" overflow="visible"><path class="lead" d="M0,0L{},{}"/></svg>'
+            ).format(point.x, point.y, 8 * side, shift)
+        names += Markup(
+            '<text class="name {}" x="{:.2f}%" y="{:.2f}%" dx="{}" dy="{}" text-anchor="{}">{}</text>'
+        ).format(style, point.x, point.y, 10 * side, shift + 4, "start" if side > 0 else "end", point.model)
+        mark = Markup('<use href="#{}" class="mark {}" x="{:.2f}%" y="{:.2f}%"><title>{}</title></use>').format(
+            shape_of(point.model), style, point.x, point.y, point.remark
+        )
+        marks = mark + marks  # ours on top
+    return names + marks
+
+
+def _meet(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+class Panel(NamedTuple):
+    """Rates against the share of labels, on one stream or on average."""
+
+    title: str
+    chart: Chart
+
+
+def scarcity(findings: Findings, height: int = 300) -> list[Panel]:
+    """A panel for the average over streams, with names at the lines' ends, then one for each stream."""
+    policies = [policy for policy in findings.policies if share_of(policy)]
+    if len(policies) < 2:
+        return []
+    streams, models = findings.scarce_block
+    panels = []
+    if streams:
+        lines: dict[str, Values] = {m: [findings.average(m, policy) for policy in policies] for m in models}
+        panels.append(_panel(f"Average over {len(streams)} streams", policies, lines, height))
+    for stream in findings.grid.streams:
+        lines = {m: [findings.scarce_rates[p].get((stream, m)) for p in policies] for m in findings.grid.models}
+        lines = {model: line for model, line in lines.items() if any(value is not None for value in line)}
+        if lines:
+            panels.append(_panel(stream, policies, lines))
+    return panels
+
+
+def _panel(title: str, policies: Sequence[str], lines: dict[str, Values], height: int = 0) -> Panel:
+    known = [value for line in lines.values() for value in line if value is not None]
+    room = max(0.06 * (max(known) - min(known)), 0.05)
+    plot = Plot(1000, min(known) - room, max(known) + room)
+    logs = [-math.log10(share_of(policy) or 1) for policy in policies]
+    places = [round(40 + 920 * (log - logs[0]) / ((logs[-1] - logs[0]) or 1)) for log in logs]
+    below = [(place, policy_name(policy)) for place, policy in zip(places, policies, strict=True)]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", below, "labels that arrive")
+    order = sorted(lines, key=lambda model: ("rest", "own", "own-off", "own-paper").index(style_of(model)))
+    body += stretched(
+        *(
+            Markup("<g><title>{}</title>{}</g>").format(
+                model, plot.line(places, lines[model], f"share {style_of(model)}")
+            )
+            for model in order
+        )
+    )
+    if height:
+        body += _ends(plot, lines, places[-1], height)
+    ends = [(model, line[0], line[-1]) for model, line in lines.items()]
+    told = "; ".join(f"{model} from {number(a, 2)} to {number(b, 2)}" for model, a, b in ends)
+    return Panel(title, Chart(body, f"{title}, rates from {below[0][1]} to {below[-1][1]} of the labels: {told}"))
+
+
+def _ends(plot: Plot, lines: dict[str, Values], place: int, height: int) -> Markup:
+    """Names beside the ends of lines, moved apart where they would cover each other."""
+    ends = sorted((plot.y(line[-1]) * height / 100, model) for model, line in lines.items() if line[-1] is not None)
+    wanted = [y for y, _ in ends]
+    spread = _apart(wanted, 14, 4, height - 2)
+    body = Markup("")
+    for (y, model), moved in zip(ends, spread, strict=True):
+        body += Markup(
+            '<svg class="end" x="{:.2f}%" y="0" overflow="visible"><path class="lead" d="M3,{:.1f}L14,{:.1f}"/>'
+            '<text class="name {}" x="18" y="{:.1f}" dy=".33em">{}</text></svg>'
+        ).format(plot.x(place), y, moved, style_of(model), moved, model)
+    return body
+
+
+def _apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Rising places at least ``gap`` apart, each pair that is too close pushed off equally.
+
+    >>> _apart([10, 12, 90], 10, 0, 100)
+    [6.0, 16.0, 90.0]
+    """
+    places = [float(place) for place in wanted]
+    for _ in range(200):
+        for n in range(len(places) - 1):
+            lack = gap - (places[n + 1] - places[n])
+            if lack > 1e-9:
+                places[n] -= lack / 2
+                places[n + 1] += lack / 2
+        places = [min(max(place, low), high) for place in places]
+    return [round(place, 6) for place in places]

@@ -1,0 +1,108 @@
+"""What follows from a grid of runs: rates, ranks, and what becomes of them as labels get scarce."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, geometric_mean
+
+from devdan.report.cells import Block, Grid, complete
+from devdan.report.paper import COUNTERPARTS, published
+from devdan.report.ranks import Ranking, rank
+
+GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the generative phase on and off
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What follows from a grid."""
+
+    grid: Grid
+
+    @cached_property
+    def rates(self) -> dict[tuple[str, str], float]:
+        """CR by stream and model, for the labels of the main table."""
+        return self.grid.values(self.grid.main, "CR")
+
+    @cached_property
+    def block(self) -> Block:
+        """What the ranks are over."""
+        return complete(self.grid, lambda stream, model: (stream, model) in self.rates)
+
+    @cached_property
+    def ranking(self) -> Ranking:
+        """How the models stand over the streams."""
+        streams, models = self.block
+        return rank(models, [[self.rates[stream, model] for model in models] for stream in streams])
+
+    @cached_property
+    def policies(self) -> list[str]:
+        """Label policies that have results, the shares of labels first, the largest share ahead."""
+        there = {key.labels for key in self.grid.results}
+        shares = {policy: share_of(policy) for policy in self.grid.labels if policy in there}
+        return sorted(shares, key=lambda policy: -(shares[policy] or 0))
+
+    @cached_property
+    def scarce_rates(self) -> dict[str, dict[tuple[str, str], float]]:
+        """CR by stream and model for each label policy."""
+        return {policy: self.grid.values(policy, "CR") for policy in self.policies}
+
+    @cached_property
+    def scarce_block(self) -> Block:
+        """What averages over streams are of, for label scarcity: every policy has its result."""
+        return complete(
+            self.grid, lambda stream, model: all((stream, model) in rates for rates in self.scarce_rates.values())
+        )
+
+    def average(self, model: str, policy: str) -> float | None:
+        """CR over the streams of ``scarce_block``."""
+        streams, models = self.scarce_block
+        return fmean(self.scarce_rates[policy][stream, model] for stream in streams) if model in models else None
+
+    def speed(self, model: str) -> float | None:
+        """Samples per second, as a geometric mean over the streams of ``block``."""
+        stats = [self.grid.stat(s, model, self.grid.main, "samples_per_second") for s in self.block.streams]
+        known = [stat.mean for stat in stats if stat is not None and stat.mean > 0]
+        return geometric_mean(known) if known and len(known) == len(stats) else None
+
+    def best(self, stream: str) -> float | None:
+        """The best CR of the runs on a stream."""
+        return max((rate for (own, _), rate in self.rates.items() if own == stream), default=None)
+
+
+def is_own(model: str) -> bool:
+    """Whether a model is DEVDAN, or a setting of its kernel."""
+    return model.startswith("devdan") or model in ("ae", "dae")
+
+
+def share_of(policy: str) -> float | None:
+    """The share of labels that arrive; None where it is not only the share that matters.
+
+    >>> share_of("all"), share_of("fraction:0.25"), share_of("delay:1000")
+    (1.0, 0.25, None)
+    """
+    if policy == "all":
+        return 1.0
+    match = re.fullmatch(r"fraction:([\d.]+)", policy)
+    return float(match[1]) if match else None
+
+
+def policy_name(policy: str) -> str:
+    """A label policy as the head of a column.
+
+    >>> [policy_name(policy) for policy in ("all", "fraction:0.05", "delay:1000", "warmup:500")]
+    ['100 %', '5 %', '1,000 late', 'warmup:500']
+    """
+    share = share_of(policy)
+    if share is not None:
+        return f"{100 * share:g} %"
+    late = re.fullmatch(r"delay:(\d+)", policy)
+    return f"{int(late[1]):,} late" if late else policy
+
+
+def difference(grid: Grid, stream: str, model: str, criterion: str) -> float | None:
+    """Ours less the paper's, for the models that are in the paper; times do not compare."""
+    stat = grid.stat(stream, model, "all", criterion)
+    figure = published(stream, criterion, COUNTERPARTS.get(model, ""))
+    return stat.mean - figure.mean if stat and figure and criterion != "ET" else None

@@ -1,0 +1,120 @@
+"""What is to be said about a grid of runs: how the ranks come out, what is missing, what was run on what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from devdan.report.cells import Grid, Key
+from devdan.report.gridfindings import Findings
+from devdan.report.ranks import ALPHA
+from devdan.report.words import how_many, moment, number
+
+
+def ranks_text(findings: Findings) -> list[str]:
+    """What the ranks show, in sentences."""
+    ranking, block, grid = findings.ranking, findings.block, findings.grid
+    if not ranking.models:
+        return ["There are no results to rank yet."]
+    found = [
+        f"{how_many(len(ranking.models), 'model')} over N = {how_many(ranking.n_streams, 'stream')} "
+        f"({', '.join(block.streams)}), ranked by CR averaged over seeds; 1 is the best, ties share their ranks."
+    ]
+    if ranking.test:
+        differ = "not all models are equally good" if ranking.test.p < ALPHA else "no difference is shown"
+        p = "p < 0.0001" if ranking.test.p < 1e-4 else f"p = {ranking.test.p:.2g}"
+        found.append(f"Friedman test: χ² = {ranking.test.statistic:.2f}, {p}; at {ALPHA}, {differ}.")
+    elif ranking.why_not:
+        found.append(f"No test: {ranking.why_not}.")
+    if ranking.difference:
+        text = f"Critical difference (Nemenyi, {ALPHA}): {ranking.difference:.2f} ranks."
+        if ranking.n_streams < 10:
+            text += f" With N = {ranking.n_streams} it has little power: models it does not tell apart may well differ."
+        found.append(text)
+    run = [stream for stream in grid.streams if any(own == stream for own, _ in findings.rates)]
+    holes: dict[str, list[str]] = {}
+    for model in grid.models:
+        lacking = [stream for stream in block.streams if (stream, model) not in findings.rates]
+        if lacking and model not in grid.missing_models:
+            holes.setdefault(listed(lacking), []).append(model)
+    for where, models in holes.items():
+        found.append(f"Left out: {listed(models)}, which {'has' if len(models) == 1 else 'have'} no result on {where}.")
+    if unused := [stream for stream in run if stream not in block.streams]:
+        found.append(f"Left out: {listed(unused)}, where too few models have a result.")
+    return found
+
+
+def settings(grid: Grid) -> list[tuple[str, str]]:
+    """What was run, on what."""
+    info, results = grid.info, list(grid.results.values())
+    rows = [
+        ("seeds", str(grid.seeds)),
+        ("chunk", number(info["chunk"]) if isinstance(info.get("chunk"), int) else ""),
+        ("samples", f"the first {info['limit']:,} of each stream" if isinstance(info.get("limit"), int) else "all"),
+        ("labels", ", ".join(grid.labels)),
+    ]
+    times = sorted(str(result["started"]) for result in results if result.get("started"))
+    if times:
+        first, last = moment(times[0]), moment(times[-1])
+        rows.append(("started", first if first == last else f"{first} to {last}"))
+    rows += [("machine", text) for text in machines(grid)]
+    versions: dict[str, dict[str, None]] = {}
+    for result in results:
+        own = result.get("versions")
+        for name, version in own.items() if isinstance(own, dict) else ():
+            versions.setdefault(str(name), {})[str(version)] = None
+    rows += [(name, ", ".join(found)) for name, found in versions.items()]
+    return [(name, text) for name, text in rows if text]
+
+
+def machines(grid: Grid) -> list[str]:
+    """The machines that cells were run on."""
+    found = dict[str, None]()
+    for result in grid.results.values():
+        own = result.get("machine")
+        if isinstance(own, dict):
+            parts = [f"{value} cores" if key == "cores" else str(value) for key, value in own.items() if value]
+            found[", ".join(parts)] = None
+    return list(found)
+
+
+def models_told(grid: Grid) -> list[tuple[str, str]]:
+    """What the models are, where table.json says so under ``about``."""
+    about = grid.info.get("about")
+    return [(model, str(about[model])) for model in grid.models if model in about] if isinstance(about, dict) else []
+
+
+def progress(grid: Grid) -> str:
+    """How much there is; nothing where it is all there."""
+    if grid.n_done == grid.n_cells:
+        return ""
+    return f"{grid.n_done:,} of {how_many(grid.n_cells, 'run')} are there: the same command does the rest."
+
+
+def failures(grid: Grid) -> list[tuple[str, str]]:
+    """Runs that failed, those of a model on a stream with the same error together: which, and the error."""
+    found: dict[tuple[str, str, str], list[Key]] = {}
+    for key, error in grid.failures.items():
+        found.setdefault((key.stream, key.model, error), []).append(key)
+    told = []
+    for (stream, model, error), keys in found.items():
+        labels, seeds = dict.fromkeys(key.labels for key in keys), dict.fromkeys(str(key.seed) for key in keys)
+        of = f"labels {', '.join(labels)}; {'seed' if len(seeds) == 1 else 'seeds'} {', '.join(seeds)}"
+        told.append((f"{stream} · {model}, {how_many(len(keys), 'run')} ({of})", error))
+    return told
+
+
+def listed(streams: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return streams[0] if len(streams) == 1 else f"{', '.join(streams[:-1])} and {streams[-1]}"
+
+
+def pieces(text: str) -> list[tuple[bool, str]]:
+    """A text cut at its backquotes, and which pieces stand between two of them.
+
+    >>> pieces("`devdan fetch susy` downloads it"), pieces("a ` alone")
+    ([(True, 'devdan fetch susy'), (False, ' downloads it')], [(False, 'a ` alone')])
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return [(False, text)]
+    return [(place % 2 == 1, part) for place, part in enumerate(parts) if part]

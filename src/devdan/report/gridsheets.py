@@ -1,0 +1,223 @@
+"""What a grid of runs comes to, as sheets of figures that Markdown, LaTeX and HTML are written from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from devdan.report.cells import Grid, Key, Stat
+from devdan.report.gridfindings import GENERATIVE, Findings, difference, is_own, policy_name
+from devdan.report.gridnotes import listed, machines, ranks_text
+from devdan.report.paper import COUNTERPARTS, METHODS, published
+from devdan.report.words import NOTHING, how_many, number, signed, three_digits
+
+
+class Entry(NamedTuple):
+    """A figure of a sheet."""
+
+    text: str = NOTHING
+    spread: str = ""
+    best: bool = False
+    remark: str = ""
+    few: bool = False  # fewer seeds than there are to be
+
+
+class Row(NamedTuple):
+    """A model's figures."""
+
+    name: str
+    entries: list[Entry]
+
+
+class Group(NamedTuple):
+    """Rows that belong together."""
+
+    name: str
+    rows: list[Row]
+
+
+class Sheet(NamedTuple):
+    """A table of models and streams, or models and labels."""
+
+    title: str
+    about: list[str]
+    columns: list[str]
+    remarks: list[str]  # a word below each column's name, or none
+    groups: list[Group]
+
+
+class Form(NamedTuple):
+    """How the figures of a criterion are written."""
+
+    title: str
+    text: Callable[[float | None], str]
+    difference: Callable[[float], str] | None
+    about: str
+
+
+def _digits(n: int) -> Callable[[float | None], str]:
+    return lambda value: number(value, n)
+
+
+FORMS = {
+    "CR": Form(
+        "Classification rate, %",
+        _digits(2),
+        lambda value: signed(value, 2),
+        "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over chunks, as "
+        "in the paper, both averaged over seeds. Bold: the best of the runs on each stream.",
+    ),
+    "ET": Form(
+        "Execution time, s",
+        three_digits,
+        None,
+        "Training and testing together, averaged over seeds. Times compare within one run of the table only: the "
+        "paper's were measured on another machine, with MATLAB, so no difference is given.",
+    ),
+    "HN": Form(
+        "Hidden units",
+        _digits(2),
+        lambda value: signed(value, 2),
+        "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none.",
+    ),
+    "NoP": Form(
+        "Parameters",
+        _digits(1),
+        lambda value: signed(value, 1),
+        "Of the network, on average over the chunks. Models of another kind have no such count.",
+    ),
+}
+
+
+def main_sheets(findings: Findings) -> list[Sheet]:
+    """CR, ET, HN and NoP by model and stream, beside the paper's."""
+    sheets = [_criterion_sheet(findings, criterion) for criterion in FORMS]
+    return [sheet for sheet in sheets if sheet.groups]
+
+
+def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
+    grid, form = findings.grid, FORMS[criterion]
+    ranked = criterion == "CR" and bool(findings.ranking.models)
+    rows = {model: [_entry(findings, stream, model, criterion) for stream in grid.streams] for model in grid.models}
+    if criterion in ("HN", "NoP"):
+        rows = {model: own for model, own in rows.items() if any(entry.remark for entry in own)}
+    if ranked:
+        ranks = dict(zip(findings.ranking.models, findings.ranking.ranks, strict=True))
+        rows = {model: [*own, Entry(number(ranks.get(model), 2))] for model, own in rows.items()}
+    groups = [
+        Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
+        Group("From elsewhere", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
+        *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
+    ]
+    few = any(entry.few for own in rows.values() for entry in own)
+    about = [form.about, "* fewer seeds than the others." if few else ""]
+    if criterion == "CR":
+        about.append(_of_rank(findings) if ranked else "")
+        limit = grid.info.get("limit")
+        about.append(
+            f"Only the first {limit:,} samples of each stream; the paper’s are of whole streams." if limit else ""
+        )
+    if criterion == "ET" and len(machines(grid)) > 1:
+        about.append("The runs were made on several machines: times compare only roughly.")
+    return Sheet(
+        form.title,
+        [text for text in about if text],
+        [*grid.streams, *(["rank"] if ranked else [])],
+        [*("not run" if s in grid.missing_streams else "" for s in grid.streams), *([""] if ranked else [])],
+        [group for group in groups if group.rows],
+    )
+
+
+def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Entry:
+    grid, form = findings.grid, FORMS[criterion]
+    stat = grid.stat(stream, model, grid.main, criterion)
+    if stat is None:
+        failed = any(Key(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
+        return Entry("failed") if failed and not grid.of(stream, model, grid.main) else Entry()
+    text = form.text(stat.mean)
+    rivals = sum(own == stream for own, _ in findings.rates)
+    best = criterion == "CR" and rivals > 1 and text == form.text(findings.best(stream))
+    spread = "" if stat.spread is None else f"± {form.text(stat.spread)}"
+    return Entry(text, spread, best, remark(stat, grid.seeds, form.text), stat.n < grid.seeds)
+
+
+def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
+    """What the seeds show."""
+    of = how_many(stat.n, "seed") if stat.n == seeds else f"{stat.n} of {seeds} seeds"
+    if stat.n == 1:
+        return of
+    return f"{of}, from {text(stat.lowest)} to {text(stat.highest)}, deviation {text(stat.over_seeds)}"
+
+
+def _paper_groups(grid: Grid, criterion: str, ranked: bool) -> list[Group]:
+    """The paper's figures, and ours less the paper's."""
+    form, last = FORMS[criterion], [Entry("")] if ranked else []
+    theirs, differences = [], []
+    for method in METHODS:
+        entries = []
+        for stream in grid.streams:
+            figure = published(stream, criterion, method)
+            spread = "" if figure is None or figure.std is None else f"± {form.text(figure.std)}"
+            entries.append(Entry(form.text(figure.mean), spread) if figure else Entry())
+        if any(entry.text != NOTHING for entry in entries):
+            theirs.append(Row(f"paper: {method}", [*entries, *last]))
+    for model, method in COUNTERPARTS.items() if form.difference else ():
+        values = [difference(grid, stream, model, criterion) for stream in grid.streams]
+        entries = [
+            Entry(form.difference(value) if form.difference and value is not None else NOTHING) for value in values
+        ]
+        if any(value is not None for value in values):
+            differences.append(Row(f"{model} − {method}", [*entries, *last]))
+    return [Group("The paper’s Table 1", theirs), Group("Ours − the paper’s", differences)]
+
+
+def _of_rank(findings: Findings) -> str:
+    streams = findings.block.streams
+    return f"Rank: among the {len(findings.block.models)} models that have results on {listed(streams)}, averaged."
+
+
+def ranks_sheet(findings: Findings) -> Sheet:
+    """Average ranks, from the best to the worst."""
+    ranking = findings.ranking
+    rows = [Row(model, [Entry(number(value, 2))]) for model, value in zip(ranking.models, ranking.ranks, strict=True)]
+    return Sheet("Average ranks", ranks_text(findings), ["average rank"], [""], [Group("", rows)] if rows else [])
+
+
+def scarcity_sheets(findings: Findings) -> list[Sheet]:
+    """CR by model and labels, averaged over streams and for each stream; none where there is but one policy."""
+    grid, policies = findings.grid, findings.policies
+    if len(policies) < 2:
+        return []
+    streams, models = findings.scarce_block
+    sheets = []
+    if streams:
+        about = [f"Over {listed(streams)}. Bold: the best of each column."]
+        lost = [model for model in grid.models if model not in models and model not in grid.missing_models]
+        about += [f"Left out, for want of some result: {', '.join(lost)}."] if lost else []
+        averages = {(model, p): findings.average(model, p) for model in models for p in policies}
+        sheets.append(_scarcity_sheet("Average over streams", about, findings, averages))
+    for stream in grid.streams:
+        rates = {(m, p): findings.scarce_rates[p].get((stream, m)) for m in grid.models for p in policies}
+        if any(value is not None for value in rates.values()):
+            sheets.append(_scarcity_sheet(stream, [], findings, rates))
+    return sheets
+
+
+def _scarcity_sheet(
+    title: str, about: list[str], findings: Findings, rates: dict[tuple[str, str], float | None]
+) -> Sheet:
+    policies = findings.policies
+    models = [m for m in findings.grid.models if any(rates.get((m, policy)) is not None for policy in policies)]
+    tops = {p: max((v for m in models if (v := rates[m, p]) is not None), default=None) for p in policies}
+
+    def entry(model: str, policy: str) -> Entry:
+        text = number(rates[model, policy], 2)
+        return Entry(text, best=len(models) > 1 and text != NOTHING and text == number(tops[policy], 2))
+
+    groups = [Group("", [Row(model, [entry(model, policy) for policy in policies]) for model in models])]
+    on, off = GENERATIVE
+    if on in models and off in models:
+        pairs = [(rates[on, policy], rates[off, policy]) for policy in policies]
+        gains = [None if a is None or b is None else a - b for a, b in pairs]
+        groups.append(Group("", [Row("generative phase, on − off", [Entry(signed(gain, 2)) for gain in gains])]))
+    return Sheet(title, about, [policy_name(policy) for policy in policies], [""] * len(policies), groups)

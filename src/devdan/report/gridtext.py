@@ -1,0 +1,195 @@
+"""Sheets as Markdown and LaTeX, and the whole grid as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from devdan.report.cells import CRITERIA, Grid
+from devdan.report.gridfindings import Findings, difference
+from devdan.report.gridnotes import failures, models_told, pieces, progress, settings
+from devdan.report.gridsheets import Entry, Sheet, main_sheets, ranks_sheet, scarcity_sheets
+from devdan.report.paper import COUNTERPARTS, METHODS, published
+
+COLUMNS = (
+    "stream",
+    "model",
+    "labels",
+    "criterion",
+    "mean",
+    "std_chunks",
+    "std_seeds",
+    "n_seeds",
+    "n_failed",
+    "paper",
+    "paper_std",
+    "difference",
+)
+
+
+def sections(findings: Findings) -> dict[str, str]:
+    """Markdown by subject: progress, table, ranks, scarcity, missing, failures, settings; empty if there is nothing."""
+    grid = findings.grid
+    away = {**grid.missing_streams, **grid.missing_models}
+    command = str(grid.info.get("command") or "")
+    return {
+        "progress": f"> {progress(grid)}\n" if progress(grid) else "",
+        "table": "\n".join(markdown(sheet) for sheet in main_sheets(findings)),
+        "ranks": markdown(ranks_sheet(findings), bare=True),
+        "scarcity": "\n".join(markdown(sheet) for sheet in scarcity_sheets(findings)),
+        "missing": _list(f"**{_md(name)}**: {_coded(how)}" for name, how in away.items()),
+        "failures": _list(f"{_md(where)}: {_md(error)}" for where, error in failures(grid)),
+        "settings": (f"```\n{command.replace('```', '')}\n```\n\n" if command else "")
+        + _list(f"{_md(name)}: {_md(text)}" for name, text in (*settings(grid), *models_told(grid))),
+    }
+
+
+TITLE = "DEVDAN beside the paper and other methods"
+_HEADS = {
+    "table": "Figures",
+    "ranks": "Average ranks",
+    "scarcity": "Label scarcity",
+    "missing": "What is not on the machine",
+    "failures": "Runs that failed",
+    "settings": "What was run",
+}
+
+
+def document(findings: Findings) -> str:
+    """All of it as one Markdown page."""
+    texts = sections(findings)
+    parts = [f"## {head}\n\n{texts[key]}" for key, head in _HEADS.items() if texts[key]]
+    return "\n".join([f"# {TITLE}\n", *filter(None, [texts["progress"]]), *parts])
+
+
+def markdown(sheet: Sheet, bare: bool = False) -> str:
+    """A sheet with its heading, or without it."""
+    heads = [
+        f"{name} ({remark})" if remark else name for name, remark in zip(sheet.columns, sheet.remarks, strict=True)
+    ]
+    lines = [] if bare else [f"### {_md(sheet.title)}", ""]
+    for text in sheet.about:
+        lines += [_md(text), ""]
+    if sheet.groups:
+        lines += [_line(["", *map(_md, heads)]), _line(["---"] + ["---:"] * len(heads))]
+    for group in sheet.groups:
+        lines += [_line([f"*{_md(group.name)}*", *[""] * len(heads)])] if group.name else []
+        lines += [_line([_md(row.name), *map(_cell, row.entries)]) for row in group.rows]
+    return "\n".join([*lines, ""])
+
+
+def _cell(entry: Entry) -> str:
+    text = entry.text + "\\*" * entry.few
+    return f"**{text}**" * entry.best + text * (not entry.best) + f" {entry.spread}" * bool(entry.spread)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _list(items: Iterable[str]) -> str:
+    return "".join(f"- {item}\n" for item in items if item)
+
+
+def _md(text: str) -> str:
+    """Text that stays text: no markup, no end of a table's cell."""
+    for char in "\\`*_[]|":
+        text = text.replace(char, f"\\{char}")
+    return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
+
+
+def _coded(text: str) -> str:
+    return "".join(f"`{part}`" if code else _spaced(part) for code, part in pieces(" ".join(text.split())))
+
+
+def _spaced(text: str) -> str:
+    return " " * text.startswith(" ") + _md(text) + " " * (text.endswith(" ") and bool(text.strip()))
+
+
+def latex(findings: Findings) -> str:
+    """The sheets as tables to be included in a document that uses booktabs."""
+    sheets = [*main_sheets(findings), ranks_sheet(findings)]
+    scarce = [s._replace(title=f"Labels that arrive: {s.title}") for s in scarcity_sheets(findings)]
+    tables = [_table(sheet) for sheet in (*sheets, *scarce) if sheet.groups]
+    return "\n".join(["% Needs \\usepackage{booktabs}.", *tables])
+
+
+def _table(sheet: Sheet) -> str:
+    heads = [
+        f"{name} ({remark})" if remark else name for name, remark in zip(sheet.columns, sheet.remarks, strict=True)
+    ]
+    lines = [
+        "\\begin{table*}",
+        "\\centering\\scriptsize\\setlength{\\tabcolsep}{3pt}",
+        f"\\caption{{{_tex(' '.join([sheet.title.rstrip('.') + '.', *sheet.about]))}}}",
+        f"\\begin{{tabular}}{{l{'r' * len(heads)}}}",
+        "\\toprule",
+        " & ".join(["", *map(_tex, heads)]) + " \\\\",
+    ]
+    for group in sheet.groups:
+        lines.append("\\midrule")
+        if group.name:
+            lines.append(f"\\multicolumn{{{len(heads) + 1}}}{{l}}{{\\emph{{{_tex(group.name)}}}}} \\\\")
+        lines += [" & ".join([_tex(row.name), *map(_tex_cell, row.entries)]) + " \\\\" for row in group.rows]
+    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table*}", ""])
+
+
+def _tex_cell(entry: Entry) -> str:
+    text = _tex(entry.text + "*" * entry.few)
+    text = f"\\textbf{{{text}}}" if entry.best else text
+    return f"{text} {_tex(entry.spread)}" if entry.spread else text
+
+
+_TEX = str.maketrans(
+    {char: f"\\{char}" for char in "&%$#_{}"}
+    | {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"}
+    | {
+        "±": "$\\pm$",
+        "−": "$-$",
+        "–": "--",
+        "χ": "$\\chi$",
+        "²": "$^2$",
+        "’": "'",
+        "<": "$<$",
+        ">": "$>$",
+        "·": "$\\cdot$",
+    }
+)
+
+
+def _tex(text: str) -> str:
+    return " ".join(text.translate(_TEX).split())
+
+
+def rows(grid: Grid) -> Iterator[dict[str, Any]]:
+    """A row for each stream, model, label policy and criterion, in full precision; what there is not is None.
+
+    ``std_chunks`` is the mean over seeds of the deviation over chunks, ``std_seeds`` the deviation over seeds.
+    """
+    for stream, model, labels in product(grid.streams, grid.models, grid.labels):
+        failed = sum((key.stream, key.model, key.labels) == (stream, model, labels) for key in grid.failures)
+        for name in CRITERIA:
+            stat = grid.stat(stream, model, labels, name)
+            ours = (stat.mean, stat.spread, stat.over_seeds, stat.n) if stat else (None, None, None, 0)
+            theirs = published(stream, name, COUNTERPARTS.get(model, "")) if labels == "all" else None
+            beyond = difference(grid, stream, model, name) if labels == "all" else None
+            values = [stream, model, labels, name, *ours, failed, *(theirs or (None, None)), beyond]
+            yield dict(zip(COLUMNS, values, strict=True))
+    if "all" in grid.labels:
+        others = [method for method in METHODS if method not in COUNTERPARTS.values()]
+        for stream, method, name in product(grid.streams, others, CRITERIA):
+            if theirs := published(stream, name, method):
+                values = [stream, method, "all", name, None, None, None, 0, 0, *theirs, None]
+                yield dict(zip(COLUMNS, values, strict=True))
+
+
+def table_csv(grid: Grid) -> str:
+    """The rows between commas."""
+    text = io.StringIO()
+    lines = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    lines.writeheader()
+    lines.writerows(rows(grid))
+    return text.getvalue()

@@ -1,0 +1,49 @@
+"""The paper's Table 1, as it is printed there."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+METHODS = ("DEVDAN", "AE", "DAE", "pENsemble", "pENsemble+")
+COUNTERPARTS = {"devdan-paper": "DEVDAN", "ae": "AE", "dae": "DAE"}  # ours: the paper's
+
+_STREAMS = {
+    "sea": "SEA",
+    "hyperplane": "Hyperplane",
+    "electricity": "Electricity pricing",
+    "weather": "Weather",
+    "kddcup": "KDDCup 10%",
+    "susy": "SUSY",
+    "hepmass": "HEPMASS 19%",
+    "rlcps": "RLCPS",
+    "rfid": "RFID localization",
+}
+
+
+class Published(NamedTuple):
+    """A figure of the paper's; ``std`` is over chunks, None where the paper has none."""
+
+    mean: float
+    std: float | None
+
+
+def published(stream: str, criterion: str, method: str) -> Published | None:
+    """What the paper reports; None for what is not in it.
+
+    >>> published("sea", "CR", "DEVDAN"), published("sea", "ET", "AE"), published("mine", "CR", "DEVDAN")
+    (Published(mean=92.29, std=6.48), Published(mean=18.59, std=None), None)
+    """
+    row = _table().get((_STREAMS.get(stream, ""), criterion))
+    if row is None or not row.get(method):
+        return None
+    spread = row[f"{method}_std"]
+    return Published(float(row[method]), float(spread) if spread else None)
+
+
+@cache
+def _table() -> dict[tuple[str, str], dict[str, str]]:
+    text = files("devdan.report").joinpath("table1.csv").read_text()
+    return {(row["stream"], row["criterion"]): row for row in csv.DictReader(text.splitlines())}

@@ -1,0 +1,19 @@
+"""Templates filled in; what users bring stays text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+def render(template: str, **values: Any) -> str:
+    """The template of that name with its values."""
+    return _templates().get_template(template).render(values)
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("devdan.report")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

@@ -1,0 +1,149 @@
+"""The grid behind the table: each cell is run once, whatever happens to the others."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from devdan import grid, models
+from devdan.grid import Cell, Plan, Remaining
+from devdan.prequential import prequential
+from devdan.record import Summary
+from devdan.streams import open_stream, sea
+
+QUICK = ("ae", "dae", "sklearn-sgd")
+
+
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("DEVDAN_DATA", str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_every_model_of_the_table_learns(name):
+    stream = sea(2000, noise=0)
+    summary = Summary(prequential(stream, models.build(name, seed=1)))
+    assert summary.rate.mean > 60
+    if name in ("ae", "dae"):
+        assert summary.hidden.mean == 10
+        assert summary.prunings == summary.growths == (0, 0)
+
+
+def test_ablations_lack_what_they_lack():
+    generative, growing, pruning = (
+        Summary(prequential(sea(20_000), models.build(f"devdan-no-{part}")))
+        for part in ("generative", "growing", "pruning")
+    )
+    assert generative.growths.generative == generative.prunings.generative == 0
+    assert sum(growing.growths) == 0
+    assert sum(pruning.prunings) == 0
+    assert models.build("ae").masking == 0 < models.build("dae").masking
+
+
+def test_peers_take_labels_and_holes_of_all_kinds():
+    X, y = next(iter(sea(3000, chunk=3000, noise=0)))
+    X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
+    for labels in (y, y == 1, np.where(y == 1, "up", "down")):
+        for name in models.PEERS:
+            if name in ("river-arf", "river-srp"):
+                continue  # River's forests take no missing features
+            stream = open_stream((X, labels), chunk=500)
+            summary = Summary(prequential(stream, models.build(name), classes=np.unique(labels).tolist()))
+            assert summary.rate.mean > 70, (name, labels[0])
+            assert set(summary.classes) == set(np.unique(labels).tolist())
+
+
+def test_a_river_model_for_two_classes_says_so_at_the_third():
+    X = np.zeros((6, 1))
+    with pytest.raises(ValueError, match="takes two classes, got a third, 2"):
+        list(prequential([(X, np.arange(6) % 3)], models.build("river-logreg")))
+
+
+def test_a_cell_is_the_run_of_the_command_line(tmp_path):
+    result = grid.evaluate(Cell("sea", "devdan", "fraction:0.5", seed=3, limit=4000))
+    summary = Summary(prequential(sea().first(4000), models.build("devdan", 3), "fraction:0.5", seed=3))
+    assert result["cr_mean"] == summary.rate.mean
+    assert result["n_labels"] == summary.n_labels
+    assert "error" in grid.evaluate(Cell("weather", "devdan"))
+    assert "StreamError" in grid.evaluate(Cell("weather", "devdan"))["error"]
+
+
+def test_only_what_is_missing_is_run(tmp_path):
+    plan = Plan(["sea"], list(QUICK), ["all"], seeds=2, limit=1000)
+    assert plan.prepare(tmp_path, None, "devdan table") == []
+    done, todo = plan.results(tmp_path)
+    assert (len(done), len(todo)) == (0, 6)
+    ran = []
+    grid.run(todo[:4], tmp_path, progress=lambda cell, result: ran.append(cell))
+    done, rest = plan.results(tmp_path)
+    assert [cell for cell, _ in done] == ran == todo[:4]
+    assert rest == todo[4:]
+    grid.run(rest, tmp_path, jobs=2)
+    done, rest = plan.results(tmp_path)
+    assert (len(done), rest) == (6, [])
+    for cell, result in done:
+        assert {key: result[key] for key in ("stream", "model", "seed", "limit")} == {
+            **{"stream": cell.stream, "model": cell.model, "seed": cell.seed, "limit": cell.limit}
+        }
+    other = Plan(["sea"], list(QUICK), ["all"], seeds=2, limit=1500)
+    assert len(other.results(tmp_path)[1]) == 6  # other settings are other runs
+
+
+def test_what_cannot_be_run_here_is_told(tmp_path, monkeypatch):
+    def no_river(seed):
+        raise ImportError
+
+    monkeypatch.setitem(models.PEERS, "river-hat", ("", no_river))
+    plan = Plan(["sea", "susy"], ["ae", "river-hat"], ["all"], seeds=1)
+    messages = plan.prepare(tmp_path, None, "devdan table")
+    assert "devdan fetch susy" in messages[0]
+    assert "pip install 'devdan[river]'" in messages[1]
+    assert [(cell.stream, cell.model) for cell in plan.cells] == [("sea", "ae")]
+    written = json.loads((tmp_path / "table.json").read_text())
+    assert written["streams"] == ["sea", "susy"]
+    assert set(written["missing"]) == {"susy"}
+
+
+def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, monkeypatch):
+    def fails(seed):
+        raise ValueError("no\nluck")
+
+    monkeypatch.setitem(models.PEERS, "sklearn-mlp", ("", fails))
+    plan = Plan(["sea"], ["ae", "sklearn-mlp", "dae"], ["all"], seeds=1, limit=1000)
+    grid.run(plan.cells, tmp_path)
+    done, todo = plan.results(tmp_path)
+    assert [cell.model for cell, _ in done] == ["ae", "dae"]
+    assert [cell.result(tmp_path)["error"] for cell in todo] == ["ValueError: no luck"]
+
+
+class Deadly:
+    """Kills its process at the second chunk."""
+
+    def predict(self, X):
+        time.sleep(0.2)  # let the others begin
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def partial_fit(self, X, y, classes=None):
+        return self
+
+
+def test_a_killed_worker_takes_nothing_with_it_but_its_own_run(tmp_path):
+    todo = [Cell("sea", "ae", seed=seed, limit=20_000) for seed in range(4)]
+    deadly = Cell("sea", "test_grid:Deadly", limit=1000)
+    grid.run([*todo[:2], deadly, *todo[2:]], tmp_path, jobs=2)
+    assert all(cell.result(tmp_path)["n_samples"] == 20_000 for cell in todo)
+    assert "was killed" in deadly.result(tmp_path)["error"]
+
+
+def test_what_remains_is_judged_by_what_was_done():
+    a, b, c = (Cell("sea", "ae", seed=seed) for seed in range(3))
+    hyperplane = Cell("hyperplane", "ae")
+    remaining = Remaining([a, b, c, hyperplane], [], jobs=2)
+    assert remaining.seconds is None
+    remaining.done(a, {"wall_seconds": 10.0, "n_samples": 100_000})
+    assert remaining.seconds == pytest.approx((10 + 10 + 12) / 2)  # at that speed, the longer stream takes longer
+    remaining.done(b, {"error": "no"})
+    assert remaining.seconds == pytest.approx((10 + 12) / 2)
