@@ -92,6 +92,13 @@ def results(folder):
     )
 
 
+def wait_for(condition, process):
+    begin = time.monotonic()
+    while not condition() and process.poll() is None:
+        assert time.monotonic() - begin < 60
+        time.sleep(0.001)
+
+
 def test_a_run_leaves_everything(tmp_path):
     run = devdan("run", "sea", "--limit", 5000, "--out", "here", folder=tmp_path)
     for words in ("classification rate", "execution time", "hidden units", "parameters", "Look at here/report.html"):
@@ -150,6 +157,8 @@ def test_a_file_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize("model", ["sklearn.naive_bayes:GaussianNB", "river.naive_bayes:GaussianNB", "dae"])
 def test_other_models(model, tmp_path):
+    if model.startswith("river"):
+        pytest.importorskip("river")
     run = devdan("run", "sea", "--limit", 3000, "--model", model, "--json", "--out", "out", folder=tmp_path)
     result = json.loads(run.stdout)
     assert result["model"] == model
@@ -171,14 +180,16 @@ def test_options_reach_the_model(tmp_path):
         (["weather"], "weather is not on this machine.*devdan fetch weather"),
         (["sea", "--model", "devdn"], "no model 'devdn'; did you mean devdan"),
         (["sea", "--model", "numpy:nothing"], "cannot be imported"),
-        (["sea", "--model", "sklearn.svm:SVC"], "no model for streams"),
+        (["sea", "--model", "sklearn.svm:SVC"], "a model must be a classifier"),
+        (["sea", "--model", "math:pi"], "math:pi is not a class"),
+        (["sea", "--model", "sklearn.preprocessing:StandardScaler"], "a model must be a classifier"),
         (["sea", "--set", "maskin=0.1"], "no option 'maskin'; did you mean masking"),
         (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
         (["sea", "--set", "masking"], "--set takes option=value"),
         (["sea", "--labels", "some"], "labels must be one of all"),
-        (["sea", "--target", "x"], "--target and --header are for files"),
+        (["sea", "--target", "x"], "are for files"),
         (["sea", "--model", "sklearn.linear_model:SGDClassifier", "--labels", "uncertain:0.1"], "predict_proba"),
-        (["ok.csv", "--target", "z"], "no column 'z' to be the target; the columns are x, y, label"),
+        (["ok.csv", "--target", "z"], "no column 'z'; the columns are x, y, label"),
         (["ok.csv", "--target", "x"], "must hold classes, got 0.5 in row 1"),
         (["ok.csv", "--endless"], "--endless is for sea and hyperplane"),
         (["plain.csv"], "which column has the labels"),
@@ -242,14 +253,52 @@ def test_a_full_disk_loses_nothing(tmp_path):
     assert results(tmp_path / "out") == results(tmp_path / "unbroken")
 
 
+def test_a_folder_is_for_one_run_at_a_time_and_nothing_damaged_is_taken_up(tmp_path):
+    process = subprocess.Popen(
+        command("run", "sea", "--endless", "--checkpoint", 0.05, "--out", "out"), cwd=tmp_path, env=environment(),
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for((tmp_path / "out/checkpoint.pickle").exists, process)
+    again = ("run", "sea", "--endless", "--out", "out")
+    assert "is in use by another run" in devdan(*again, "--resume", folder=tmp_path, code=2).stderr
+    process.kill()
+    process.wait()
+    assert "holds an unfinished run" in devdan(*again, folder=tmp_path, code=2).stderr
+    changed = devdan(*again, "--resume", "--set", "masking=0.3", folder=tmp_path, code=2).stderr
+    assert "its option masking is 0.1, not 0.3" in changed
+    checkpoint = bytearray((tmp_path / "out/checkpoint.pickle").read_bytes())
+    checkpoint[len(checkpoint) // 2] ^= 1
+    (tmp_path / "out/checkpoint.pickle").write_bytes(checkpoint)
+    assert "is damaged" in devdan(*again, "--resume", folder=tmp_path, code=2).stderr
+    (tmp_path / "out/run.json").write_text("{")
+    assert "is damaged" in devdan(*again, "--resume", folder=tmp_path, code=2).stderr
+    devdan("run", "sea", "--limit", 1000, "--out", "out", "--overwrite", folder=tmp_path)
+
+
+def test_a_file_that_has_changed_is_another_stream(tmp_path):
+    path = tmp_path / "my.csv"
+    path.write_text("x,label\n" + "0.500000,1\n1.500000,0\n" * 60_000 + "1,2,3\n")
+    devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)
+    path.write_text("x,label\n" + "0.500000,1\n1.500000,0\n" * 50_000 + "1.500000,1\n0.500000,0\n" * 10_000 + "1,2,3\n")
+    assert "its source is" in devdan("run", "my.csv", "--out", "out", "--resume", folder=tmp_path, code=2).stderr
+
+
+def test_the_command_on_the_page_can_be_typed(tmp_path):
+    arguments = ("run", "sea", "--limit", 1000, "--json", "--out", "out", "--seed", 3)
+    subprocess.run(command(*arguments), cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    assert json.loads((tmp_path / "out/run.json").read_text())["command"] == "devdan run sea --limit 1000 --seed 3"
+
+
+def test_a_model_of_ones_own(tmp_path):
+    (tmp_path / "mine.py").write_text("from sklearn.naive_bayes import GaussianNB\nclass Mine(GaussianNB): pass\n")
+    executable = Path(sys.executable).parent / "devdan"
+    subprocess.run(
+        [executable, "run", "sea", "--limit", "1000", "--model", "mine:Mine"],
+        cwd=tmp_path, env=environment(), check=True, capture_output=True,
+    )  # fmt: skip
+
+
 ARGUMENTS = ["run", "sea", "--chunk", "50", "--limit", "60000", "--labels", "delay:0-700", "--checkpoint", "0.02"]
-
-
-def wait_for(condition, process):
-    begin = time.monotonic()
-    while not condition() and process.poll() is None:
-        assert time.monotonic() - begin < 60
-        time.sleep(0.001)
 
 
 @pytest.mark.parametrize("seed", range(2))

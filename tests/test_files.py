@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -137,6 +138,125 @@ def test_labels_keep_their_kind(tmp_path):
     assert whole(file(path, target=1))[1].tolist() == ["a", None, "b"]
 
 
+ARFF = """% a comment, with, commas
+@relation 'some thing'
+@attribute 'a b' numeric % of importance
+@attribute colour {'x, y', "z w", v, 'it\\'s'}
+@attribute when date "yyyy-MM-dd"
+@attribute class {yes, no} % what we want
+@data
+1, 'x, y', "2026-01-01", yes
+% first, second, third, fourth
+ ?, "z w", 2026-01-02, no % it was so
+
+2.5, v, ?, yes
+3,'it\\'s',2026-01-04,no
+"""
+
+
+def test_arff_with_all_its_quotes_and_comments(tmp_path):
+    path = tmp_path / "t.arff"
+    path.write_text(ARFF)
+    stream = file(path)
+    assert stream.feature_names == ("a b", "colour", "when")
+    assert stream.classes == ("yes", "no")
+    features, labels = whole(stream)
+    np.testing.assert_array_equal(features[:, :2], [[1, 0], [np.nan, 1], [2.5, 2], [3, 3]])
+    day = 86_400
+    np.testing.assert_array_equal(np.diff(features[[0, 1, 3], 2]), [day, 2 * day])
+    assert np.isnan(features[2, 2])
+    assert labels.tolist() == ["yes", "no", "yes", "no"]
+    path.write_text(ARFF.replace("2.5, v", "2.5, w"))
+    with pytest.raises(StreamError, match=r"row 3 has 'w' in the column 'colour', which is declared to hold"):
+        whole(file(path))
+    path.write_text(ARFF.replace("?, yes", "?, perhaps"))
+    with pytest.raises(StreamError, match=r"row 3 has 'perhaps' in the column 'class'"):
+        whole(file(path))
+    path.write_text(ARFF.replace("2.5, v, ?, yes", "{0 2.5, 3 yes}"))
+    with pytest.raises(StreamError, match="row 3 is sparse"):
+        whole(file(path))
+
+
+def test_decimal_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;y;label\n1,5;2;a\n-0,25;3;b\n")
+    assert whole(file(path))[0].tolist() == [[1.5, 2], [-0.25, 3]]
+
+
+def test_what_stands_for_nothing_in_a_feature_may_be_a_class(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,colour,label\n1,None,None\n2,red,Some\n3,NA,NA\n4, ?,?\n")
+    features, labels = whole(file(path))
+    np.testing.assert_array_equal(features[:, 1], [np.nan, 0, np.nan, np.nan])
+    assert labels.tolist() == ["None", "Some", None, None]
+
+
+def test_labels_that_begin_late(tmp_path):
+    path = tmp_path / "t.csv"
+    empty = "0.123456789,\n" * 100_000
+    for label in ("yes", "7", "x1"):
+        path.write_text("x,label\n" + empty + f"0.5,{label}\n0.5,\n")
+        labels = whole(file(path))[1]
+        assert labels[100_000] == (7 if label == "7" else label)
+        assert sum(label is not None and label == label for label in labels.tolist()) == 1  # noqa: PLR0124
+    path.write_text("x,label\n" + "0.123456789,True\n" * 80_000 + "0.5,\n0.5,False\n")
+    labels = whole(file(path))[1].tolist()
+    assert labels[-3:] == [True, None, False]
+
+
+def test_columns_that_cannot_be_meant(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("name,x,label\n" + "".join(f"n{k},{k % 7},{k % 2}\n" for k in range(3000)))
+    with pytest.warns(UserWarning, match="'name' has 3,000 different texts in its first 3,000 rows"):
+        whole(file(path))
+    assert whole(file(path, drop=["name"]))[0].shape == (3000, 1)
+    with pytest.raises(StreamError, match=r"the target 'name' has 3,000 different labels .* is it the right column"):
+        whole(file(path, target="name"))
+    path.write_text("\n\na,a,label\n1,2,x\n3,4,y\n")
+    assert file(path).feature_names == ("a", "a.1")
+    assert whole(file(path))[0].tolist() == [[1, 2], [3, 4]]
+    wide = 120_000
+    path.write_text(",".join(f"c{k}" for k in range(wide)) + ",label\n" + ("0.5," * wide + "1\n") * 3)
+    assert whole(file(path))[0].shape == (3, wide)
+
+
+def test_times_of_all_kinds_are_seconds(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("at,label\n12:30:00,a\n12:30:05,b\n")
+    assert np.diff(whole(file(path))[0][:, 0]).tolist() == [5]
+    frame = pd.DataFrame({"took": pd.to_timedelta([1, 61], unit="s"), "label": [0, 1]})
+    assert np.diff(whole(open_stream(frame))[0][:, 0]).tolist() == [60]
+    assert np.diff(whole(open_stream(pl.from_pandas(frame)))[0][:, 0]).tolist() == [60]
+
+
+def test_the_names_of_a_frames_rows_are_no_feature(tmp_path):
+    frame = pd.DataFrame({"x": [0.1, 0.2, 0.3], "label": [0, 1, 0]}).sample(frac=1, random_state=0)
+    assert open_stream(frame).feature_names == ("x",)
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert file(tmp_path / "t.parquet").feature_names == ("x",)
+    assert open_stream((frame[["x"]], frame["label"])).feature_names == ("x",)
+
+
+def test_what_is_no_stream_is_told(tmp_path):
+    for source, message in (
+        (5, "cannot be made of int"),
+        ([1, 2], r"pairs \(X, y\)"),
+        (([[1], [1, 2]], [0, 1]), "must be arrays"),
+        (pd.DataFrame({"label": [1]}), "at least one feature"),
+    ):
+        with pytest.raises(StreamError, match=message):
+            whole(open_stream(source))
+    with pytest.raises(StreamError, match="whose target is known"):
+        open_stream("sea", target="x")
+    with pytest.raises(StreamError, match="same number of samples, got 3 and 2"):
+        whole(open_stream([(np.zeros((3, 1)), np.zeros(2))]))
+    once = open_stream(pair for pair in [(np.zeros((3, 1)), np.zeros(3))])
+    assert len(whole(once)[0]) == 3
+    with pytest.raises(StreamError, match="only once"):
+        whole(once)
+    assert open_stream(sea(1000, chunk=100)).chunk == 100
+
+
 def rows(n, **others):
     """A file of n rows, but for those of the given numbers."""
     return "x,y,label\n" + "".join(others.get(f"row{k}", "1.5,2.5,a") + "\n" for k in range(1, n + 1))
@@ -156,9 +276,9 @@ def rows(n, **others):
         ("t.csv", rows(9, row3="1,inf,a"), "row 3 has infinity in the column 'y'"),
         ("t.csv", "", "is empty"),
         ("t.csv", "x,y,label\n", "has no rows"),
-        ("t.csv", b"x,y,label\n1,2,\xff\xfe\n", "row 1 .*UTF8"),
+        ("t.csv", b"x,y,label\n1,2,\xff\xfe\n", "row 1 .*which holds text in UTF-8"),
         ("t.csv", b"\xff\xfex,y,label\n", "not text in UTF-8"),
-        ("t.csv.gz", b"nothing packed", "incorrect header"),
+        ("t.csv.gz", b"nothing packed", "not packed as its name says"),
         ("t.arff", "@relation x\n@attribute a numeric\n", "no @data line"),
         ("t.arff", "hello\n@data\n", "line 1 stands before @data"),
         ("t.arff", "@attribute a\n@data\n", "line 1 is not an attribute"),
@@ -194,8 +314,8 @@ def test_a_packed_file_that_was_cut_says_after_which_row(tmp_path):
     ("target", "message"),
     [
         (None, r"which column has the labels\? .*the columns are x, y, z"),
-        ("w", "no column 'w' to be the target; the columns are x, y, z"),
-        (3, "no column 3 .*only 3 columns"),
+        ("w", "no column 'w'; the columns are x, y, z"),
+        (3, "no column 3, only 3 columns"),
         ("x", r"target 'x' must hold classes, got 1.5 in row 1"),
     ],
 )
@@ -228,6 +348,8 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
     with pytest.raises(StreamError, match="damaged after row"):
         whole(file(path))
     for arrays, message in (
+        ({"X": np.array([[0.0], [np.inf]]), "y": [0, 1]}, "row 2 has infinity in the column 'x1'"),
+        ({"X": X, "y": X[:, 0]}, "the target 'y' must hold classes"),
         ({"X": X}, "no array 'y', only X"),
         ({"X": X, "y": Y[:5]}, "X must have a row"),
         ({"X": X.astype(str), "y": Y}, "X must hold numbers"),
@@ -238,20 +360,22 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
 
 
 def test_what_python_has_serves(table):
-    from river import datasets  # noqa: PLC0415
-
     reference = whole(sea(1500))
     rows = list(zip(*reference, strict=True))
     for source in (reference, list(sea(1500)), rows, iter(rows), sea(1500)):
         for ours, theirs in zip(whole(open_stream(source, chunk=200)), reference, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-    summary = Summary(prequential(open_stream(datasets.Phishing()), DEVDAN(random_state=0)))
-    assert summary.n_samples == 1250
-    assert set(summary.classes) == {True, False}
     with pytest.raises(StreamError, match="a feature 'z' from sample 2 on"):
         whole(open_stream([({"x": 1}, 0), ({"x": 1, "z": 2}, 1)]))
     with pytest.raises(StreamError, match="mixes types"):
         whole(open_stream([({"x": 1}, 0), ({"x": "red"}, 1)]))
+
+
+def test_a_dataset_of_rivers_serves():
+    datasets = pytest.importorskip("river.datasets")
+    summary = Summary(prequential(open_stream(datasets.Phishing()), DEVDAN(random_state=0)))
+    assert summary.n_samples == 1250
+    assert set(summary.classes) == {True, False}
 
 
 MEMORY = """

@@ -79,3 +79,8 @@ def test_a_fixed_margin_holds():
 
 def test_a_model_that_knows_nothing_is_unsure_of_all():
     assert np.sum(Labels.parse("uncertain:0.2").lateness(0, 100, None) == 0) == 20
+
+
+def test_who_is_sure_of_all_still_asks():
+    late = Labels.parse("uncertain:0.1").lateness(0, 2000, np.ones(2000))
+    assert 100 <= np.sum(late == 0) <= 200

@@ -59,7 +59,9 @@ class Classes:
                 f"e.g. {y[0]!r}"
             )
         if y.dtype.kind == "f" and self.labels.dtype.kind in "iu":
-            return y.astype(np.int64)  # whole numbers, as check_labels made sure
+            if (y != np.floor(y)).any():
+                raise ValueError(f"labels must be whole numbers like the classes so far, got {y[y != np.floor(y)][0]}")
+            return y.astype(np.int64)
         return y
 
 
@@ -113,6 +115,8 @@ def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np
     """
     missing = is_missing(y)
     if y.dtype.kind == "f":
+        if np.isinf(y).any():
+            raise ValueError("labels must be finite, got infinity")
         whole = np.where(missing, 0.0, y)
         return (whole.astype(np.int64) if (whole == np.floor(whole)).all() else whole), ~missing
     if y.dtype.kind == "O":

@@ -7,6 +7,7 @@ import json
 import shlex
 import signal
 import sys
+import warnings
 from collections.abc import Container, Iterator
 from contextlib import closing, contextmanager
 from enum import Enum
@@ -65,6 +66,11 @@ out, err = Console(soft_wrap=True), Console(stderr=True)
 def _fail(message: object) -> NoReturn:
     err.print(f"[red]devdan:[/] {escape(' '.join(str(message).split()))}", soft_wrap=True, highlight=False)
     raise typer.Exit(BAD_INPUT)
+
+
+def _note(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning in one line."""
+    err.print(f"[yellow]note:[/] {escape(str(message))}", soft_wrap=True, highlight=False)
 
 
 @contextmanager
@@ -136,6 +142,10 @@ def run(
             rich_help_panel=STREAM,
         ),
     ] = None,
+    drop: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.", rich_help_panel=STREAM),
+    ] = None,
     header: Annotated[
         Optional[bool],  # noqa: UP045
         typer.Option(
@@ -202,7 +212,7 @@ def run(
         bool, typer.Option("--resume", help="Go on with a run that was stopped.", rich_help_panel=RUN)
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start again, even if there is such a run.", rich_help_panel=RUN)
+        bool, typer.Option("--overwrite", help="Start again, even if --out holds a run.", rich_help_panel=RUN)
     ] = False,
     every: Annotated[
         float,
@@ -215,28 +225,29 @@ def run(
     ] = False,
 ) -> None:
     """Parse, open, run, print."""
+    warnings.showwarning = _note
     with _clear_errors():
         learner = models.build(model, seed, models.parse_options(options or []))
         policy = Labels.parse(labels, seed)
-        samples = _opened(stream, target, chunk, order, endless, header, data)
+        samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
         samples = samples if limit is None else samples.first(limit)
         samples, classes, scaled = runs.prepared(samples, learner)
         settings = runs.describe(
-            samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, order=order,
-            limit=limit, endless=endless, scaled=scaled, command=_command(),
+            samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, header=header,
+            drop=drop, limit=limit, endless=endless, scaled=scaled, command=_again(samples, data),
         )  # fmt: skip
         if folder is None:
             folder = runs.free_folder(PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
         evaluation = Evaluation(learner, policy, classes=classes)
-        job = runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every)
-        if resume and job.is_finished:
-            err.print(f"The run in {folder} is finished already.", highlight=False)
-        else:
-            if resume and not job.summary.n_chunks:
-                err.print("There is nothing to resume: starting from the beginning.")
-            if isinstance(learner, DEVDAN):
-                compile_kernel()  # so that the times are the model's own
-            _go(job)
+        with runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
+            if resume and job.is_finished:
+                err.print(f"The run in {folder} is finished already.", highlight=False)
+            else:
+                if resume and not job.summary.n_chunks:
+                    err.print("There is nothing to resume: starting from the beginning.")
+                if isinstance(learner, DEVDAN):
+                    compile_kernel()  # so that the times are the model's own
+                _go(job)
         result = runs.read_summary(folder)
     if as_json:
         print(json.dumps({key: result[key] for key in (*runs.IDENTITY, *Summary().criteria())}))
@@ -248,6 +259,7 @@ def run(
 def _opened(
     source: str,
     target: str | None,
+    drop: list[str],
     chunk: int,
     order: str | None,
     endless: bool,
@@ -256,21 +268,38 @@ def _opened(
 ) -> Stream:
     """The stream that the command line names; what does not fit it is an error, not ignored."""
     if catalogue.is_name(source):
-        if target is not None or header is not None:
-            raise ValueError(f"--target and --header are for files; {source} is one of the paper's streams")
+        if target is not None or header is not None or drop:
+            raise ValueError(f"--target, --drop and --header are for files; {source} is one of the paper's streams")
         return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)
     if endless:
         raise ValueError("--endless is for sea and hyperplane, which are generated")
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
-    stream = open_stream(source, target=target, chunk=chunk, header=header)
+    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop)
     return stream.shuffled() if order == "shuffled" else stream
 
 
-def _command(resume: bool = False) -> str:
+def _command(*more: str) -> str:
     """The command that was typed, without what only mattered then."""
-    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
-    return shlex.join(["devdan", *words, *(["--resume"] if resume else [])])
+    return shlex.join(["devdan", *_typed(("--resume", "--overwrite"), ()), *more])
+
+
+def _again(stream: Stream, data: Path | None) -> str:
+    """A command that gives the same records wherever it is typed, into a folder of its own."""
+    words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint"))
+    from_folder = catalogue.is_name(stream.name) and stream.origin != "generated" and data is None
+    return shlex.join(["devdan", *words, *(["--data", str(catalogue.data_folder())] if from_folder else [])])
+
+
+def _typed(flags: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
+    """The words that were typed, without some flags, and some options with their values."""
+    words, kept = iter(sys.argv[1:]), []
+    for word in words:
+        if word in options:
+            next(words, None)
+        elif word not in flags and word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept
 
 
 def _go(job: runs.Run) -> None:
@@ -299,12 +328,12 @@ def _go(job: runs.Run) -> None:
         pass
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
-        _fail(f"{error.strerror or error}{where}; what came before is kept, go on with: {_command(resume=True)}")
+        _fail(f"{error.strerror or error}{where}; what came before is kept, go on with: {_command('--resume')}")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     err.print(
-        f"Stopped after {job.summary.n_samples:,} samples. Go on with: {_command(resume=True)}",
+        f"Stopped after {job.n_safe:,} samples. Go on with: {_command('--resume')}",
         highlight=False,
         soft_wrap=True,
     )

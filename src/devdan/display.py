@@ -166,7 +166,10 @@ def listing(rows: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in ("stream", "samples", "features", "classes", "from", "on this machine"):
         table.add_column(
-            column, justify="right" if column in ("samples", "features", "classes") else "left", overflow="fold"
+            column,
+            justify="right" if column in ("samples", "features", "classes") else "left",
+            overflow="fold",
+            no_wrap=column in ("stream", "samples", "features", "classes"),
         )
     for row in rows:
         here = row["here"]

@@ -114,7 +114,7 @@ class Labels:
 
     def _asks(self, n_seen: int, gap: float) -> bool:
         assert self.budget is not None
-        unsure = gap < self._bound
+        unsure = gap < self._bound or self._bound == 1.0
         if self.margin is None:  # in balance where the share of the unsure is the budget
             self._bound = min(self._bound * (1 + _STEP * (self.budget - unsure)), 1.0)
         asks = unsure and self.n_asked + 1 <= self.budget * n_seen + 1e-9

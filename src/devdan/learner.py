@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from devdan.classifier import DEVDAN
@@ -32,18 +33,30 @@ class Learner(Protocol):
         """What a record has to say about the model."""
 
 
+def check_model(model: Any, wants_probabilities: bool = False) -> None:
+    """Raise a ``ValueError`` unless the model is a classifier that learns from streams."""
+    is_river = hasattr(model, "learn_one")
+    if is_river:
+        fits = hasattr(model, "predict_one") and hasattr(model, "predict_proba_one")
+    else:
+        fits = hasattr(model, "partial_fit") and hasattr(model, "predict")
+        fits = fits and (not isinstance(model, BaseEstimator) or is_classifier(model))
+    if not fits:
+        raise ValueError(
+            "a model must be a classifier with partial_fit and predict (as scikit-learn's) or with learn_one and "
+            f"predict_proba_one (as River's), got {type(model).__name__}"
+        )
+    if wants_probabilities and not is_river and not hasattr(model, "predict_proba"):
+        raise ValueError(f"labels by uncertainty take a model with predict_proba, got {model}")
+
+
 def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
     """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
     if isinstance(model, DEVDAN):
         return _Devdan(model)
     if hasattr(model, "learn_one"):
         return _River(model, feature_names)
-    if hasattr(model, "partial_fit") and hasattr(model, "predict"):
-        return _Incremental(model, classes)
-    raise TypeError(
-        f"a model must have partial_fit and predict (as scikit-learn's) or learn_one and predict_one (as River's), got "
-        f"{type(model).__name__}"
-    )
+    return _Incremental(model, classes)
 
 
 class _Devdan:
@@ -83,9 +96,14 @@ class _Devdan:
             "n_parameters": model.n_parameters_,
             "growths": Phases(*(latest.count((phase, "growth")) for phase in Phases._fields)),
             "prunings": Phases(*(latest.count((phase, "pruning")) for phase in Phases._fields)),
-            "bias2": Phases(**model.bias2_),
-            "variance": Phases(**model.variance_),
+            "bias2": _begun(model.bias2_),
+            "variance": _begun(model.variance_),
         }
+
+
+def _begun(means: dict[str, float]) -> Phases:
+    """A phase that has not begun has no mean: it is 0 there, and nowhere else."""
+    return Phases(**{phase: mean or None for phase, mean in means.items()})
 
 
 _NO_STRUCTURE = dict.fromkeys(("n_hidden", "n_parameters", "growths", "prunings", "bias2", "variance"))
@@ -106,8 +124,6 @@ class _Incremental:
             return None
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        if not hasattr(self.model, "predict_proba"):
-            raise ValueError(f"labels by uncertainty take a model with predict_proba, got {self.model}")
         try:
             return np.asarray(self.model.predict_proba(X))
         except NotFittedError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from devdan.classifier import DEVDAN
+from devdan.learner import check_model
+from devdan.options import NAMES as OPTIONS
+from devdan.options import check
 
 _PAPER: dict[str, Any] = {"scaling": None}
 _FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}
@@ -129,6 +133,8 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
         raise ValueError(
             f"there is no model {name!r}; did you mean {' or '.join(near)}? A class of any package goes by module:Class"
         )
+    if not callable(kind):
+        raise ValueError(f"{name} is not a class, got {kind!r}")
     known = inspect.signature(kind).parameters
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
@@ -140,8 +146,9 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
         model = kind(**{**seeds, **given, **options})
     except TypeError as error:
         raise ValueError(f"{name} cannot be made: {error}") from error
-    if not hasattr(model, "learn_one") and not (hasattr(model, "partial_fit") and hasattr(model, "predict")):
-        raise ValueError(f"{name} is no model for streams: it has neither partial_fit and predict nor learn_one")
+    check_model(model)
+    if isinstance(model, DEVDAN):
+        check({option: getattr(model, option) for option in OPTIONS})
     return model
 
 
@@ -156,6 +163,8 @@ def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
 
 def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module of the user's own, in the current folder
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

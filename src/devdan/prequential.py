@@ -13,7 +13,7 @@ import numpy.typing as npt
 from devdan.classes import Classes, is_missing, split_missing
 from devdan.kernel import Words
 from devdan.labels import NEVER, Labels
-from devdan.learner import Labelled, learner
+from devdan.learner import Labelled, check_model, learner
 from devdan.record import Record
 
 
@@ -55,6 +55,7 @@ class Evaluation:
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
         self.n_chunks = self.n_samples = 0
         self.read_seconds = 0.0  # spent waiting for the stream
+        check_model(model, wants_probabilities=self.labels.budget is not None)
         self._named = classes
         self._learner: Any = None
         self._classes = Classes()
@@ -77,7 +78,7 @@ class Evaluation:
             if chunk is None:
                 return
             if number >= skip:
-                yield self._step(_samples(chunk[0]), np.ravel(chunk[1]))
+                yield self._step(*_samples(chunk))
 
     def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)
@@ -152,8 +153,8 @@ class Evaluation:
                 return (), (0, 0)
         guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
         n = len(self._appeared)
-        pairs = np.bincount(true * n + guess, minlength=n * n)
-        counts = tuple((place // n, place % n, int(pairs[place])) for place in np.flatnonzero(pairs).tolist())
+        pairs, numbers = np.unique(true * n + guess, return_counts=True)
+        counts = tuple((pair // n, pair % n, k) for pair, k in zip(pairs.tolist(), numbers.tolist(), strict=True))
         compared = before >= 0
         return counts, (int((true == before)[compared].sum()), int(compared.sum()))
 
@@ -166,19 +167,27 @@ class Evaluation:
         return numbers
 
 
-def _samples(X: Any) -> npt.NDArray[Any]:
-    if isinstance(X, Mapping) or np.ndim(X) != 2:
+def _samples(chunk: Any) -> Labelled:
+    if (
+        not isinstance(chunk, (tuple, list))
+        or len(chunk) != 2
+        or isinstance(chunk[0], Mapping)
+        or np.ndim(chunk[0]) != 2
+    ):
         raise ValueError(
-            f"a chunk must be a table of samples, got {type(X).__name__}; devdan.streams.open_stream makes a stream of "
-            "single samples, River's included"
+            "a stream must consist of chunks (X, y) with a table X; devdan.streams.open_stream makes one of data "
+            f"frames and of single samples, River's included; got {type(chunk).__name__}"
         )
-    return np.asarray(X)
+    X, y = np.asarray(chunk[0]), np.ravel(chunk[1])
+    if len(X) != len(y):
+        raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
+    return X, y
 
 
 def _margins(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The difference between the two largest probabilities of each sample."""
     if shares.shape[1] < 2:
-        return np.ones(len(shares))
+        return np.zeros(len(shares))  # who knows one class only is sure of nothing
     two = np.partition(shares, -2, axis=1)[:, -2:]
     margins: npt.NDArray[np.float64] = two[:, 1] - two[:, 0]
     return margins

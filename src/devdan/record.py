@@ -12,10 +12,15 @@ from devdan.metrics import Confusion, beyond
 
 
 class Phases(NamedTuple):
-    """A quantity of both phases."""
+    """A quantity of both phases; None where a phase has not begun."""
 
-    generative: float
-    discriminative: float
+    generative: float | None
+    discriminative: float | None
+
+    @property
+    def total(self) -> float:
+        """Of what there is."""
+        return sum(value for value in self if value is not None)
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,7 @@ class Record:
     no_change: tuple[int, int]  # samples whose label is that of the one before, of how many
     n_hidden: int | None  # None, here and below, where a model has no such thing
     n_parameters: int | None
-    growths: Phases | None
+    growths: Phases | None  # of the chunk's latest 1,000 changes
     prunings: Phases | None
     bias2: Phases | None
     variance: Phases | None
@@ -87,11 +92,15 @@ class Record:
     def from_json(cls, line: str | bytes) -> Record:
         """The record of such a line."""
         values = json.loads(line)
+        if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
+            raise TypeError("a number is not whole")
         taken = {name: values[name] for name in _FIELDS}
         for name in ("growths", "prunings", "bias2", "variance"):
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         taken["counts"] = tuple(tuple(count) for count in taken["counts"])
-        taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), tuple(taken["no_change"])
+        same, compared = taken["no_change"]
+        taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), (int(same), int(compared))
+        taken["test_seconds"], taken["train_seconds"] = float(taken["test_seconds"]), float(taken["train_seconds"])
         return cls(**taken)
 
 
@@ -214,7 +223,7 @@ class Summary:
             "classes": self.classes,
             "recall": [confusion.recall(c) for c in classes],
             "precision": [confusion.precision(c) for c in classes],
-            "confusion": [[self._counts.get((true, guess), 0) for guess in classes] for true in classes],
+            "counts": self.counts,
         }
 
 
@@ -222,4 +231,4 @@ def together(a: Phases | None, b: Phases | None) -> Phases | None:
     """The sum of what there is."""
     if a is None or b is None:
         return a or b
-    return Phases(a.generative + b.generative, a.discriminative + b.discriminative)
+    return Phases(*((one or 0) + (other or 0) for one, other in zip(a, b, strict=True)))

@@ -6,19 +6,20 @@ unbroken one. The checkpoint is a pickle, since it holds any model: resume only 
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
 import pickle
 import platform
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from devdan.atomic import write_atomically
+from devdan.atomic import lock, write_atomically
 from devdan.classes import is_missing
 from devdan.classifier import DEVDAN
 from devdan.prequential import Evaluation
@@ -33,17 +34,11 @@ RUN, RECORDS, CHECKPOINT, SUMMARY, REPORT = (
     "summary.json",
     "report.html",
 )
+LOCK = "lock"
+_DIGEST = 32  # bytes of the checkpoint's checksum, before it
+_HASHED = 1 << 28  # bytes of a file that are hashed to recognise it
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
-_MATCHED = (
-    *IDENTITY,
-    "options",
-    "target",
-    "order",
-    "limit",
-    "endless",
-    "source",
-    "devdan",
-)  # what makes two runs the same
+_MATCHED = (*IDENTITY, "options", "target", "header", "drop", "order", "limit", "endless", "scaled", "source", "devdan")
 
 
 class RunError(ValueError):
@@ -51,7 +46,7 @@ class RunError(ValueError):
 
 
 class Run:
-    """One evaluation, kept in a folder: go through its :meth:`records`, then :meth:`finish` it.
+    """One evaluation, kept in a folder: go through its :meth:`records`, then :meth:`finish` it. Use it as a context.
 
     ``settings`` tell what is run, for the summary, the page and to recognise the run again.
     """
@@ -72,7 +67,17 @@ class Run:
         self.every = every
         self.total_seconds = 0.0  # of the evaluation, with reading and recording
         self._n_bytes = 0
-        self._prepare(resume, overwrite)
+        self.n_safe = 0  # samples up to the latest checkpoint
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = open(self.folder / LOCK, "a")  # noqa: SIM115 (held as long as the run is)
+        except OSError as error:
+            raise RunError(f"{self.folder} cannot take the run: {error.strerror or error}") from error
+        try:
+            self._prepare(resume, overwrite)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def is_finished(self) -> bool:
@@ -116,6 +121,18 @@ class Run:
         self.report()
         (self.folder / CHECKPOINT).unlink()
 
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._lock.close()
+        if self.is_finished:
+            (self.folder / LOCK).unlink(missing_ok=True)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def report(self) -> None:
         """Draw the page of what there is so far."""
         write_report([self.folder], self.folder / REPORT)
@@ -123,12 +140,14 @@ class Run:
     def _prepare(self, resume: bool, overwrite: bool) -> None:
         """Find out how things stand in the folder; what is there is only removed if the user wants it so."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            before = read_settings(self.folder)
+            lock(self._lock)
+            for part in self.folder.glob("*.part"):  # of a process that was killed
+                part.unlink()
+            before = None if overwrite else read_settings(self.folder)
             if before is not None and resume:
                 self._take_up(before)
                 return
-            if before is not None and not overwrite:
+            if before is not None:
                 state = "a finished" if is_finished(self.folder) else "an unfinished"
                 way = "" if is_finished(self.folder) else "--resume goes on with it, "
                 raise RunError(
@@ -137,24 +156,29 @@ class Run:
             for name in (CHECKPOINT, SUMMARY, REPORT, "model.devdan", "model.pickle", RECORDS):
                 (self.folder / name).unlink(missing_ok=True)
             _write_json(self.folder / RUN, self.settings)
+        except BlockingIOError:
+            raise RunError(
+                f"{self.folder} is in use by another run; wait for it, or take another folder with --out"
+            ) from None
         except OSError as error:
             raise RunError(f"{self.folder} cannot take the run: {error.strerror or error}") from error
 
     def _take_up(self, before: dict[str, Any]) -> None:
-        for name in _MATCHED:
-            if before.get(name) != self.settings.get(name):
-                raise RunError(
-                    f"{self.folder} holds another run: its {name} is {before.get(name)!r}, not "
-                    f"{self.settings.get(name)!r}; resume with the same command, or take another folder with --out"
-                )
+        for name, theirs, ours in _differences(before, self.settings):
+            raise RunError(
+                f"{self.folder} holds another run: its {name} is {theirs!r}, not {ours!r}; resume with the same "
+                "command, or take another folder with --out"
+            )
         path = self.folder / CHECKPOINT
         if not path.exists():
             return
-        try:
-            self._n_bytes, self.evaluation, self.summary, self.total_seconds = pickle.loads(path.read_bytes())
-        except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, ValueError, TypeError) as error:
-            raise RunError(f"{path} cannot be read: {error}; --overwrite starts again") from error
-        if (self.folder / RECORDS).stat().st_size < self._n_bytes:
+        content = path.read_bytes()
+        if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+            raise RunError(f"{path} is damaged; --overwrite starts again")
+        self._n_bytes, self.evaluation, self.summary, self.total_seconds = pickle.loads(content[_DIGEST:])
+        self.n_safe = self.summary.n_samples
+        records = self.folder / RECORDS
+        if not records.exists() or records.stat().st_size < self._n_bytes:
             raise RunError(
                 f"{self.folder / RECORDS} is shorter than it was at the checkpoint; --overwrite starts again"
             )
@@ -163,10 +187,20 @@ class Run:
         file.flush()
         os.fsync(file.fileno())
         self._n_bytes = file.tell()
-        write_atomically(self.folder / CHECKPOINT, pickle.dumps(self._state()))
+        state = pickle.dumps((self._n_bytes, self.evaluation, self.summary, self.total_seconds))
+        write_atomically(self.folder / CHECKPOINT, hashlib.sha256(state).digest() + state)
+        self.n_safe = self.summary.n_samples
 
-    def _state(self) -> tuple[int, Evaluation, Summary, float]:
-        return self._n_bytes, self.evaluation, self.summary, self.total_seconds
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """What distinguishes two runs: the setting's name, and both values."""
+    for name in _MATCHED:
+        theirs, ours = before.get(name), now.get(name)
+        if isinstance(theirs, dict) and isinstance(ours, dict):
+            changed = [option for option in {**theirs, **ours} if theirs.get(option) != ours.get(option)]
+            yield from ((f"option {option}", theirs.get(option), ours.get(option)) for option in changed)
+        elif theirs != ours:
+            yield name, theirs, ours
 
 
 def is_finished(folder: Path) -> bool:
@@ -187,7 +221,10 @@ def read_settings(folder: Path) -> dict[str, Any] | None:
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """What a finished run came to."""
-    summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    try:
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{folder / SUMMARY} is damaged: {error}; --overwrite starts again") from error
     return summary
 
 
@@ -200,6 +237,7 @@ def describe(stream: Stream, learner: Any, **settings: Any) -> dict[str, Any]:
         "options": {name: value if _is_plain(value) else repr(value) for name, value in options.items()},
         "origin": stream.origin,
         "source": _fingerprint(Path(stream.origin)),
+        "order": "shuffled" if stream.is_shuffled else None,
         "n_samples": stream.n_samples,
         "n_features": None if stream.feature_names is None else len(stream.feature_names),
         "devdan": version("devdan"),
@@ -235,12 +273,15 @@ def prepared(stream: Stream, model: Any) -> tuple[Stream, list[Any] | None, bool
 
 def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:
     """Where a run goes if the user does not say: a folder of its own, or to resume, that of the latest such run."""
-    taken = [folder for folder in parent.glob(f"{name}*") if folder.is_dir()]
+    taken = [folder for folder in parent.glob(f"{glob.escape(name)}*") if folder.is_dir()]
     if resume:
         same = []
         for folder in taken:
-            before = read_settings(folder)
-            if before is not None and all(before.get(key) == settings.get(key) for key in _MATCHED):
+            try:
+                before = read_settings(folder)
+            except RunError:
+                continue  # whatever it was
+            if before is not None and not list(_differences(before, settings)):
                 same.append((not is_finished(folder), before.get("started", ""), folder))
         if same:
             return max(same)[2]
@@ -259,11 +300,16 @@ def _is_plain(value: Any) -> bool:
 
 
 def _fingerprint(path: Path) -> str | None:
-    """Tells one file from another at a glance: its size and its beginning."""
+    """Tells one file from another: by all of it, or where that would take long, by its beginning, size and date."""
     if not path.is_file():
         return None
+    told = path.stat()
+    digest = hashlib.sha256()
     with open(path, "rb") as file:
-        return f"{path.stat().st_size} bytes, {hashlib.sha256(file.read(1 << 16)).hexdigest()[:16]}"
+        for _ in range(_HASHED >> 20):
+            digest.update(file.read(1 << 20))
+    date = f", {told.st_mtime_ns}" if told.st_size > _HASHED else ""
+    return f"{told.st_size} bytes, {digest.hexdigest()[:16]}{date}"
 
 
 def _cpu() -> str:

@@ -121,8 +121,8 @@ def _series(run: Run) -> list[Series]:
         share("accuracy", (bin.accuracy for bin in bins)),
         share("moving mean", charts.smooth_accuracy(bins)),
         Series("main", "hidden units", 0, "", [bin.n_hidden for bin in bins]),
-        Series("main", "growths", 0, "", [None if bin.growths is None else int(sum(bin.growths)) for bin in bins]),
-        Series("main", "prunings", 0, "", [None if bin.prunings is None else int(sum(bin.prunings)) for bin in bins]),
+        Series("main", "growths", 0, "", [None if bin.growths is None else int(bin.growths.total) for bin in bins]),
+        Series("main", "prunings", 0, "", [None if bin.prunings is None else int(bin.prunings.total) for bin in bins]),
     ]
     for phase in Phases._fields:
         found.append(running(phase, "bias²", (bin.bias2 for bin in bins)))

@@ -140,9 +140,12 @@ def read_run(folder: Path) -> Run:
     if not isinstance(info, dict):
         raise ReportError(f"{folder / 'run.json'} is damaged")
     summary, bins, last = Summary(), Bins(), None
-    for last in _records(folder / "records.jsonl"):
-        summary.add(last)
-        bins.add(Bin.of(last))
+    for number, last in enumerate(_records(folder / "records.jsonl"), start=1):
+        try:
+            summary.add(last)
+            bins.add(Bin.of(last))
+        except (TypeError, ValueError) as error:
+            raise ReportError(f"{folder / 'records.jsonl'}, line {number}: not a record ({error})") from None
     if last is None:
         raise ReportError(f"no records yet in {folder}")
     return Run(folder.resolve().name, info, (folder / "summary.json").exists(), summary, bins, last)

@@ -36,7 +36,8 @@ def tiles(run: Run) -> list[Tile]:
             "Classification rate",
             number(summary.rate.mean, 2),
             "%",
-            f"± {number(summary.rate.std, 2)} over {how_many(summary.rate.n, 'chunk')}, from the second on",
+            f"± {number(summary.rate.std, 2)} over {how_many(summary.rate.n, 'chunk')}, "
+            + ("from the second on" if summary.rate.n == summary.n_chunks - 1 else "those scored after the first"),
         ),
         Tile("Kappa", number(criteria["kappa"], 3), "", "0 is chance, 1 is perfect"),
         Tile("Macro F1", number(criteria["f1_macro"], 3), "", f"mean over {how_many(len(summary.classes), 'class')}"),
@@ -143,7 +144,19 @@ _OF_THE_STREAM = (
     "chunk",
     "labels",
 )
-ELSEWHERE = {"options", "versions", "machine", "command", "model", "seed", "started"}
+ELSEWHERE = {
+    "options",
+    "versions",
+    "machine",
+    "command",
+    "model",
+    "seed",
+    "started",
+    "devdan",
+    "source",
+    "header",
+    "drop",
+}
 
 
 def settings(run: Run) -> dict[str, Rows]:

@@ -12,12 +12,13 @@ from devdan.streams.synthetic import hyperplane, sea
 __all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]
 
 
-def open_stream(source: Any, *, target: str | int | None = None, chunk: int = 500, **options: Any) -> Stream:
+def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
     """Anything that holds samples, as a stream.
 
     ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
     (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a dataset of
-    River's, or any iterable of (X, y), by the chunk or by the sample. ``target`` names the column with the labels.
+    River's, or any iterable of (X, y), by the chunk or by the sample. ``target`` names the column with the labels,
+    ``chunk`` is 500 if not given.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
@@ -26,9 +27,12 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int = 50
     from devdan.streams import catalogue, files, sources  # noqa: PLC0415 (Arrow takes a while to load)
 
     if isinstance(source, Stream):
-        return source.in_chunks_of(chunk)
+        return source if chunk is None else source.in_chunks_of(chunk)
+    chunk = 500 if chunk is None else chunk
     if isinstance(source, (str, os.PathLike)):
         if catalogue.is_name(source):
+            if target is not None:
+                raise StreamError(f"{source} is one of the paper's streams, whose target is known; got {target!r}")
             return catalogue.load(str(source), chunk=chunk, **options)
         if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
             raise StreamError(catalogue.unknown(source))

@@ -41,6 +41,7 @@ class Stream:
     estimated_samples: int | None = None  # where the number is not known, but the size of the file is
     classes: tuple[Any, ...] | None = None
     origin: str = ""
+    is_shuffled: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
@@ -74,13 +75,13 @@ class Stream:
 
     def shuffled(self, seed: int = 0) -> Stream:
         """The same samples in a random order, always the same for a seed. Holds them all in memory."""
-        return replace(self, blocks=lambda: _shuffled(self.blocks(), seed))
+        return replace(self, blocks=lambda: _shuffled(self.blocks(), seed), is_shuffled=True)
 
     def scaled(self) -> Stream:
         """Each feature brought to [0, 1] over the whole stream, as in the paper's experiments.
 
-        This looks ahead: it reads the stream once for the ranges before the first sample. A feature that never changes
-        becomes 0 if it lies outside [0, 1], and features that all lie within stay as they are.
+        This looks ahead: it reads the stream once for the ranges before the first sample. Where all features lie within
+        [0, 1] they stay as they are; else each is scaled, and one that never changes becomes 0.
         """
         return replace(self, blocks=lambda: _scaled(self.blocks))
 
@@ -95,6 +96,8 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
     kept: list[Chunk] = []
     n_kept = 0
     for X, y in blocks:
+        if len(X) != len(y):
+            raise StreamError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
         start = 0
         if n_kept > 0:
             start = min(chunk - n_kept, len(X))

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import time
 import zipfile
 import zlib
@@ -17,13 +16,9 @@ from typing import IO
 
 import httpx
 
+from devdan.atomic import lock
 from devdan.streams import catalogue
 from devdan.streams.base import StreamError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
 
 Progress = Callable[[int, "int | None"], None]
 _TRIES = 5  # in a row that bring nothing new
@@ -98,13 +93,10 @@ def _alone(part: Path) -> Iterator[IO[str]]:
     with open(notes, "a+", encoding="utf-8") as noted:
         noted.seek(0)
         try:
-            if sys.platform == "win32":
-                msvcrt.locking(noted.fileno(), msvcrt.LK_NBLCK, 1)
-            else:
-                fcntl.flock(noted, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(noted)
             if not os.path.samestat(os.fstat(noted.fileno()), os.stat(notes)):
                 raise BlockingIOError  # removed by the process that had them a moment ago
-        except (BlockingIOError, PermissionError, FileNotFoundError):
+        except (BlockingIOError, FileNotFoundError):
             raise FetchError(f"another process is fetching {part.stem}; wait until it is done") from None
         try:
             yield noted

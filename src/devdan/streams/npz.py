@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.streams.base import Chunk, Stream, StreamError
+from devdan.streams.tables import check_finite, whole_numbers
 
 _ROWS = 8192
 
@@ -35,22 +36,31 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
     if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
         raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
 
+    features = tuple(names) if names is not None and len(names) == shape[1] else ()
+    features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
+
     def blocks() -> Iterator[Chunk]:
         n_rows = 0
         try:
             with zipfile.ZipFile(path) as archive:
                 for X, y in zip(_rows(archive, "X", path), _rows(archive, target, path), strict=True):
-                    yield X.astype(np.float64), y
+                    samples = X.astype(np.float64)
+                    check_finite(samples, features, str(path), n_rows)
+                    yield samples, _labels(y, target, path, n_rows)
                     n_rows += len(X)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
             if isinstance(error, StreamError):
                 raise
             raise StreamError(f"{path} is damaged after row {n_rows}: {error}") from error
 
-    features = tuple(names) if names is not None and len(names) == shape[1] else None
-    features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
     numbers = None if classes is None else tuple(range(len(classes)))
     return Stream(name, blocks, chunk, features, shape[0], None, numbers, str(path))
+
+
+def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.NDArray[Any]:
+    if y.dtype.kind == "f":
+        return whole_numbers(y.astype(np.float64), target, str(path), n_before)
+    return np.char.decode(y, "utf-8") if y.dtype.kind == "S" else y
 
 
 def class_names(path: Path) -> list[str]:

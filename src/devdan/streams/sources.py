@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from devdan.streams.base import Chunk, Stream, StreamError, slices
-from devdan.streams.tables import Columns, target_column
+from devdan.streams.tables import Columns, kept_columns, target_column
 
 _SAMPLES = 1000  # that are gathered from an iterable of single samples before they are passed on
 
@@ -23,9 +23,12 @@ def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
     [2, 2, 1]
     """
     if hasattr(X, "__arrow_c_stream__"):  # a data frame, with the labels beside it
-        table = pa.table(X)
+        table = _table(X, name)
         return frame(table.append_column("y", pa.array(y)), target=-1, chunk=chunk, name=name)
-    X, y = np.asarray(X), np.asarray(y)
+    try:
+        X, y = np.asarray(X), np.asarray(y)
+    except ValueError as error:
+        raise StreamError(f"X and y must be arrays: {error}") from error
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise StreamError(f"X must have a row for each sample and y a label, got {X.shape} and {y.shape}")
     return Stream(name, lambda: slices(X, y), chunk, tuple(f"x{k + 1}" for k in range(X.shape[1])), len(X), None)
@@ -33,18 +36,28 @@ def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
 
 def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name: str = "frame") -> Stream:
     """A pandas, Polars or Arrow data frame as a stream; ``target`` is the column with the labels."""
-    try:
-        table = pa.table(table)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise StreamError(f"the {name} cannot be read as a table: {error}") from error
-    labels = target_column(table.column_names, target, f"the {name}")
+    if isinstance(target, int) and target in list(getattr(table, "columns", [])):
+        target = str(target)  # a frame whose columns are called by numbers
+    table, source = _table(table, name), f"the {name}"
+    labels = target_column(table.column_names, target, source)
+    kept_columns(table.column_names, labels, (), source)
 
     def blocks() -> Iterator[Chunk]:
-        columns = Columns(table.column_names, labels, f"the {name}")
+        columns = Columns(table.column_names, labels, source)
         return columns.chunks(table.to_batches(max_chunksize=1 << 13))
 
     features = tuple(column for place, column in enumerate(table.column_names) if place != labels)
     return Stream(name, blocks, chunk, features, table.num_rows)
+
+
+def _table(frame: Any, name: str) -> pa.Table:
+    """The frame's columns, without the names of its rows."""
+    try:
+        if type(frame).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(frame, preserve_index=False)
+        return pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise StreamError(f"the {name} cannot be read as a table: {error}") from error
 
 
 def samples(source: Iterable[Any], *, chunk: int = 500, name: str = "samples") -> Stream:
@@ -54,13 +67,20 @@ def samples(source: Iterable[Any], *, chunk: int = 500, name: str = "samples") -
     >>> [(X.tolist(), y.tolist()) for X, y in stream]
     [([[1.0, 0.0], [2.0, 1.0]], [True, False])]
     """
+    if not isinstance(source, Iterable):
+        raise StreamError(f"a stream cannot be made of {type(source).__name__}; samples are pairs (X, y)")
+    passes = count()
 
     def blocks() -> Iterator[Chunk]:
         pairs = iter(source)
+        if next(passes) > 0 and pairs is source:
+            raise StreamError(f"the stream {name} is an iterator: it can be gone through only once")
         first = next(pairs, None)
         if first is None:
             return iter(())
         pairs = chain([first], pairs)
+        if not isinstance(first, (tuple, list)) or len(first) != 2:
+            raise StreamError(f"samples must be pairs (X, y), got {type(first).__name__}")
         if isinstance(first[0], Mapping):
             return _from_dicts(pairs, list(first[0]), name)
         if np.ndim(first[0]) == 1:

@@ -7,7 +7,9 @@ order counts. What is missing is NaN.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,19 +17,25 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from devdan.kernel import Floats
 from devdan.streams.base import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
+_MANY = 1000  # rows from which on it tells something if nearly all texts of a column differ
 
 
-def target_column(names: Sequence[str], target: str | int | None, source: str, named: bool = True) -> int:
-    """Which column has the labels: by name or position, or the only one with a usual name."""
+def target_column(
+    names: Sequence[str], target: str | int | None, source: str, named: bool = True, default: int | None = None
+) -> int:
+    """Which column has the labels: by name or position, or the only one with a usual name, or the default."""
     shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
     if target is None:
         usual = [place for place, name in enumerate(names) if named and name.strip().lower() in _TARGETS]
         if len(usual) == 1:
             return usual[0]
-        columns = f"the columns are {shown}" if named else f"it has {len(names)} columns without names"
+        if default is not None:
+            return default
+        columns = f"the columns are {shown}" if named else f"its {len(names)} columns have no names (--header: they do)"
         raise StreamError(
             f"{source}: which column has the labels? Name the target, or give its position (0 is the first column, "
             f"-1 the last); {columns}"
@@ -40,37 +48,90 @@ def target_column(names: Sequence[str], target: str | int | None, source: str, n
         place = int(target)
     except ValueError:
         hint = f"the columns are {shown}" if named else f"its {len(names)} columns have no names, give a position"
-        raise StreamError(f"{source}: there is no column {target!r} to be the target; {hint}") from None
+        raise StreamError(f"{source}: there is no column {target!r}; {hint}") from None
     if not -len(names) <= place < len(names):
-        raise StreamError(f"{source}: there is no column {place} to be the target, only {len(names)} columns")
+        raise StreamError(f"{source}: there is no column {place}, only {len(names)} columns")
     return place % len(names)
 
 
+def kept_columns(names: Sequence[str], target: int, drop: Sequence[str | int], source: str) -> list[int]:
+    """The columns that stay, the target among them."""
+    dropped = {target_column(names, column, source) for column in drop}
+    kept = [place for place in range(len(names)) if place not in dropped]
+    if target not in kept or len(kept) < 2:
+        raise StreamError(f"{source}: a stream needs its target and at least one feature")
+    return kept
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that were there before.
+
+    >>> distinct(["a", "b", "a"])
+    ['a', 'b', 'a.1']
+    """
+    seen: Counter[str] = Counter()
+    result = []
+    for name in names:
+        result.append(name if seen[name] == 0 else f"{name}.{seen[name]}")
+        seen[name] += 1
+    return result
+
+
+def check_finite(X: Floats, names: Sequence[str], source: str, n_before: int) -> None:
+    """Raise an error that says where the first infinity is, if there is one."""
+    infinite = np.isinf(X)
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise StreamError(
+            f"{source}: row {n_before + row + 1} has infinity in the column {names[column]!r}; a missing value is left "
+            "empty, other values must be finite"
+        )
+
+
+def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.NDArray[Any]:
+    """Labels that are numbers, as whole ones; NaN stays where one is missing."""
+    wrong = ~np.isnan(labels) & ((labels != np.floor(labels)) | np.isinf(labels))
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise StreamError(
+            f"{source}: the target {name!r} must hold classes, got {labels[row]} in row {n_before + row + 1}; classes "
+            "are text or whole numbers"
+        )
+    return labels if np.isnan(labels).any() else labels.astype(np.int64)
+
+
 class Columns:
-    """Turns batches of one table into chunks; keeps the codes of text, so one pass has one of these."""
+    """Turns batches of one table into chunks; keeps the codes of text, so one pass has one of these.
+
+    ``values`` are those that a column names beforehand; if they are ``closed``, no others may appear. ``missing`` are
+    texts that stand for nothing in a feature, ``missing_labels`` in the target.
+    """
 
     def __init__(
-        self, names: Sequence[str], target: int, source: str, values: Mapping[int, Sequence[str]] | None = None
+        self,
+        names: Sequence[str],
+        target: int,
+        source: str,
+        values: Mapping[int, Sequence[str]] | None = None,
+        closed: bool = False,
+        missing: Collection[str] = (),
+        missing_labels: Collection[str] = (),
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
+        self.features = [column for column in range(len(names)) if column != target]
         self.n_rows = 0  # turned so far
+        self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
+        self._missing, self._missing_labels = missing, missing_labels
         self._codes = {
             column: {value: code for code, value in enumerate(known)} for column, known in (values or {}).items()
         }
 
     def chunk(self, batch: pa.RecordBatch) -> Chunk:
         """The batch's samples."""
-        features = [column for column in range(len(self.names)) if column != self.target]
-        X = np.empty((batch.num_rows, len(features)))
-        for place, column in enumerate(features):
+        X = np.empty((batch.num_rows, len(self.features)))
+        for place, column in enumerate(self.features):
             X[:, place] = self._numbers(column, batch.column(column))
-        infinite = np.isinf(X)
-        if infinite.any():
-            row, place = np.argwhere(infinite)[0]
-            raise StreamError(
-                f"{self.source}: row {self.n_rows + row + 1} has infinity in the column "
-                f"{self.names[features[place]]!r}; a missing value is left empty, other values must be finite"
-            )
+        check_finite(X, [self.names[column] for column in self.features], self.source, self.n_rows)
         y = self._labels(batch.column(self.target))
         self.n_rows += batch.num_rows
         return X, y
@@ -81,54 +142,80 @@ class Columns:
             if batch.num_rows > 0:
                 yield self.chunk(batch)
 
-    def _numbers(self, column: int, values: pa.Array) -> npt.NDArray[np.float64]:
-        kind = values.type
-        if pa.types.is_temporal(kind):
-            kind = pa.int64()
-            values = pc.divide(pc.cast(pc.cast(values, pa.timestamp("us"), safe=False), kind), 1e6)
-        elif _is_text(kind):
+    def _numbers(self, column: int, values: pa.Array) -> Floats:
+        if _is_text(values.type):
             return self._coded(column, values)
         try:
-            numbers: npt.NDArray[np.float64] = pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            if pa.types.is_temporal(values.type):
+                values = pc.divide(pc.cast(pc.cast(values, _in_microseconds(values.type)), pa.int64()), 1e6)
+            numbers: Floats = pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        except pa.ArrowException:
             raise StreamError(
                 f"{self.source}: the column {self.names[column]!r} holds {values.type}, neither numbers nor text"
             ) from None
         return numbers
 
-    def _coded(self, column: int, values: pa.Array) -> npt.NDArray[np.float64]:
-        codes = self._codes.setdefault(column, {})
+    def _texts(self, column: int, values: pa.Array, missing: Collection[str]) -> tuple[list[str | None], Floats]:
+        """The texts that occur, None for those that stand for nothing, and which of them is where; NaN for nulls."""
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
-        table = [codes.setdefault(str(value).strip(), len(codes)) for value in coded.dictionary.to_pylist()]
+        texts = [None if value is None or str(value).strip() in missing else str(value).strip()
+                 for value in coded.dictionary.to_pylist()]  # fmt: skip
         places = pc.cast(coded.indices, pa.float64()).to_numpy(zero_copy_only=False)
+        known = self._values.get(column)
+        if known is not None and not known.issuperset(text for text in texts if text is not None):
+            place, text = next((k, text) for k, text in enumerate(texts) if text is not None and text not in known)
+            row = int(np.flatnonzero(places == place)[0])
+            raise StreamError(
+                f"{self.source}: row {self.n_rows + row + 1} has {text!r} in the column {self.names[column]!r}, which "
+                f"is declared to hold {', '.join(sorted(known))[:80]}"
+            )
+        return texts, places
+
+    def _coded(self, column: int, values: pa.Array) -> Floats:
+        codes = self._codes.setdefault(column, {})
+        texts, places = self._texts(column, values, self._missing)
+        if self.n_rows == 0 and len(values) >= _MANY and 2 * len(texts) > len(values):
+            warnings.warn(
+                f"{self.source}: the column {self.names[column]!r} has {len(texts):,} different texts in its first "
+                f"{len(values):,} rows; each becomes a number. Drop it, if it only names the samples",
+                stacklevel=2,
+            )
+        table = [np.nan if text is None else codes.setdefault(text, len(codes)) for text in texts]
         numbers = np.full(len(values), np.nan)
         there = ~np.isnan(places)
         numbers[there] = np.array(table, dtype=np.float64)[places[there].astype(np.int64)]
         return numbers
 
     def _labels(self, values: pa.Array) -> npt.NDArray[Any]:
-        kind = values.type
+        kind, name = values.type, self.names[self.target]
         if _is_text(kind):
-            coded = values if pa.types.is_dictionary(kind) else pc.dictionary_encode(values)
-            table = np.array([str(value).strip() for value in coded.dictionary.to_pylist()] or [""])
-            if coded.null_count == 0:
-                return np.asarray(table[coded.indices.to_numpy(zero_copy_only=False)])
-            return np.array(
-                [None if place is None else table[place] for place in coded.indices.to_pylist()], dtype=object
-            )
-        if pa.types.is_boolean(kind) and values.null_count == 0:
-            return np.asarray(values.to_numpy(zero_copy_only=False))
-        numbers = self._numbers(self.target, values)
-        present = numbers[~np.isnan(numbers)]
-        if (present != np.floor(present)).any():
-            row = int(np.flatnonzero(numbers != np.floor(numbers))[0])
+            texts, places = self._texts(self.target, values, self._missing_labels)
+            self._check_classes(len(texts), len(values))
+            if None in texts or np.isnan(places).any():
+                taken = [None if np.isnan(place) else texts[int(place)] for place in places.tolist()]
+                return np.array(taken, dtype=object)
+            return np.array(texts or [""])[places.astype(np.int64)]
+        if pa.types.is_boolean(kind):
+            return np.asarray(values.to_numpy(zero_copy_only=False))  # with None where one is missing
+        labels = whole_numbers(self._numbers(self.target, values), name, self.source, self.n_rows)
+        if self.n_rows == 0:
+            self._check_classes(len(np.unique(labels)), len(labels))
+        return labels
+
+    def _check_classes(self, n_classes: int, n_rows: int) -> None:
+        if self.n_rows == 0 and n_rows >= _MANY and 2 * n_classes > n_rows:
             raise StreamError(
-                f"{self.source}: the target {self.names[self.target]!r} must hold classes, got {numbers[row]} in row "
-                f"{self.n_rows + row + 1}; classes are text or whole numbers"
+                f"{self.source}: the target {self.names[self.target]!r} has {n_classes:,} different labels in its "
+                f"first {n_rows:,} rows; is it the right column?"
             )
-        return numbers.astype(np.int64) if len(present) == len(numbers) else numbers
 
 
 def _is_text(kind: pa.DataType) -> bool:
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner))
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_time(kind):
+        return pa.time64("us")
+    return pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us")
