@@ -308,3 +308,11 @@ def test_the_picture_is_an_svg_that_stands_alone(tmp_path, sea_records):
     marks = [use for use in tree.iter("{http://www.w3.org/2000/svg}use") if len(use)]
     drawn = sum(int(mark[0].text.split()[0]) for mark in marks)
     assert drawn == sum(summary.growths) + sum(summary.prunings)
+
+
+@pytest.mark.parametrize("labels", ["delay:1000", "fraction:0", "warmup:500", "uncertain:0.1"])
+def test_runs_with_few_labels_are_drawn(tmp_path, page, labels):
+    records = list(prequential(sea(5000), DEVDAN(random_state=0), labels))
+    text = page(save(tmp_path / "run", records))
+    assert ("discriminative phase" in Text(text).text) == (labels != "fraction:0")
+    write_picture(tmp_path / "run", tmp_path / "run.svg")

@@ -17,6 +17,11 @@ class Phases(NamedTuple):
     generative: float | None
     discriminative: float | None
 
+    def of(self, phase: str) -> float | None:
+        """Of the phase of this name."""
+        value: float | None = getattr(self, phase)
+        return value
+
     @property
     def total(self) -> float:
         """Of what there is."""

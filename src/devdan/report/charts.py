@@ -126,7 +126,7 @@ def bias_variance(run: Run, phase: str) -> Chart | None:
     """The running means of bias² and variance in one phase; None where there is nothing to see."""
 
     def of(pair: Phases | None) -> float | None:
-        return None if pair is None else float(getattr(pair, phase))
+        return None if pair is None else pair.of(phase)
 
     bias2, variance = [of(bin.bias2) for bin in run.bins], [of(bin.variance) for bin in run.bins]
     known = [value for value in (*bias2, *variance) if value is not None]

@@ -113,7 +113,8 @@ def _series(run: Run) -> list[Series]:
         return Series("main", name, 1, " %", [None if v is None else round(100 * v, 2) for v in shares])
 
     def running(phase: str, name: str, pairs: Iterable[Phases | None]) -> Series:
-        values = [None if pair is None else round(getattr(pair, phase), 5) for pair in pairs]
+        known = (None if pair is None else pair.of(phase) for pair in pairs)
+        values = [None if value is None else round(value, 5) for value in known]
         return Series(phase, name, 4, "", values)
 
     bins = run.bins
