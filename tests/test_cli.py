@@ -414,7 +414,7 @@ def test_help_and_version(tmp_path):
 def test_a_table_is_made_and_taken_up_again(tmp_path):
     arguments = ("table", "--streams", "sea,susy", "--models", "ae,dae,sklearn-sgd", "--seeds", 2, "--limit", 1500)
     run = devdan(*arguments, "--labels", "all,fraction:0.5", folder=tmp_path)
-    assert "12 runs. Look at table/table" in run.stdout
+    assert "12 runs. Look at table/table.html" in run.stdout
     assert "devdan fetch susy" in run.stderr
     assert re.search(r"sea, dae, fraction:0.5, seed 1: CR [\d.]+ %; about 0:00:00 left", run.stderr)
     for name in ("table.html", "table.md", "table.csv", "table.tex", "table.json"):

@@ -387,12 +387,12 @@ def table(
         for message in absent:
             err.print(f"Left out: {escape(message)}", soft_wrap=True, highlight=False)
         n_done, n_failed = _fill(plan, folder, data, jobs)
-        paths = write_tables(folder)
+        write_tables(folder)
     if as_json:
         print(json.dumps(read_rows(folder)))
         return
     failed = f", {n_failed} failed, which the same command tries again" if n_failed else ""
-    out.print(f"{n_done} runs{failed}. Look at {paths[0]}", highlight=False)
+    out.print(f"{n_done} runs{failed}. Look at {folder / 'table.html'}", highlight=False)
 
 
 def _listed(text: str, known: Container[str], kind: str) -> list[str]:
