@@ -410,8 +410,8 @@ def _listed(text: str, known: Container[str], kind: str) -> list[str]:
 
 def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
     """Run what is missing; returns how many runs there are now, and how many failed."""
-    done, todo = plan.results(folder)
-    remaining = grid.Remaining(todo, done, jobs)
+    done, missing = plan.results(folder)
+    remaining = grid.Remaining(missing, done, jobs)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -419,7 +419,7 @@ def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[
     )
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(
-            "table", total=len(done) + len(todo), completed=len(done), left=display.left(remaining.seconds)
+            "table", total=len(done) + len(missing), completed=len(done), left=display.left(remaining.seconds)
         )
 
         def show(cell: grid.Cell, result: dict[str, Any]) -> None:
@@ -432,11 +432,13 @@ def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[
                           soft_wrap=True, highlight=False)  # fmt: skip
 
         try:
-            grid.run(todo, folder, data=data, jobs=jobs, progress=show)
+            grid.run(missing, folder, data=data, jobs=jobs, progress=show)
         except KeyboardInterrupt:
             bar.stop()
             n = len(plan.results(folder)[0])
-            err.print(f"Stopped after {n} of {len(done) + len(todo)} runs; the same command goes on.", highlight=False)
+            err.print(
+                f"Stopped after {n} of {len(done) + len(missing)} runs; the same command goes on.", highlight=False
+            )
             raise typer.Exit(128 + signal.SIGINT) from None
     done, failed = plan.results(folder)
     return len(done), len(failed)
