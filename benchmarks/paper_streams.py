@@ -1,4 +1,4 @@
-"""The paper's streams that may be at hand, prepared as in its experiments: scaled to [0, 1] over the whole stream."""
+"""The paper's streams that may be at hand, as they are or, as in its experiments, scaled to [0, 1] beforehand."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def missing(name: str) -> str | None:
     return None if path else f"{name} is not in {FOLDER}; set DEVDAN_DATA to the folder that has it"
 
 
-def load(name: str) -> Stream:
+def load(name: str, scaled: bool = True) -> Stream:
     """The stream, held in memory."""
-    stream = open_stream(name, data=FOLDER).scaled()
+    stream = open_stream(name, data=FOLDER)
+    stream = stream.scaled() if scaled else stream
     X, y = (np.concatenate(parts) for parts in zip(*stream, strict=True))
     return open_stream((X, y))
 
 
 def run(name: str, seed: int, model: type[Any] = DEVDAN, **options: Any) -> tuple[float, float, float]:
     """CR and its deviation over the chunks, and the mean number of hidden units, with the paper's settings."""
-    settings = {"scaling": None, "random_state": seed, **options}
-    summary = Summary(prequential(load(name), model(**settings)))
+    summary = Summary(prequential(load(name), model.paper(random_state=seed, **options)))
     return summary.rate.mean, summary.rate.std, summary.hidden.mean

@@ -1,6 +1,7 @@
 """How fast DEVDAN is: one run, one core, every comparison within it. `make bench` runs it.
 
-Writes benchmarks/results/speed-<machine>.json and a page beside it. With `--quick`, short runs that write nothing.
+Needs River, for its forest. Writes benchmarks/results/speed-<machine>.json and a page beside it. With `--quick`, short
+runs that write nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 import sklearn
 from sklearn.neural_network import MLPClassifier
 
-from devdan import DEVDAN, kernel
+from devdan import DEVDAN, DEVDANEnsemble, kernel, models
 from devdan.prequential import prequential
 from devdan.streams import sea
 
@@ -78,6 +79,23 @@ def against_mlp(quick: bool) -> dict[str, float]:
 
     ours, theirs = n_devdan / best(devdan, 5), n_mlp / best(peer, 2)
     return {"devdan": ours, "sklearn_mlp": theirs, "ratio": ours / theirs}
+
+
+def against_forest(quick: bool) -> dict[str, float]:
+    """Samples per second of ensembles of ten, training and predicting, on SEA in chunks of 500."""
+    n_ours, n_theirs = (5_000, 1_000) if quick else (50_000, 10_000)
+
+    def devdan() -> None:
+        for _ in prequential(sea(n_ours), DEVDANEnsemble(n=10, n_jobs=1, random_state=0)):
+            pass
+
+    def forest() -> None:
+        for _ in prequential(sea(n_theirs), models.build("river-arf")):
+            pass
+
+    devdan()
+    ours, theirs = n_ours / best(devdan, 3), n_theirs / best(forest, 2)
+    return {"devdan_ensemble": ours, "river_arf": theirs, "ratio": ours / theirs}
 
 
 def one_row(quick: bool) -> dict[str, float]:
@@ -172,11 +190,11 @@ def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:
 
 
 def devdan_rate(n: int, r: int, m: int, n_samples: int, repeats: int, **options: Any) -> float:
-    """Samples per second in training, both phases, with a fixed structure."""
+    """Samples per second in training, both phases, with the paper's settings and a fixed structure."""
     random = np.random.default_rng(0)
     X = random.random((CHUNK, n))
     y = random.integers(m, size=CHUNK)
-    model = DEVDAN(n_hidden=r, grow=False, prune=False, scaling=None, random_state=0, **options).partial_fit(X, y)
+    model = DEVDAN.paper(n_hidden=r, grow=False, prune=False, random_state=0, **options).partial_fit(X, y)
 
     def run() -> None:
         for _ in range(n_samples // CHUNK):
@@ -246,7 +264,7 @@ def memory(quick: bool) -> dict[str, float]:
         if chunk * 1000 in (n_samples // 10, n_samples):
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return {"samples": n_samples, "mib_after_a_tenth": peaks[0], "mib_at_the_end": peaks[1],
-            "state_bytes": model._state.nbytes, "hidden_units": model.n_hidden_}  # fmt: skip
+            "state_bytes": model._networks[0].nbytes, "hidden_units": model.n_hidden_}  # fmt: skip
 
 
 # --- The page ------------------------------------------------------------------------------------------------------
@@ -254,6 +272,7 @@ def memory(quick: bool) -> dict[str, float]:
 
 def page(result: dict[str, Any]) -> str:
     peer, row, start, flat = result["against_mlp"], result["one_row"], result["start_up"], result["memory"]
+    forest = result["against_forest"]
     lines = [
         "# Speed",
         "",
@@ -263,13 +282,17 @@ def page(result: dict[str, Any]) -> str:
         f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: "
         f"**{peer['ratio']:.0f} times** as fast.",
         "",
+        f"Ensembles of ten, likewise, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, River's "
+        f"adaptive random forest {forest['river_arf']:,.0f} samples/s: **{forest['ratio']:.0f} times** as fast.",
+        "",
         f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
         f"{row['sklearn_mlp']:,.0f} µs.",
         "",
-        "Training, both phases, with a fixed structure, beside a bare loop of the same 24 · n · units operations. What "
-        "is left of a small network's time includes the rest, no multiply-add and growing with n + units only: running "
-        "statistics, sigmoids, softmax and conditions, timed alone in the last column as a share of the whole. Alone, "
-        "these stages overlap; in a model each needs the one before it: they probably take more than that share.",
+        "Training, both phases, with the paper's settings and a fixed structure, beside a bare loop of the same "
+        "24 · n · units operations. What is left of a small network's time includes the rest, no multiply-add and "
+        "growing with n + units only: running statistics, sigmoids, softmax and conditions, timed alone in the last "
+        "column as a share of the whole. Alone, these stages overlap; in a model each needs the one before it: they "
+        "probably take more than that share.",
         "",
         "| features | units | classes | samples/s | GFLOP/s | bare loop | share | the rest |",
         "|---|---|---|---|---|---|---|---|",
@@ -320,8 +343,15 @@ def main() -> None:
         "versions": f"Python {platform.python_version()}, NumPy {np.__version__}, Numba {numba.__version__}, "
         f"scikit-learn {sklearn.__version__}",
     }
-    parts = {"against_mlp": against_mlp, "one_row": one_row, "against_hardware": against_hardware,
-             "linearity": linearity, "memory": memory, "start_up": lambda _: start_up()}  # fmt: skip
+    parts: dict[str, Callable[[bool], Any]] = {
+        "against_mlp": against_mlp,
+        "against_forest": against_forest,
+        "one_row": one_row,
+        "against_hardware": against_hardware,
+        "linearity": linearity,
+        "memory": memory,
+        "start_up": lambda _: start_up(),
+    }
     for done, (name, part) in enumerate(parts.items(), start=1):
         print(f"[{done}/{len(parts)}] {name}", file=sys.stderr, flush=True)
         result[name] = part(quick)

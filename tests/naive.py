@@ -81,13 +81,16 @@ class Naive:
         self.b, self.c = np.zeros(options.n_hidden), np.zeros(self.n)
         self.output, self.eta = np.zeros((options.n_hidden, 0)), np.zeros(0)
         self.velocity = {name: np.zeros_like(getattr(self, name)) for name in ("W", "b", "output", "eta")}
+        self.square = {name: np.zeros_like(getattr(self, name)) for name in ("b", "eta")}  # of the gradients, the mean
+        self.slow = {name: getattr(self, name).copy() for name in ("W", "b", "output", "eta")}
+        self.losses, self.averaged_since = np.zeros(2), 0
         self.events = []
 
     # scaling
 
     def scale(self, row):
         """The scaled sample, NaN where it is missing, and the reconstruction's target."""
-        seen = np.array(self.seen)
+        seen = np.array(self.seen).reshape(-1, self.n)
         x = row.copy()
         for j in np.flatnonzero(~np.isnan(row)):
             past = seen[:, j][~np.isnan(seen[:, j])]
@@ -163,13 +166,29 @@ class Naive:
             self.b = self.b - rate * delta
             self.c = self.c - rate * error
         else:
+            if self.options.optimizer == "adaptive":
+                error = error + 0.05 * (target - 1 / len(target))
             delta = (self.output @ error) * y * (1 - y)
+            if self.options.optimizer == "adaptive":
+                self.output = self.output * (1 - 0.005 * self.options.learning_rate)
+                error, delta = self.adapted("eta", error), self.adapted("b", delta)
             self.step("W", np.outer(x, delta))
             self.step("b", delta)
             self.step("output", np.outer(y, error))
             self.step("eta", error)
+            if self.taught % 4 == 0:
+                kept = (1 - max(1 - self.options.averaging, 10 / (self.taught - self.averaged_since + 9))) ** 4
+                self.slow = {name: kept * slow + (1 - kept) * getattr(self, name) for name, slow in self.slow.items()}
+
+    def adapted(self, name, gradient):
+        """Each unit's gradient over the root of its mean square."""
+        self.square[name] = self.square[name] + (gradient**2 - self.square[name]) * max(1 / self.taught, 1 / 300)
+        return gradient / (np.sqrt(self.square[name]) + 0.03)
 
     def step(self, name, gradient):
+        if self.options.optimizer == "adaptive":
+            setattr(self, name, getattr(self, name) - self.options.learning_rate * gradient)
+            return
         velocity = self.options.momentum * self.velocity[name] - self.options.learning_rate * gradient
         self.velocity[name] = velocity
         setattr(self, name, getattr(self, name) + velocity)
@@ -200,10 +219,15 @@ class Naive:
         self.velocity["W"] = np.column_stack([self.velocity["W"], np.zeros(n)])
         self.velocity["b"] = np.append(self.velocity["b"], 0)
         self.velocity["output"] = np.vstack([self.velocity["output"], np.zeros(m)])
+        self.square["b"] = np.append(self.square["b"], 0)
+        self.slow["W"] = np.column_stack([self.slow["W"], self.W[:, -1]])
+        self.slow["b"] = np.append(self.slow["b"], self.b[-1])
+        self.slow["output"] = np.vstack([self.slow["output"], self.output[-1]])
         self.note(phase, "growth", r)
 
     def prune(self, phase, unit):
-        for owner in (self.__dict__, self.velocity):
+        self.square["b"] = np.delete(self.square["b"], unit)
+        for owner in (self.__dict__, self.velocity, self.slow):
             owner["W"] = np.delete(owner["W"], unit, axis=1)
             owner["b"] = np.delete(owner["b"], unit)
             owner["output"] = np.delete(owner["output"], unit, axis=0)
@@ -211,7 +235,7 @@ class Naive:
 
     def note(self, phase, kind, unit):
         sample = self.observed if phase.name == "generative" else self.taught
-        self.events.append((sample, phase.name, kind, unit, len(self.b)))
+        self.events.append((sample, phase.name, kind, unit, len(self.b), 0))
 
     # the two verbs
 
@@ -226,6 +250,12 @@ class Naive:
             self.learn(self.generative, x, np.nan_to_num(target), present)
 
     def teach(self, row, label):
+        if len(self.eta) and self.options.averaging > 0 and self.taught % 4 == 3:
+            for which, shares in enumerate(self.both(row)):
+                seen = shares[label] if label < len(shares) else 0
+                self.losses[which] = 0.998 * self.losses[which] - math.log(max(seen, 1e-4))
+            if self.trust()[1] < 0.01:
+                self.losses, self.averaged_since = np.zeros(2), self.taught
         new = self.taught >= self.n_seen
         self.n_seen += new
         self.taught += 1
@@ -235,9 +265,10 @@ class Naive:
         while len(self.eta) <= label:
             r = len(self.b)
             new = np.array([self.random.normal(2 / (r + 1)) for _ in range(r)])
-            for owner, column in ((self.__dict__, new), (self.velocity, np.zeros(r))):
+            for owner, column in ((self.__dict__, new), (self.velocity, np.zeros(r)), (self.slow, new)):
                 owner["output"] = np.column_stack([owner["output"], column])
                 owner["eta"] = np.append(owner["eta"], 0)
+            self.square["eta"] = np.append(self.square["eta"], 0)
         target = np.zeros(len(self.eta))
         target[label] = 1
         self.learn(self.discriminative, x, target, np.ones(len(target), bool))
@@ -247,8 +278,22 @@ class Naive:
     def transform(self, row):
         return sigmoid(np.nan_to_num(self.scale(row)[0]) @ self.W + self.b)
 
+    def both(self, row):
+        """What the weights say, and what their averages do."""
+        x = np.nan_to_num(self.scale(row)[0])
+        for owner in (self.__dict__, self.slow):
+            yield softmax(sigmoid(x @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
+
     def predict_proba(self, row):
-        return softmax(self.transform(row) @ self.output + self.eta)
+        fast, slow = self.both(row)
+        if self.options.averaging == 0:
+            return fast
+        return self.trust() @ [fast, slow]
+
+    def trust(self):
+        """Shares of the weights and of their averages in a prediction."""
+        trust = np.exp(-0.4 * (self.losses - self.losses.min()))
+        return trust / trust.sum()
 
     def reconstruct(self, row):
         a = self.transform(row) @ self.W.T + self.c

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from naive import Naive, Random
-from numba import config, njit, prange
+from numba import config
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, kernel
@@ -30,7 +30,18 @@ def stream(n_samples, n_features, n_classes, missing, seed):
 
 CASES = {
     "defaults": {},
-    "both phases grow and prune": {"n_hidden": 6, "random_state": 1},
+    "the paper's": {"scaling": None, "learning_rate": 0.015, "optimizer": "momentum", "averaging": 0.0},
+    "min-max, momentum": {"scaling": "minmax", "optimizer": "momentum"},
+    "without averages": {"averaging": 0.0},
+    "short averages": {"averaging": 0.9},
+    "both phases grow and prune": {
+        "n_hidden": 6,
+        "random_state": 1,
+        "scaling": "minmax",
+        "optimizer": "momentum",
+        "learning_rate": 0.015,
+    },
+    "labels swapped": {"swapped": True, "learning_rate": 0.1},
     "unscaled": {"scaling": None},
     "standard": {"scaling": "standard"},
     "many classes": {"n_classes": 5, "learning_rate": 0.05, "momentum": 0.0},
@@ -52,6 +63,8 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     options = dict(CASES[case])
     n_features, n_classes = options.pop("n_features", 4), options.pop("n_classes", 3)
     X, y = stream(600, n_features, n_classes, options.pop("missing", 0.0), seed=3)
+    if options.pop("swapped", False):
+        y[300:] = n_classes - 1 - y[300:]
     y[:20] = 0  # further classes come later
     seed = options.pop("random_state", 5)
     model = DEVDAN(random_state=seed, shuffle=False, **options)
@@ -87,6 +100,8 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
             assert model.variance_[phase.name] == pytest.approx(np.mean(phase.variance.values), abs=1e-10)
     if case == "both phases grow and prune":
         assert len({(event.phase, event.kind) for event in model.events_}) == 4
+    if case == "labels swapped":  # the averages begin anew, once that is clear
+        assert oracle.averaged_since > 240
 
 
 def test_sigmoid_and_softmax_are_accurate_and_never_overflow():
@@ -174,34 +189,90 @@ def test_a_state_with_more_room_goes_on_bit_for_bit():
     X, y = stream(400, 4, 3, 0.1, seed=1)
     one = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
     other = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
-    other._state = kernel.resized(other._state, 9, 100, 7)
+    other._networks[0] = kernel.resized(other._networks[0], 9, 100, 7)
     for model in (one, other):
         model.partial_fit(X[200:], y[200:])
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
     assert one.events_ == other.events_
 
 
-@pytest.mark.skipif(not JIT, reason="threads need compiled code")
-def test_many_models_are_stepped_in_one_compiled_call():
-    X, y = stream(300, 4, 3, 0.1, seed=1)
-    order = np.arange(300)
-    states = np.array([kernel.new_state(4, 40, 3, 10, seed) for seed in range(8)])
+def test_many_networks_are_stepped_in_one_call():
+    X, y = stream(60, 4, 3, 0.1, seed=1)
+    states = np.array([kernel.new_state(4, 40, 3, 10, seed) for seed in range(5)])
     for state in states:
-        kernel.views(state).settings[: kernel.MOMENTUM + 1] = (1, kernel.MINMAX, 0.1, 1, 1, 1, 0, 0.001, 0.01, 0.95)
-    scratch = np.array([kernel.scratch_for(state) for state in states])
-    alone = states.copy()
-    learn = kernel.learn
-
-    @njit(parallel=True)
-    def step(states, scratch, X, y, order):
-        for k in prange(len(states)):
-            learn(states[k], scratch[k], X, y, order, 0, 0, 1)
-
-    step(states, scratch, X, y, order)
-    for k in range(len(alone)):
-        learn(alone[k], scratch[k], X, y, order, 0, 0, 1)
+        settings = kernel.views(state).settings
+        settings[: kernel.MOMENTUM + 1] = (1, kernel.MINMAX, 0.1, 1, 1, 1, 0, 0.001, 0.01, 0.95)
+        settings[kernel.VISITS] = 0.5
+    visits = np.empty((5, 60), np.int64)
+    kernel.bag(states, 0, visits)
+    alone, scratch = states.copy(), kernel.scratch_for(states[0])
+    order, cuts = np.nonzero(visits > 0)[1], np.append(0, np.cumsum((visits > 0).sum(axis=1)))
+    done = np.zeros(5, np.int64)
+    for phase in range(2):
+        done[:] = 0
+        kernel.learn_members(states, scratch, X, y, order, cuts, done, phase)
+        assert (done == np.diff(cuts)).all()
+    together = np.zeros((60, 3))
+    kernel.predict_members(states, scratch, X, together)
+    each = np.zeros((5, 60, 3))
+    for k, state in enumerate(alone):
+        for phase in range(2):
+            own = order[cuts[k] : cuts[k + 1]]
+            assert kernel.learn(state, scratch, X, y, own, 0, phase, phase) == len(own)
+        kernel.predict_proba(state, scratch, X, each[k], 1.0)
     assert states.tobytes() == alone.tobytes()
     assert len({state.tobytes() for state in states}) == len(states)
+    np.testing.assert_allclose(together, each.mean(axis=0), atol=1e-14)
+
+
+def test_a_network_that_has_learned_nothing_visits_at_least_one_sample():
+    states = np.array([kernel.new_state(1, 16, 2, 1, seed) for seed in range(9)])
+    for state in states:
+        kernel.views(state).settings[kernel.VISITS] = 0.01
+    visits = np.empty((9, 3), np.int64)
+    kernel.bag(states, 1, visits)
+    assert (visits.sum(axis=1) == 1).all()
+    for state in states:
+        kernel.views(state).header[kernel.N_TAUGHT] = 1
+    kernel.bag(states, 1, visits)
+    assert visits.sum() == 0
+
+
+def test_features_come_and_go():
+    """A network that gains a feature and loses it again goes on as it was; one that loses another keeps the rest."""
+    X, y = stream(200, 3, 2, 0.0, seed=2)
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    state = model._networks[0]
+    more = kernel.add_feature(state)  # there was no room
+    assert kernel.views(more).header[kernel.N_FEATURES] == 4
+    assert (kernel.views(more).encoder[3] == 0).all()
+    kernel.remove_feature(more, 3)
+    wider = kernel.resized(state, 6, 16, 2)
+    assert more.tobytes() == wider.tobytes()
+    kernel.remove_feature(wider, 1)
+    old, new = kernel.views(state), kernel.views(wider)
+    for name in ("encoder", "encoder_slow", "encoder_moment", "decoder_bias", "mean", "square", "scale_count"):
+        np.testing.assert_array_equal(getattr(new, name)[:2], getattr(old, name)[[0, 2]])
+    np.testing.assert_array_equal(new.input_mean[:, :2], old.input_mean[:, [0, 2]])
+    kernel.check_state(wider)
+
+
+def test_all_layers_are_judged_by_every_fourth_sample():
+    """Nothing is learned here, so that each loss can be computed afterwards."""
+    X, y = stream(300, 4, 2, 0.0, seed=1)
+    X = np.clip(X, 0, 1)
+    fixed = {"grow": False, "prune": False, "generative": False, "learning_rate": 0.0, "n_hidden": 3}
+    model = DEVDAN(n_layers=2, random_state=0, scaling=None, shuffle=False, **fixed)
+    for start in range(0, 300, 7):
+        model.partial_fit(X[start : start + 7], y[start : start + 7])
+    codes = model._classes.outputs[y]
+    judged = np.arange(7, 300, 4)  # in the first chunk no class is known
+    for state, inputs in zip(model._networks, model._inputs(X), strict=True):
+        out = np.zeros((len(X), 2))
+        kernel.predict_proba(state, kernel.scratch_for(state), inputs, out, 1.0)
+        losses = -np.log(out[judged, codes[judged]])
+        expected = losses @ 0.998 ** np.arange(len(judged))[::-1]
+        assert kernel.views(state).losses[2] == pytest.approx(expected, rel=1e-9)
 
 
 def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from devdan import DEVDAN, ModelFileError, kernel, modelfile
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
 
 
 def chunk(seed=0, n_samples=100):
@@ -58,7 +58,10 @@ def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
     assert loaded.classes_.dtype == model.classes_.dtype
     assert loaded.events_ == model.events_
     X, y = chunk(9)
-    assert model.partial_fit(X, labels[y])._state.tobytes() == loaded.partial_fit(X, labels[y])._state.tobytes()
+    assert (
+        model.partial_fit(X, labels[y])._networks[0].tobytes()
+        == loaded.partial_fit(X, labels[y])._networks[0].tobytes()
+    )
 
 
 def test_names_of_features_and_models_without_labels_are_kept(tmp_path):
@@ -141,8 +144,11 @@ def test_longer_newer_and_foreign_files(path):
     path.write_bytes(content + b"x")
     with pytest.raises(ModelFileError, match="altered"):
         DEVDAN.load(path)
-    path.write_bytes(content[:8] + b"\x02" + content[9:])
-    with pytest.raises(ModelFileError, match=r"newer devdan \(format 2, this one reads 1\): upgrade devdan"):
+    path.write_bytes(content[:8] + b"\x03" + content[9:])
+    with pytest.raises(ModelFileError, match=r"newer devdan \(format 3, this one reads 2\): upgrade devdan"):
+        DEVDAN.load(path)
+    path.write_bytes(content[:8] + b"\x01" + content[9:])
+    with pytest.raises(ModelFileError, match="has format 1, which this devdan does not read any more"):
         DEVDAN.load(path)
     path.write_text("sepal,petal\n1,2\n")
     with pytest.raises(ModelFileError, match="not a DEVDAN model"):
@@ -216,5 +222,23 @@ def test_a_header_that_is_no_header(path, text):
         DEVDAN.load(path)
     content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, 2, 0) + json.dumps({}).encode()
     path.write_bytes(content + hashlib.sha256(content).digest())
+    with pytest.raises(ModelFileError, match="not a DEVDAN"):
+        DEVDAN.load(path)
+
+
+@pytest.mark.parametrize("sizes", [None, [], [0], ["x"], [10**9], [1, 2]])
+def test_sizes_that_do_not_fit_the_words(path, sizes):
+    with pytest.raises(ModelFileError, match="sizes of its states"):
+        DEVDAN.load(rewritten(path, lambda header: header.update(states=sizes)))
+
+
+def test_a_file_with_too_few_words_for_a_header(path):
+    header, _ = modelfile.read(path)
+    modelfile.write(path, header | {"states": [3]}, np.zeros(3))
     with pytest.raises(ModelFileError, match="no header"):
         DEVDAN.load(path)
+
+
+def test_a_model_of_another_kind(path):
+    with pytest.raises(ModelFileError, match="a DEVDAN, not a DEVDANEnsemble"):
+        DEVDANEnsemble.load(path)

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from devdan import DEVDAN
+from devdan import DEVDAN, DEVDANEnsemble
 
 
 @pytest.mark.filterwarnings("ignore:X has values outside")
@@ -11,7 +11,9 @@ from devdan import DEVDAN
     [
         DEVDAN(random_state=0),
         DEVDAN(scaling=None, random_state=0),
-        DEVDAN(scaling="standard", interleave=True, random_state=0),
+        DEVDAN(interleave=True, random_state=0),
+        DEVDAN(n_layers="auto", random_state=0),
+        DEVDANEnsemble(n=3, random_state=0),
     ]
 )
 def test_estimator_checks(estimator, check):

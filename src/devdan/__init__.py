@@ -5,8 +5,10 @@
 DEVDAN(masking=0.2)
 """
 
-from devdan.classifier import DEVDAN, Event
+from devdan.base import Event
+from devdan.classifier import DEVDAN
+from devdan.ensemble import DEVDANEnsemble
 from devdan.modelfile import ModelFileError
 
 __version__ = "0.1.0"
-__all__ = ["DEVDAN", "Event", "ModelFileError"]
+__all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError"]

@@ -21,7 +21,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 import devdan
 from devdan import display, grid, models, runs
-from devdan.classifier import DEVDAN, compile_kernel
+from devdan.base import EvolvingClassifier
+from devdan.classifier import compile_kernel
 from devdan.labels import SPELLINGS, Labels
 from devdan.prequential import Evaluation
 from devdan.record import Summary
@@ -245,8 +246,8 @@ def run(
             else:
                 if resume and not job.summary.n_chunks:
                     err.print("There is nothing to resume: starting from the beginning.")
-                if isinstance(learner, DEVDAN):
-                    compile_kernel()  # so that the times are the model's own
+                if isinstance(learner, EvolvingClassifier):
+                    compile_kernel(learner)  # so that the times are the model's own
                 _go(job)
         result = runs.read_summary(folder)
     if as_json:

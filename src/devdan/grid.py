@@ -16,7 +16,8 @@ from joblib import Parallel, delayed
 
 from devdan import models
 from devdan.atomic import write_atomically
-from devdan.classifier import DEVDAN, compile_kernel
+from devdan.base import EvolvingClassifier
+from devdan.classifier import compile_kernel
 from devdan.prequential import Evaluation
 from devdan.record import Mean, Summary
 from devdan.runs import circumstances, prepared
@@ -153,8 +154,8 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
         stream = open_stream(cell.stream, chunk=cell.chunk, data=data)
         stream = stream if cell.limit is None else stream.first(cell.limit)
         stream, classes, scaled = prepared(stream, model)
-        if isinstance(model, DEVDAN):
-            compile_kernel()
+        if isinstance(model, EvolvingClassifier):
+            compile_kernel(model)
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"} | circumstances()

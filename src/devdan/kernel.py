@@ -62,23 +62,32 @@ MAX_FEATURES, MAX_HIDDEN, MAX_CLASSES, MAX_EVENTS = range(4)  # room
 N_FEATURES, N_HIDDEN, N_CLASSES = range(4, 7)  # in use
 N_SEEN, N_OBSERVED, N_TAUGHT = range(7, 10)  # samples: in all, by the generative and by the discriminative phase
 N_NAMED, N_EVENTS, RANDOM = range(10, 13)  # classes named in advance, events ever, the random generator's word
-HEADER = 16
+AVERAGED_SINCE = 13  # N_TAUGHT when the averages of the weights began
+N_DRIFTS = 14  # of each phase
+N_CHANGES = 16  # prunings and growths of each phase
+N_FOLLOWED = 20  # events of the layer below that the features have followed, where they are its units
+N_CAME, N_LABELS_CAME = 21, 22  # to an ensemble, of which each member visits some
+HEADER = 24
 
 # Settings, floats; a switch is 0 or 1.
 START, SCALING, MASKING, GENERATE, GROW, PRUNE, ADAPTIVE_SCOPE = range(7)
 GENERATIVE_RATE, DISCRIMINATIVE_RATE, MOMENTUM = range(7, 10)
+ADAPTIVE_RATE, AVERAGING = range(10, 12)
+LAYERED, VISITS = range(12, 14)  # whether there are other layers; how often each sample is visited, on average
 SETTINGS = 16
 UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0
 
 GENERATIVE, DISCRIMINATIVE = range(2)  # phases
 
-# A monitor watches the bias² or the variance of one phase.
-BIAS2, VARIANCE = range(2)
+# A monitor watches the bias², the variance or the squared error of one phase.
+BIAS2, VARIANCE, ERROR = range(3)
 COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)
 MONITOR = 6
+LOSSES = 4  # three, and room that keeps the weights on a cache line
 
-EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_GROWTH, EVENT_SIZE = range(5)
+EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)
 EVENT = 5
+PRUNING, GROWTH, REPLACEMENT = range(3)  # kinds of events
 
 
 class Network(NamedTuple):
@@ -87,7 +96,7 @@ class Network(NamedTuple):
     header: Words
     random: Random
     settings: Floats
-    monitors: Floats  # (phase, BIAS2 or VARIANCE, MONITOR)
+    monitors: Floats  # (phase, BIAS2, VARIANCE or ERROR, MONITOR)
     scale_count: Floats  # what the scaling has learned, per feature
     low: Floats
     high: Floats
@@ -101,17 +110,22 @@ class Network(NamedTuple):
     decoder_bias: Floats  # c, (n,)
     output: Floats  # Φ', (m, R)
     output_bias: Floats  # η, (m,)
-    encoder_velocity: Floats
-    encoder_bias_velocity: Floats
-    output_velocity: Floats
-    output_bias_velocity: Floats
+    encoder_moment: Floats  # of the discriminative gradients: with momentum their sum, else their mean square
+    encoder_bias_moment: Floats
+    output_moment: Floats
+    output_bias_moment: Floats
+    encoder_slow: Floats  # exponential averages of the weights
+    encoder_bias_slow: Floats
+    output_slow: Floats
+    output_bias_slow: Floats
+    losses: Floats  # (3,): of the weights, their averages and both mixed, on what each was asked before it learned it
     events: Words  # (room, EVENT): a ring, where the newest overwrites the oldest
 
 
 def state_size(features: int, hidden: int, classes: int, events: int) -> int:
     """The words of a state with this much room."""
-    fixed = HEADER + SETTINGS + 4 * MONITOR + EVENT * events
-    return fixed + 12 * features + 2 * hidden * (features + 1 + classes) + 2 * classes
+    fixed = HEADER + SETTINGS + 6 * MONITOR + LOSSES + EVENT * events
+    return fixed + 12 * features + 3 * hidden * (features + 1 + classes) + 3 * classes
 
 
 def views(state: Floats) -> Network:
@@ -119,18 +133,20 @@ def views(state: Floats) -> Network:
     header = state[:HEADER].view(np.int64)
     n, r, m = header[MAX_FEATURES], header[MAX_HIDDEN], header[MAX_CLASSES]
     a = HEADER + SETTINGS
-    monitors = state[a : a + 4 * MONITOR].reshape(2, 2, MONITOR)
-    a += 4 * MONITOR
-    encoders = state[a : a + 2 * n * r].reshape(2, n, r)
-    a += 2 * n * r
-    encoder_biases = state[a : a + 2 * r].reshape(2, r)
-    a += 2 * r
-    outputs = state[a : a + 2 * m * r].reshape(2, m, r)
-    a += 2 * m * r
+    monitors = state[a : a + 6 * MONITOR].reshape(2, 3, MONITOR)
+    a += 6 * MONITOR
+    losses = state[a : a + 3]
+    a += LOSSES
+    encoders = state[a : a + 3 * n * r].reshape(3, n, r)
+    a += 3 * n * r
+    encoder_biases = state[a : a + 3 * r].reshape(3, r)
+    a += 3 * r
+    outputs = state[a : a + 3 * m * r].reshape(3, m, r)
+    a += 3 * m * r
     features = state[a : a + 12 * n].reshape(12, n)
     a += 12 * n
-    output_biases = state[a : a + 2 * m].reshape(2, m)
-    a += 2 * m
+    output_biases = state[a : a + 3 * m].reshape(3, m)
+    a += 3 * m
     return Network(
         header,
         state[RANDOM : RANDOM + 1].view(np.uint64),
@@ -153,6 +169,11 @@ def views(state: Floats) -> Network:
         encoder_biases[1],
         outputs[1],
         output_biases[1],
+        encoders[2],
+        encoder_biases[2],
+        outputs[2],
+        output_biases[2],
+        losses,
         state[a : a + EVENT * header[MAX_EVENTS]].view(np.int64).reshape(header[MAX_EVENTS], EVENT),
     )
 
@@ -193,7 +214,8 @@ def check_state(state: Floats) -> None:
     room, used = header[: MAX_EVENTS + 1], header[N_FEATURES : N_CLASSES + 1]
     if (room < 0).any() or (room > len(state)).any() or state_size(*room.tolist()) != len(state):
         raise ValueError("the state's length does not match its sizes")
-    if (used < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or (header[N_SEEN:RANDOM] < 0).any():
+    counters = np.delete(header, RANDOM)
+    if (counters < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1:
         raise ValueError("the state's sizes are out of range")
     net = views(state)
     unseen = np.isposinf(net.low) & np.isneginf(net.high)
@@ -203,7 +225,7 @@ def check_state(state: Floats) -> None:
     counts = [net.scale_count, net.input_count, net.monitors[:, :, COUNT], net.square, net.input_square]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
         raise ValueError("the state holds a negative count or variance")
-    flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_GROWTH])
+    flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_KIND] // 2)
     if header[N_NAMED] > header[MAX_CLASSES] or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
 
@@ -217,6 +239,29 @@ def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
     for source, target in zip(old[1:], new[1:], strict=True):
         target[tuple(slice(length) for length in source.shape)] = source
     return larger
+
+
+def add_feature(state: Floats) -> Floats:
+    """One more feature, which no unit looks at yet; where there is no room for it, in a copy that has more."""
+    header = state[:HEADER].view(np.int64)
+    if header[N_FEATURES] == header[MAX_FEATURES]:
+        state = resized(state, 2 * int(header[MAX_FEATURES]), int(header[MAX_HIDDEN]), int(header[MAX_CLASSES]))
+        header = state[:HEADER].view(np.int64)
+    header[N_FEATURES] += 1
+    return state
+
+
+def remove_feature(state: Floats, feature: int) -> None:
+    """Forget a feature; those after it move up."""
+    net = views(state)
+    last = int(net.header[N_FEATURES]) - 1
+    weights = (net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias)
+    learned = (net.scale_count, net.low, net.high, net.mean, net.square)
+    for array in (*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T):
+        array[feature:last] = array[feature + 1 : last + 1].copy()
+        array[last] = 0.0
+    net.low[last], net.high[last] = np.inf, -np.inf
+    net.header[N_FEATURES] = last
 
 
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: a value of the sample, its expectation, and that of its square
@@ -306,6 +351,7 @@ def shuffle(random: Random, order: Words) -> None:
 
 LARGEST = 1e150  # a larger value counts as this one, so that its square is finite
 WIDEST = 5.0  # in standard deviations; a value farther off is clipped
+SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken
 
 
 @compiled
@@ -347,6 +393,8 @@ def learn_scaling(net: Network, work: Work) -> None:
             net.high[j] = value[j] if (work.present[j] > 0.0) & (value[j] > net.high[j]) else net.high[j]
     elif net.settings[SCALING] == STANDARD:
         step_count(net.scale_count, work.present, share, n)
+        for j in range(n):
+            share[j] = max(share[j], work.present[j] / (SCALING_HORIZON * net.settings[VISITS]))
         step_mean(net.mean, net.square, share, value, n)
 
 
@@ -579,6 +627,8 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
+ERROR_HORIZON, ERROR_FIRST = 1000.0, 300  # samples over which the squared error is averaged, and the least to judge by
+ERROR_STD = 0.1  # the least deviation of an error, so that where there is next to none a single one is no drift
 WEIGHT_VARIANCE = 32.0  # of random weights, times fan-in + fan-out: Glorot's 2, four times as wide for sigmoids
 
 
@@ -624,6 +674,20 @@ def should_prune(monitor: Floats, variance: float) -> bool:
 
 
 @inlined
+def watch_error(net: Network, work: Work, phase: int) -> None:
+    """Count a drift where the squared error of late rises above its past, by the growing condition twice as strict.
+
+    Bias² belongs to the mean input. It cannot see a drift that leaves the mean prediction alone; the error can.
+    """
+    error, monitor = squared_error(net, work, phase), net.monitors[phase, ERROR]
+    monitor[COUNT] = min(monitor[COUNT], ERROR_HORIZON)
+    watch(monitor, error, ERROR_FIRST)
+    monitor[MIN_STD] = max(monitor[MIN_STD], ERROR_STD)
+    if exceeds(monitor, 2.0 * (1.3 * math.exp(-error) + 0.7)):
+        net.header[N_DRIFTS + phase] += 1
+
+
+@inlined
 def evolve(net: Network, work: Work, phase: int) -> bool:
     """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
     n, monitor = net.header[N_FEATURES], net.monitors[phase]
@@ -631,6 +695,7 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         bias2, variance = significance(work.reconstruction, work.target, work.present, n)
     else:
         bias2, variance = significance(work.prediction, work.one_hot, work.every_class, net.header[N_CLASSES])
+    watch_error(net, work, phase)
     watch(monitor[BIAS2], bias2, 2)
     changed = net.settings[GROW] == 1.0 and should_grow(monitor[BIAS2], bias2)
     if changed:
@@ -676,7 +741,12 @@ def grow(net: Network, work: Work, phase: int) -> None:
         if squared_error(net, work, phase) <= asked:
             break
         scope *= 2.0
-    record(net.header, net.events, phase, unit, 1)
+    for j in range(n):
+        net.encoder_slow[j, unit] = net.encoder[j, unit]
+    net.encoder_bias_slow[unit] = net.encoder_bias[unit]
+    for o in range(m):
+        net.output_slow[o, unit] = net.output[o, unit]
+    record(net.header, net.events, phase, unit, GROWTH)
 
 
 @inlined
@@ -689,14 +759,17 @@ def prune(net: Network, work: Work, phase: int) -> None:
             unit = i
     for j in range(n):
         remove(net.encoder[j], unit, r)
-        remove(net.encoder_velocity[j], unit, r)
+        remove(net.encoder_moment[j], unit, r)
+        remove(net.encoder_slow[j], unit, r)
     for o in range(m):
         remove(net.output[o], unit, r)
-        remove(net.output_velocity[o], unit, r)
+        remove(net.output_moment[o], unit, r)
+        remove(net.output_slow[o], unit, r)
     remove(net.encoder_bias, unit, r)
-    remove(net.encoder_bias_velocity, unit, r)
+    remove(net.encoder_bias_moment, unit, r)
+    remove(net.encoder_bias_slow, unit, r)
     net.header[N_HIDDEN] -= 1
-    record(net.header, net.events, phase, unit, 0)
+    record(net.header, net.events, phase, unit, PRUNING)
 
 
 @compiled
@@ -707,15 +780,16 @@ def remove(weights: Floats, unit: int, length: int) -> None:
 
 
 @compiled
-def record(header: Words, events: Words, phase: int, unit: int, growth: int) -> None:
+def record(header: Words, events: Words, phase: int, unit: int, kind: int) -> None:
     if header[MAX_EVENTS] > 0:
         event = events[header[N_EVENTS] % header[MAX_EVENTS]]
         event[EVENT_SAMPLE] = header[N_OBSERVED + phase]
         event[EVENT_PHASE] = phase
         event[EVENT_UNIT] = unit
-        event[EVENT_GROWTH] = growth
+        event[EVENT_KIND] = kind
         event[EVENT_SIZE] = header[N_HIDDEN]
     header[N_EVENTS] += 1
+    header[N_CHANGES + 2 * phase + kind] += 1
 
 
 @inlined
@@ -732,6 +806,11 @@ def squared_error(net: Network, work: Work, phase: int) -> float:
 
 # --- Both phases: one pass of SGD over an evolving network -------------------------------------------------------
 
+GRADIENT_HORIZON = 300.0  # samples over which the mean square of a gradient is taken
+DAMPING = 0.03  # of the adaptive rate, so that small gradients make small steps
+SMOOTHING = 0.05  # the share of a label that goes to all classes alike, so that no output weight grows without bound
+DECAY = 0.005  # of the output weights, times the rate
+
 
 @inlined
 def learn_sample(net: Network, work: Work, phase: int) -> None:
@@ -745,6 +824,8 @@ def learn_sample(net: Network, work: Work, phase: int) -> None:
         step_generative(net, work)
     else:
         step_discriminative(net, work)
+        if net.settings[AVERAGING] > 0.0 and net.header[N_TAUGHT] % STRIDE == 0:
+            follow(net)
 
 
 @inlined
@@ -767,32 +848,139 @@ def step_generative(net: Network, work: Work) -> None:
             net.encoder[j, i] -= error_j * y[i] + x_j * delta[i]
 
 
+@compiled
+def accelerate(weights: Floats, moment: Floats, slope: float, values: Floats, length: int, momentum: float) -> None:
+    """A step with momentum against the gradient slope × values, whose rate is in the slope."""
+    for i in range(length):
+        moment[i] = momentum * moment[i] - slope * values[i]
+        weights[i] += moment[i]
+
+
+@compiled
+def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: float) -> None:
+    """Gradients become steps: the rate times each, divided by the root of its mean square."""
+    for i in range(length):
+        moment[i] += share * (gradient[i] * gradient[i] - moment[i])
+        gradient[i] *= rate / (math.sqrt(moment[i]) + DAMPING)
+
+
 @inlined
 def step_discriminative(net: Network, work: Work) -> None:
-    """SGD with momentum on the cross-entropy L(C, Ĉ) over W, b, Φ and η."""
+    """SGD on the cross-entropy L(C, Ĉ) over W, b, Φ and η: with momentum, or with a rate that adapts to each unit."""
     n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
-    rate, momentum = net.settings[DISCRIMINATIVE_RATE], net.settings[MOMENTUM]
-    y, delta = work.hidden[ACTUAL], work.delta
+    rate, momentum, adaptive = net.settings[DISCRIMINATIVE_RATE], net.settings[MOMENTUM], net.settings[ADAPTIVE_RATE]
+    share = max(1.0 / net.header[N_TAUGHT], 1.0 / GRADIENT_HORIZON)
+    y, delta, error = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL]
+    factor = 1.0 if adaptive == 1.0 else rate
+    smoothing = SMOOTHING if adaptive == 1.0 else 0.0
     for i in range(r):
         delta[i] = 0.0
     for o in range(m):
-        error = rate * (work.prediction[ACTUAL, o] - work.one_hot[o])
+        error[o] = factor * (error[o] - (1.0 - smoothing) * work.one_hot[o] - smoothing / m)
         for i in range(r):
-            delta[i] += error * net.output[o, i]
-        for i in range(r):
-            net.output_velocity[o, i] = momentum * net.output_velocity[o, i] - error * y[i]
-            net.output[o, i] += net.output_velocity[o, i]
-        net.output_bias_velocity[o] = momentum * net.output_bias_velocity[o] - error
-        net.output_bias[o] += net.output_bias_velocity[o]
+            delta[i] += error[o] * net.output[o, i]
     for i in range(r):
         delta[i] *= y[i] * (1.0 - y[i])
-        net.encoder_bias_velocity[i] = momentum * net.encoder_bias_velocity[i] - delta[i]
-        net.encoder_bias[i] += net.encoder_bias_velocity[i]
-    for j in range(n):
-        x_j = work.inputs[ACTUAL, j]
+    if adaptive == 1.0:
+        adapt(error, net.output_bias_moment, m, rate, share)
+        adapt(delta, net.encoder_bias_moment, r, rate, share)
+        for o in range(m):
+            for i in range(r):
+                net.output[o, i] -= error[o] * y[i] + rate * DECAY * net.output[o, i]
+            net.output_bias[o] -= error[o]
         for i in range(r):
-            net.encoder_velocity[j, i] = momentum * net.encoder_velocity[j, i] - x_j * delta[i]
-            net.encoder[j, i] += net.encoder_velocity[j, i]
+            net.encoder_bias[i] -= delta[i]
+        for j in range(n):
+            x_j = work.inputs[ACTUAL, j]
+            for i in range(r):
+                net.encoder[j, i] -= x_j * delta[i]
+    else:
+        for o in range(m):
+            accelerate(net.output[o], net.output_moment[o], error[o], y, r, momentum)
+        accelerate(net.output_bias, net.output_bias_moment, 1.0, error, m, momentum)
+        accelerate(net.encoder_bias, net.encoder_bias_moment, 1.0, delta, r, momentum)
+        for j in range(n):
+            accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], delta, r, momentum)
+
+
+# --- Averages of the weights: they predict better, where the stream stands still ---------------------------------
+
+STRIDE = 4  # samples between two steps of the averages, and between two that are judged by: it saves their time
+LOSS_MEMORY = 0.998  # of the losses, per sample judged
+CAUTION = 0.4  # what a loss counts for, in all STRIDE samples: less than 1 each, since neighbours in a stream are alike
+DOUBT = 0.01  # averages trusted less than this belong to a concept that is gone
+NEGLIGIBLE = 1e-12  # a share in a prediction that is not worth its time
+SURPRISE = 1e-4  # the least probability that a loss takes for possible
+
+
+@compiled
+def average(slow: Floats, weights: Floats, length: int, share: float) -> None:
+    for i in range(length):
+        slow[i] += share * (weights[i] - slow[i])
+
+
+@inlined
+def follow(net: Network) -> None:
+    """The averages take the latest steps of the weights in."""
+    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    age = net.header[N_TAUGHT] - net.header[AVERAGED_SINCE]
+    share = max(
+        (1.0 - net.settings[AVERAGING]) / net.settings[VISITS], 10.0 / (age + 9.0)
+    )  # at first, the latest tenth
+    share = 1.0 - (1.0 - share) ** STRIDE
+    for j in range(n):
+        average(net.encoder_slow[j], net.encoder[j], r, share)
+    average(net.encoder_bias_slow, net.encoder_bias, r, share)
+    for o in range(m):
+        average(net.output_slow[o], net.output[o], r, share)
+    average(net.output_bias_slow, net.output_bias, m, share)
+
+
+@inlined
+def trust(net: Network) -> float:
+    """The share of the averages in a prediction: Bayes' posterior by the recent losses of both."""
+    if net.settings[AVERAGING] == 0.0:
+        return 0.0
+    return 1.0 / (1.0 + math.exp(min(max(CAUTION * (net.losses[1] - net.losses[0]), -500.0), 500.0)))
+
+
+@inlined
+def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> None:
+    """Compare the weights and their averages on samples whose labels have come, before any of them is learned.
+
+    Where the averages lag behind a drift they begin anew, so that their horizon is never longer than the concept.
+    """
+    n, m = net.header[N_FEATURES], net.header[N_CLASSES]
+    if m == 0:
+        return
+    share = trust(net)
+    for t in range(STRIDE - 1 - net.header[N_TAUGHT] % STRIDE, len(order), STRIDE):
+        find(X[order[t]], work.clean, work.present, n)
+        scale(net, work)
+        mixed = 0.0
+        for slow in range(2):
+            predict(net, work, slow, work.prediction[ACTUAL], m)
+            seen = work.prediction[ACTUAL, labels[order[t]]] if labels[order[t]] < m else 0.0
+            net.losses[slow] = LOSS_MEMORY * net.losses[slow] - math.log(max(seen, SURPRISE))
+            mixed += share * seen if slow == 1 else (1.0 - share) * seen
+        net.losses[2] = LOSS_MEMORY * net.losses[2] - math.log(max(mixed, SURPRISE))
+    if net.settings[AVERAGING] > 0.0 and trust(net) < DOUBT:
+        net.header[AVERAGED_SINCE] = net.header[N_TAUGHT]
+        net.losses[0] = 0.0
+        net.losses[1] = 0.0
+
+
+@inlined
+def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
+    """Ĉ for the clean input, by the weights or by their averages."""
+    n, r, y = net.header[N_FEATURES], net.header[N_HIDDEN], work.hidden[ACTUAL]
+    if slow == 1:
+        encode(work.clean, net.encoder_slow, net.encoder_bias_slow, y, n, r)
+        project(y, net.output_slow, net.output_bias_slow, out, m, r)
+    else:
+        encode(work.clean, net.encoder, net.encoder_bias, y, n, r)
+        project(y, net.output, net.output_bias, out, m, r)
+    softmax(out, m, m, 1)
 
 
 @inlined
@@ -802,6 +990,7 @@ def know(net: Network, work: Work, label: int) -> None:
     while net.header[N_CLASSES] < max(label + 1, net.header[N_NAMED]):
         for i in range(r):
             net.output[net.header[N_CLASSES], i] = normal(net.random, 2.0 / (r + 1))
+            net.output_slow[net.header[N_CLASSES], i] = net.output[net.header[N_CLASSES], i]
         net.header[N_CLASSES] += 1
     for o in range(net.header[N_CLASSES]):
         work.one_hot[o] = 1.0 if o == label else 0.0
@@ -831,10 +1020,15 @@ def learn(
         for unit in range(int(net.settings[START])):
             for j in range(n):
                 net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
+                net.encoder_slow[j, unit] = net.encoder[j, unit]
         net.header[N_HIDDEN] = int(net.settings[START])
+    judged = start > 0 or last != DISCRIMINATIVE or net.settings[AVERAGING] == 0.0 or net.settings[LAYERED] == 1.0
     for t in range(start, len(order)):
         if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
             return t
+        if not judged:
+            judge(net, work, X, labels, order)
+            judged = True
         n_present = find(X[order[t]], work.clean, work.present, n)
         new = first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]
         if new:
@@ -854,17 +1048,69 @@ def learn(
 
 
 @entry
-def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The classes' probabilities, a row of ``out`` for each of ``X``; never more than ``out`` has room for."""
+def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words) -> None:
+    """:func:`judge` one of several layers: all are, before the lowest learns, since the others build on it."""
+    net = unpack(state)
+    judge(net, unpack_work(net, scratch), X, labels, order)
+
+
+@entry
+def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight: float) -> None:
+    """Add the classes' probabilities times a weight to ``out``, a row for each of ``X``."""
     net = unpack(state)
     work = unpack_work(net, scratch)
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], min(net.header[N_CLASSES], out.shape[1])
+    n, m = net.header[N_FEATURES], min(net.header[N_CLASSES], out.shape[1])
+    share = trust(net)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
-        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[ACTUAL], n, r)
-        project(work.hidden[ACTUAL], net.output, net.output_bias, out[t], m, r)
-        softmax(out[t], m, m, 1)
+        for slow in range(2):
+            part = share if slow == 1 else 1.0 - share
+            if part > NEGLIGIBLE:
+                predict(net, work, slow, work.prediction[ACTUAL], m)
+                for o in range(m):
+                    out[t, o] += weight * part * work.prediction[ACTUAL, o]
+
+
+@entry
+def bag(states: Floats, phase: int, visits: Words) -> None:
+    """How often each network (a row of the states) visits each sample: Poisson draws with the mean ``VISITS``.
+
+    One that has learned nothing in this phase yet visits at least one sample.
+    """
+    for k in range(len(states)):
+        net = unpack(states[k])
+        total = 0
+        for t in range(visits.shape[1]):
+            limit, product = math.exp(-net.settings[VISITS]), uniform(net.random)
+            visits[k, t] = 0
+            while product > limit:
+                product *= uniform(net.random)
+                visits[k, t] += 1
+            total += visits[k, t]
+        if total == 0 and net.header[N_OBSERVED + phase] == 0:
+            visits[k, 0] = 1
+
+
+@entry
+def learn_members(
+    states: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, cuts: Words, done: Words, phase: int
+) -> None:
+    """:func:`learn` for the networks that are the states' rows; the k-th visits ``order[cuts[k] : cuts[k + 1]]``.
+
+    It moves ``done`` as far as each came.
+    """
+    for k in range(len(states)):
+        visited = order[cuts[k] : cuts[k + 1]]
+        if done[k] < len(visited):
+            done[k] = learn(states[k], scratch, X, labels, visited, done[k], phase, phase)
+
+
+@entry
+def predict_members(states: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
+    """Add the mean of what the networks predict that are the states' rows."""
+    for k in range(len(states)):
+        predict_proba(states[k], scratch, X, out, 1.0 / len(states))
 
 
 @entry

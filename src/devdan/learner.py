@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from devdan.classifier import DEVDAN
+from devdan.base import EvolvingClassifier
 from devdan.kernel import Floats
 from devdan.record import Phases
 
@@ -52,7 +52,7 @@ def check_model(model: Any, wants_probabilities: bool = False) -> None:
 
 def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
     """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
-    if isinstance(model, DEVDAN):
+    if isinstance(model, EvolvingClassifier):
         return _Devdan(model)
     if hasattr(model, "learn_one"):
         return _River(model, feature_names)
@@ -60,12 +60,11 @@ def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Seq
 
 
 class _Devdan:
-    """DEVDAN itself, which alone learns from samples without labels."""
+    """DEVDAN or its ensemble, which alone learn from samples without labels."""
 
-    def __init__(self, model: DEVDAN) -> None:
+    def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
-        fitted = model.__sklearn_is_fitted__()
-        self._n_events = model.n_events_ if fitted else 0
+        self._changes = self._counted() if model.__sklearn_is_fitted__() else {}
 
     def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         try:
@@ -89,16 +88,21 @@ class _Devdan:
 
     def structure(self) -> dict[str, Any]:
         model = self.model
-        n_new, self._n_events = model.n_events_ - self._n_events, model.n_events_
-        latest = [(event.phase, event.kind) for event in model.events_[-n_new:]] if n_new else []
+        before, self._changes = self._changes, self._counted()
+        new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
         return {
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
-            "growths": Phases(*(latest.count((phase, "growth")) for phase in Phases._fields)),
-            "prunings": Phases(*(latest.count((phase, "pruning")) for phase in Phases._fields)),
+            "growths": Phases(*(new["growth", phase] for phase in Phases._fields)),
+            "prunings": Phases(*(new["pruning", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
         }
+
+    def _counted(self) -> dict[tuple[str, str], int]:
+        """All changes of structure so far, by kind and phase."""
+        counts = (("growth", self.model.growths_), ("pruning", self.model.prunings_))
+        return {(kind, phase): n for kind, phases in counts for phase, n in phases.items()}
 
 
 def _begun(means: dict[str, float]) -> Phases:

@@ -1,7 +1,7 @@
-"""The file a model is saved in: a header in JSON, the state's words, and a checksum. Nothing in it is ever executed.
+"""The file of a model: a header in JSON, the words of its states, and a checksum. Nothing in it is ever executed.
 
 Layout, little-endian: 8 bytes of magic, format version (uint32), length of the header in bytes (uint32), length of the
-state in words (uint64), header, state (float64), SHA-256 of all that.
+states in words (uint64), header, the states of the model's networks (float64), SHA-256 of all that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from devdan.kernel import Floats
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION = 1
+VERSION = 2
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 
@@ -35,13 +35,12 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a model that has seen something."""
-    state = model._words()
-    params = {**model.get_params(deep=False), **model._chosen}  # what the state was given, whatever was set since
-    if not isinstance(params["random_state"], (int, np.integer)):
-        params["random_state"] = None  # the generator's own state is in the words
+    model._nets()
     classes = model._classes
     header = {
-        "options": params,
+        "kind": type(model).__name__,
+        "options": model._kept_options(),
+        "states": [len(state) for state in model._networks],
         "n_features": model.n_features_in_,
         "feature_names": list(getattr(model, "feature_names_in_", [])),
         "classes": classes.labels.tolist(),
@@ -49,35 +48,56 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
         "outputs": classes.outputs.tolist(),
         "warned": getattr(model, "_warned", False),
     }
-    write(path, header, state)
+    write(path, header, np.concatenate(model._networks))
 
 
 def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
     """The model of this kind in a file."""
     header, state = read(path)
     try:
-        kernel.check_state(state)
-        model = _restored(header, state, kind)
+        if header.get("kind") != kind.__name__:
+            raise ValueError(f"it is a {header.get('kind')}, not a {kind.__name__}")
+        states = _states(header["states"], state)
+        for part in states:
+            kernel.check_state(part)
+        model = _restored(header, states, kind)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
     return model
 
 
-def _restored(header: dict[str, Any], state: Floats, kind: type[Model]) -> Model:
-    model: Any = kind(**header["options"])
-    chosen = {name: getattr(model, name) for name in options.NAMES}
+def _states(sizes: Any, words: Floats) -> list[Floats]:
+    """The states of a model's networks, each where it is aligned."""
+    if not isinstance(sizes, list) or not sizes or not all(options.is_count(size) for size in sizes):
+        raise ValueError("the sizes of its states are not a list of numbers")
+    if sum(sizes) != len(words):
+        raise ValueError("the sizes of its states do not add up")
+    states = []
+    for part in np.split(words, np.cumsum(sizes)[:-1]):
+        state = kernel.aligned(len(part))
+        state[:] = part
+        states.append(state)
+    return states
+
+
+def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
+    model: Any = kind._of_kept_options(header["options"])  # type: ignore[attr-defined]
+    chosen = model._options()
     options.check(chosen)
-    n_features, _, n_classes = (int(size) for size in state[kernel.N_FEATURES : kernel.N_CLASSES + 1].view(np.int64))
+    first = kernel.views(states[0]).header
+    n_features = int(first[kernel.N_FEATURES])
+    n_classes = max(int(kernel.views(state).header[kernel.N_CLASSES]) for state in states)
     labels = _labels(header["classes"], str(header["dtype"]))
     outputs = np.array(header["outputs"], dtype=np.int64)
-    n_named = int(state[kernel.N_NAMED : kernel.N_NAMED + 1].view(np.int64)[0])
+    n_named = max(int(kernel.views(state).header[kernel.N_NAMED]) for state in states)
     if header["n_features"] != n_features or max(n_classes, n_named) > len(outputs):
         raise ValueError("header and state disagree")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    kernel.views(state).settings[:] = options.settings(chosen)
-    model._state, model._classes, model._chosen = state, Classes(labels, outputs), chosen
-    model.n_features_in_ = n_features
+    for state in states:
+        kernel.views(state).settings[:] = model._settings(chosen)
+    model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
+    model._take(states)
     model._warned = bool(header["warned"])
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
@@ -109,15 +129,15 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
-    """The header and the state, both still to be checked for their meaning."""
+    """The header and the states, one after the other, all still to be checked for their meaning."""
     content = Path(path).read_bytes()
     if content[: len(MAGIC)] != MAGIC[: len(content)] or not content:
         raise ModelFileError(f"{path} is not a DEVDAN model")
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
-    if version < 1:
-        raise ModelFileError(f"{path} was altered: there is no format {version}")
+    if version < VERSION:
+        raise ModelFileError(f"{path} has format {version}, which this devdan does not read any more, only {VERSION}")
     if version > VERSION:
         raise ModelFileError(
             f"{path} was saved by a newer devdan (format {version}, this one reads {VERSION}): upgrade devdan"
@@ -134,6 +154,4 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has no readable header")
-    state = kernel.aligned(n_words)
-    state[:] = np.frombuffer(content[middle:-_DIGEST], dtype="<f8")
-    return header, state
+    return header, np.frombuffer(content[middle:-_DIGEST], dtype="<f8").astype(np.float64)

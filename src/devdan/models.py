@@ -14,17 +14,20 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from devdan.classifier import DEVDAN
+from devdan.base import EvolvingClassifier
+from devdan.classifier import DEVDAN, options_of_the_paper
+from devdan.ensemble import DEVDANEnsemble
 from devdan.learner import check_model
-from devdan.options import NAMES as OPTIONS
 from devdan.options import check
 
-_PAPER: dict[str, Any] = {"scaling": None}
+_PAPER = options_of_the_paper()
 _FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}
 
 # name: what it is, and its options
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "devdan": ("DEVDAN as you get it by default", {}),
+    "devdan-deep": ("DEVDAN with as many layers as the data ask for", {"n_layers": "auto"}),
+    "devdan-ensemble": ("an ensemble of ten DEVDANs", {}),
     "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _PAPER),
     "ae": ("the paper's autoencoder with ten hidden units", {**_FIXED, "masking": 0.0}),
     "dae": ("the paper's denoising autoencoder with ten hidden units", _FIXED),
@@ -115,8 +118,8 @@ class Scaled:
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
     """The model of this name, or of the class that ``module:Class`` names, with some options changed.
 
-    >>> build("dae", seed=3, options={"n_hidden": 5})
-    DEVDAN(grow=False, n_hidden=5, prune=False, random_state=3, scaling=None)
+    >>> build("devdan", seed=3, options={"n_hidden": 5})
+    DEVDAN(n_hidden=5, random_state=3)
     >>> build("sklearn.naive_bayes:GaussianNB")
     GaussianNB()
     """
@@ -124,7 +127,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     if name in PEERS:
         return _peer(name, seed, options)
     if name in VARIANTS:
-        kind: Any = DEVDAN
+        kind: Any = DEVDANEnsemble if name == "devdan-ensemble" else DEVDAN
         given = VARIANTS[name][1]
     elif ":" in name:
         kind, given = _imported(name), {}
@@ -147,8 +150,8 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     except TypeError as error:
         raise ValueError(f"{name} cannot be made: {error}") from error
     check_model(model)
-    if isinstance(model, DEVDAN):
-        check({option: getattr(model, option) for option in OPTIONS})
+    if isinstance(model, EvolvingClassifier):
+        check(model._options())
     return model
 
 

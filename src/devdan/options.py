@@ -14,11 +14,12 @@ from devdan.kernel import Floats
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _SWITCHES = ("generative", "grow", "prune", "shuffle", "interleave")
-_BELOW_ONE = ("masking", "momentum")
+_BELOW_ONE = ("masking", "momentum", "averaging")
+_OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _RATES = ("generative_learning_rate", "learning_rate")
 
 # What the kernel is told of; initial_weights and random_state matter only where a model starts.
-NAMES = ("n_hidden", "scaling", "scope", *_SWITCHES, *_BELOW_ONE, *_RATES)
+NAMES = ("n_hidden", "n_layers", "scaling", "scope", "optimizer", *_SWITCHES, *_BELOW_ONE, *_RATES)
 
 
 def check(options: dict[str, Any]) -> None:
@@ -31,9 +32,16 @@ def check(options: dict[str, Any]) -> None:
         _require(_is_real(options[name]) and 0 <= options[name] <= 1, name, "in [0, 1]", options[name])
     _require(_is_among(options["scaling"], _SCALINGS), "scaling", "'minmax', 'standard' or None", options["scaling"])
     _require(_is_among(options["scope"], _SCOPES), "scope", "'fixed' or 'adaptive'", options["scope"])
-    n_hidden = options["n_hidden"]
-    whole = isinstance(n_hidden, Integral) and not isinstance(n_hidden, (bool, np.bool_))
-    _require(whole and n_hidden >= 1, "n_hidden", "a whole number of at least 1", n_hidden)
+    _require(
+        _is_among(options["optimizer"], _OPTIMIZERS), "optimizer", "'adaptive' or 'momentum'", options["optimizer"]
+    )
+    _require(is_count(options["n_hidden"]), "n_hidden", "a whole number of at least 1", options["n_hidden"])
+    n_layers = options["n_layers"]
+    if "n" in options:
+        _require(is_count(options["n"]), "n", "a whole number of at least 1", options["n"])
+        _require(_is_real(options["visits"]) and options["visits"] > 0, "visits", "greater than 0", options["visits"])
+    automatic = isinstance(n_layers, str) and n_layers == "auto"
+    _require(automatic or is_count(n_layers), "n_layers", "a whole number of at least 1 or 'auto'", n_layers)
 
 
 def settings(options: dict[str, Any]) -> Floats:
@@ -49,6 +57,10 @@ def settings(options: dict[str, Any]) -> Floats:
     words[kernel.GENERATIVE_RATE] = options["generative_learning_rate"]
     words[kernel.DISCRIMINATIVE_RATE] = options["learning_rate"]
     words[kernel.MOMENTUM] = options["momentum"]
+    words[kernel.ADAPTIVE_RATE] = _OPTIMIZERS[options["optimizer"]]
+    words[kernel.AVERAGING] = options["averaging"]
+    words[kernel.LAYERED] = options["n_layers"] != 1
+    words[kernel.VISITS] = 1.0
     return words
 
 
@@ -80,6 +92,11 @@ def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict
         if not np.isfinite(array).all():
             raise ValueError(f"initial_weights[{name!r}] must be finite")
     return arrays
+
+
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number of at least 1."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= 1
 
 
 def _is_real(value: Any) -> bool:

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import lock, write_atomically
+from devdan.base import EvolvingClassifier
 from devdan.classes import is_missing
-from devdan.classifier import DEVDAN
 from devdan.prequential import Evaluation
 from devdan.record import Record, Summary
 from devdan.report import write_report
@@ -111,7 +111,7 @@ class Run:
     def finish(self) -> None:
         """Keep the model, the summary and the page."""
         model = self.evaluation.model
-        if isinstance(model, DEVDAN):
+        if isinstance(model, EvolvingClassifier):
             model.save(self.folder / "model.devdan")
         else:
             write_atomically(self.folder / "model.pickle", pickle.dumps(model))
@@ -263,7 +263,7 @@ def prepared(stream: Stream, model: Any) -> tuple[Stream, list[Any] | None, bool
     Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
     classes, for which a stream that does not know them is read through once.
     """
-    is_devdan = isinstance(model, DEVDAN)
+    is_devdan = isinstance(model, EvolvingClassifier)
     scaled = is_devdan and model.scaling is None and stream.origin != "generated"
     stream = stream.scaled() if scaled else stream
     if stream.classes is not None or is_devdan or not hasattr(model, "partial_fit"):

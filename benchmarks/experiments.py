@@ -1,0 +1,267 @@
+"""What each part of the defaults is worth: it is undone or changed, and all streams at hand are run again.
+
+The tables go into docs/experiments.md with `--write`. Streams: four of the paper's and River's generators, which no
+setting was chosen on. Needs `pip install 'devdan[river]'` and the streams in DEVDAN_DATA; about half an hour.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import other_streams
+import paper_streams
+from deviations import Change, altered, put
+
+from devdan import DEVDAN, DEVDANEnsemble, classifier, kernel, models
+from devdan.prequential import prequential
+from devdan.record import Summary
+from devdan.streams import Stream
+
+PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
+PAPERS = ("sea", "hyperplane", "electricity", "weather")
+OTHERS = tuple(other_streams.GENERATORS)
+SCARCE = ("all", "fraction:0.1", "fraction:0.05", "delay:1000")
+
+_ACTIVATION = "        delta[i] *= y[i] * (1.0 - y[i])\n"
+_ENCODE = [("    sigmoid(y, r)\n", "    {0}(y, r)\n"), ("    sigmoid(y[ACTUAL], r)\n", "    {0}(y[ACTUAL], r)\n")]
+_ENCODE.append(("    sigmoid(y[EXPECTED], r)\n", "    {0}(y[EXPECTED], r)\n"))
+
+
+def _activated(name: str, body: str, slope: str) -> list[Change]:
+    definition = (
+        f"@compiled\ndef {name}(a: Floats, length: int) -> None:\n    for i in range(length):\n        {body}\n\n\n"
+    )
+    return [
+        ("@inlined\ndef corrupt", definition + "@inlined\ndef corrupt"),
+        (_ACTIVATION, f"        delta[i] *= {slope}\n"),
+        *((old, new.format(name)) for old, new in _ENCODE),
+    ]
+
+
+KERNEL: dict[str, list[Change]] = {
+    "inputs standardised over all that was seen": [("SCALING_HORIZON = 2000.0", "SCALING_HORIZON = 1e18")],
+    "… over 500 samples": [("SCALING_HORIZON = 2000.0", "SCALING_HORIZON = 500.0")],
+    "mean square of a gradient over 1,000 samples, not 300": [
+        ("GRADIENT_HORIZON = 300.0", "GRADIENT_HORIZON = 1000.0")
+    ],
+    "rate damped by 0.01, not 0.03": [("DAMPING = 0.03", "DAMPING = 0.01")],
+    "rate damped by 0.1": [("DAMPING = 0.03", "DAMPING = 0.1")],
+    "labels not smoothed": [("SMOOTHING = 0.05", "SMOOTHING = 0.0")],
+    "labels smoothed by 0.1, not 0.05": [("SMOOTHING = 0.05", "SMOOTHING = 0.1")],
+    "output weights that do not decay": [("DECAY = 0.005", "DECAY = 0.0")],
+    "random weights of variance 2 / (n + 1), not 32": [("WEIGHT_VARIANCE = 32.0", "WEIGHT_VARIANCE = 2.0")],
+    "tanh units": _activated("tanh", "a[i] = 2.0 / (1.0 + exponential(-2.0 * a[i])) - 1.0", "1.0 - y[i] * y[i]"),
+    "rectified linear units": _activated("rectify", "a[i] = max(a[i], 0.0)", "1.0 if y[i] > 0.0 else 0.0"),
+    "bias² averaged over the outputs, not the largest": [
+        (
+            "bias2 = max(bias2, weight[j] * (z[EXPECTED, j] - x[j]) ** 2)",
+            "bias2 += weight[j] * (z[EXPECTED, j] - x[j]) ** 2",
+        ),
+        ("return bias2, variance / total", "return bias2 / total, variance / total"),
+    ],
+    "growth that preserves the function: output weights zero": [
+        ("net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])", "net.output[o, unit] = 0.0"),
+        ("net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))", "net.output[o, unit] = 0.0"),
+    ],
+    "pruning that preserves it: HS times the weights joins the offsets": [
+        (
+            "    for j in range(n):\n        remove(net.encoder[j], unit, r)\n",
+            "    for o in range(m):\n"
+            "        net.output_bias[o] += work.hidden[EXPECTED, unit] * net.output[o, unit]\n"
+            "        net.output_bias_slow[o] += work.hidden[EXPECTED, unit] * net.output_slow[o, unit]\n"
+            "    for j in range(n):\n"
+            "        net.decoder_bias[j] += work.hidden[EXPECTED, unit] * net.encoder[j, unit]\n"
+            "        remove(net.encoder[j], unit, r)\n",
+        )
+    ],
+    "bias² and variance that forget after 2,000 samples": [
+        ("monitor[COUNT] += 1.0", "monitor[COUNT] = min(monitor[COUNT] + 1.0, 2000.0)")
+    ],
+    "minima that rise again, by a thousandth of the way a sample": [
+        (
+            "    if monitor[RESTART] == 0.0:\n",
+            "    monitor[MIN_MEAN] += 0.001 * (monitor[MEAN] - monitor[MIN_MEAN])\n"
+            "    monitor[MIN_STD] += 0.001 * (std - monitor[MIN_STD])\n"
+            "    if monitor[RESTART] == 0.0:\n",
+        )
+    ],
+    "averages alone": [
+        ("    return 1.0 / (1.0 + math.exp(min(max(CAUTION", "    return 1.0 + 0.0 * (1.0 + math.exp(min(max(CAUTION")
+    ],
+    "losses that count in full": [("CAUTION = 0.4", "CAUTION = 4.0")],
+    "averages that never begin anew": [("DOUBT = 0.01", "DOUBT = -1.0")],
+}
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "`averaging=0`: the weights alone": {"averaging": 0.0},
+    "`averaging=0.995`": {"averaging": 0.995},
+    "`averaging=0.9995`": {"averaging": 0.9995},
+    "`learning_rate=0.02`": {"learning_rate": 0.02},
+    "`learning_rate=0.08`": {"learning_rate": 0.08},
+    '`optimizer="momentum"`, rate 0.01': {"optimizer": "momentum", "learning_rate": 0.01},
+    '`optimizer="momentum"`, rate 0.005': {"optimizer": "momentum", "learning_rate": 0.005},
+    '`scaling="minmax"`': {"scaling": "minmax"},
+    "`shuffle=False`": {"shuffle": False},
+    "`generative=False`": {"generative": False},
+    "`generative_learning_rate=0.001`, the paper's": {"generative_learning_rate": 0.001},
+    "`prune=False`": {"prune": False},
+    "`grow=False, prune=False, n_hidden=10`": {"grow": False, "prune": False, "n_hidden": 10},
+}
+
+GENERATIVE: dict[str, dict[str, Any]] = {
+    "without": {"generative": False},
+    "rate 0: it only grows and prunes": {"generative_learning_rate": 0.0},
+    "rate 0.0001": {"generative_learning_rate": 0.0001},
+    "**rate 0.0003, the default**": {},
+    "rate 0.001, the paper's": {"generative_learning_rate": 0.001},
+    "rate 0.003": {"generative_learning_rate": 0.003},
+}
+
+
+@cache
+def load(name: str, seed: int, chunk: int) -> Stream:
+    """A stream held in memory; of those that are generated, the seed's own."""
+    if name in PAPERS:
+        return paper_streams.load(name, scaled=False).in_chunks_of(chunk)
+    return other_streams.generated(name, seed % 2, chunk)
+
+
+def rate(name: str, make: Callable[[int], Any], seeds: int, *, chunk: int = 500, labels: str = "all") -> float:
+    """Mean CR, in percent; sample by sample, the accuracy."""
+    rates = []
+    for seed in range(seeds):
+        summary = Summary(prequential(load(name, seed, chunk), make(seed), labels, seed=seed))
+        rates.append(summary.rate.mean)
+    return float(np.mean(rates))
+
+
+def row(title: str, values: Iterable[float], form: str = "{:.2f}") -> str:
+    line = f"| {title} | " + " | ".join(form.format(value) for value in values) + " |"
+    print(line, file=sys.stderr, flush=True)
+    return line
+
+
+def head(*titles: str) -> list[str]:
+    return ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
+
+
+def parts(seeds: int) -> list[str]:
+    """The defaults with one thing changed at a time."""
+    lines = head("changed", *PAPERS, "River's eight", "electricity, chunk 1", "weather, chunk 1")
+
+    def measure(title: str, options: dict[str, Any]) -> None:
+        def make(seed: int) -> DEVDAN:
+            return DEVDAN(random_state=seed, **options)
+
+        papers = [rate(name, make, seeds) for name in PAPERS]
+        others = float(np.mean([rate(name, make, 2) for name in OTHERS]))
+        singles = [rate(name, make, 1, chunk=1) for name in ("electricity", "weather")]
+        lines.append(row(title, [*papers, others, *singles]))
+
+    measure("**nothing: the defaults**", {})
+    for title, changes in KERNEL.items():
+        classifier.kernel = altered(changes)
+        measure(title, {})
+    classifier.kernel = kernel
+    for title, options in OPTIONS.items():
+        measure(title, options)
+    return lines
+
+
+def generative(seeds: int) -> list[str]:
+    """What the generative phase adds, where labels are scarce or late."""
+    names = (*PAPERS, *OTHERS, *other_streams.WIDE)
+    lines = head("labels", "generative phase", *names, "mean")
+    for labels in SCARCE:
+        without: list[float] = []
+        for title, options in GENERATIVE.items():
+            rates = [
+                rate(name, lambda seed, options=options: DEVDAN(random_state=seed, **options), seeds, labels=labels)
+                for name in names
+            ]
+            without = without or rates
+            if rates is without:
+                lines.append(row(f"{labels} | {title}", [*rates, float(np.mean(rates))]))
+            else:
+                gains = [ours - theirs for ours, theirs in zip(rates, without, strict=True)]
+                lines.append(row(f"{labels} | {title}", [*gains, float(np.mean(gains))], "{:+.2f}"))
+    return lines
+
+
+class NeverReplaces(DEVDANEnsemble):
+    """An ensemble whose members stay."""
+
+    def _replace(self) -> None:
+        return None
+
+
+def _beside(made: dict[str, Callable[[int], Any]], seeds: int, names: tuple[str, ...]) -> list[str]:
+    lines = head("", *names, "River's eight")
+    for title, make in made.items():
+        rates = [rate(name, make, seeds if name in PAPERS else 2) for name in names]
+        lines.append(row(title, [*rates, float(np.mean([rate(name, make, 2) for name in OTHERS]))]))
+    return lines
+
+
+def depth(seeds: int) -> list[str]:
+    """Where layers pay."""
+    made = {
+        f"`n_layers={n!r}`".replace("'", '"'): lambda seed, n=n: DEVDAN(random_state=seed, n_layers=n)
+        for n in (1, 2, 3, "auto")
+    }
+    return _beside(made, seeds, (*other_streams.CURVED, *PAPERS))
+
+
+def ensemble(seeds: int) -> list[str]:
+    """What the parts of the ensemble are worth."""
+    made: dict[str, Callable[[int], Any]] = {
+        "`DEVDAN()`": lambda seed: DEVDAN(random_state=seed),
+        "**`DEVDANEnsemble()`**": lambda seed: DEVDANEnsemble(random_state=seed),
+        "`visits=1`": lambda seed: DEVDANEnsemble(visits=1.0, random_state=seed),
+        "`visits=4`": lambda seed: DEVDANEnsemble(visits=4.0, random_state=seed),
+        "`n=30`": lambda seed: DEVDANEnsemble(n=30, random_state=seed),
+        "members that are never replaced": lambda seed: NeverReplaces(random_state=seed),
+    }
+    return _beside(made, seeds, PAPERS)
+
+
+def peers(seeds: int) -> list[str]:
+    """On River's generators, what users would pick instead."""
+    lines = head("", *OTHERS, "mean")
+    for name in ("devdan", "devdan-deep", "devdan-ensemble", "river-hat", "river-arf", "sklearn-mlp"):
+        rates = []
+        for stream in OTHERS:
+            labels = np.unique(np.concatenate([y for _, y in load(stream, 0, 500)]))
+            records = prequential(load(stream, 0, 500), models.build(name), classes=labels)
+            rates.append(Summary(records).rate.mean)
+        lines.append(row(f"`{name}`", [*rates, float(np.mean(rates))]))
+    return lines
+
+
+TABLES = {"parts": parts, "generative": generative, "depth": depth, "ensemble": ensemble, "peers": peers}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", choices=[[], *TABLES], help="which; all unless told")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    arguments = parser.parse_args()
+    for name in PAPERS:
+        if paper_streams.missing(name):
+            raise SystemExit(paper_streams.missing(name))
+    for name in arguments.tables or TABLES:
+        table = "\n".join(TABLES[name](arguments.seeds)) + "\n"
+        print(table)
+        if arguments.write:
+            put(PAGE, name, table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,300 @@
+"""What all models share behind scikit-learn's face: it checks what users bring, knows the classes and the options."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from devdan import kernel, modelfile, notice, options  # noqa: F401 (importing the notice arms it)
+from devdan.classes import Classes, check_labels
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+PHASES = ("generative", "discriminative")
+KINDS = ("pruning", "growth", "replacement")
+_FIXED = ("scaling", "n_layers", "n")  # options that must stay what they were once the model has learned
+_UNLABELLED = np.empty(0, np.int64)
+
+
+class Event(NamedTuple):
+    """A change of structure: at which sample of which phase, which unit came or went, how many there are now.
+
+    ``network`` is the layer or the member that changed, from 0.
+    """
+
+    sample: int
+    phase: str
+    kind: str
+    unit: int
+    n_hidden: int
+    network: int = 0
+
+
+class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that consists of networks, each a state of the kernel's."""
+
+    _networks: Any  # a list of states
+    _classes: Classes
+    _chosen: dict[str, Any]  # the options that the networks were given last
+
+    # --- What a model must bring ---------------------------------------------------------------------------------
+
+    def _options(self) -> dict[str, Any]:
+        """The options of its networks."""
+        raise NotImplementedError
+
+    def _settings(self, chosen: dict[str, Any]) -> Floats:
+        """The options as the kernel takes them."""
+        return options.settings(chosen)
+
+    def _begin(self, classes: Classes, n_named: int) -> None:
+        """Make the networks."""
+        raise NotImplementedError
+
+    def _make_room(self, n_classes: int) -> None:
+        """Let the networks have room for more classes."""
+        raise NotImplementedError
+
+    def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
+        """Let the networks learn from the samples in the phases ``first`` to ``last``."""
+        raise NotImplementedError
+
+    def _take(self, networks: list[Floats]) -> None:
+        """Go on with networks from a file; a ``ValueError`` if they do not make a model."""
+        raise NotImplementedError
+
+    def _add_probabilities(self, X: Floats, out: Floats) -> None:
+        """What they predict, a row of ``out`` for each sample, a column for each output."""
+        raise NotImplementedError
+
+    # --- Learning ------------------------------------------------------------------------------------------------
+
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Start afresh and make one pass over the samples, as one chunk."""
+        return self._learn(X, y, None, GENERATIVE, DISCRIMINATIVE, afresh=True)
+
+    def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
+        """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name them in advance."""
+        return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE)
+
+    def observe(self, X: npt.ArrayLike) -> Self:
+        """Learn from an unlabelled chunk: the generative phase."""
+        return self._learn(X, None, None, GENERATIVE, GENERATIVE)
+
+    def teach(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
+        """Learn from a chunk whose labels have come: the discriminative phase. A label may be a new class.
+
+        The samples are taken for ones that were observed before, as long as no more are taught than were observed: then
+        ``scaling="standard"`` does not count them again.
+        """
+        return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE)
+
+    def _learn(self, X: Any, y: Any, classes: Any, first: int, last: int, afresh: bool = False) -> Self:
+        with self._unharmed():
+            afresh = afresh or not self.__sklearn_is_fitted__()
+            X = self._checked(X, reset=afresh)
+            known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
+            if last == DISCRIMINATIVE:
+                y = check_labels(y)
+                if len(y) != len(X):
+                    raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
+                if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
+                    classes = y  # the outputs are there already, so their classes must be
+                if classes is not None:
+                    named = np.unique(check_labels(classes))
+                    if len(named) == 0:
+                        raise ValueError("classes must name at least one class, got none")
+                    _, known = known.encode(named)
+                    n_named = len(known)
+                codes, known = known.encode(y)
+            self._prepare(afresh, known, n_named)
+        self._visit(X, codes, first, last)
+        return self
+
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Leave the model as it was if anything is wrong with the input."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
+        """Check the options, make or enlarge the networks, and hand the options over to them."""
+        chosen = self._options()
+        changed = afresh or any(value is not self._chosen[name] for name, value in chosen.items())
+        if changed:
+            options.check(chosen)
+        if afresh:
+            self._begin(classes, n_named)
+        else:
+            for name in chosen.keys() & _FIXED:
+                if chosen[name] != self._chosen[name]:
+                    raise ValueError(
+                        f"{name} must stay {self._chosen[name]!r} once the model has learned; fit starts afresh"
+                    )
+        room = int(self._header()[kernel.MAX_CLASSES])
+        if len(classes) > room:
+            self._make_room(max(len(classes), 2 * room))
+        for state in self._networks:
+            net = kernel.views(state)
+            if n_named > 0:
+                net.header[kernel.N_NAMED] = n_named
+            if changed:
+                net.settings[:] = self._settings(chosen)
+        self._classes, self._chosen = classes, chosen
+
+    # --- Using ---------------------------------------------------------------------------------------------------
+
+    def predict_proba(self, X: npt.ArrayLike) -> Floats:
+        """The probability of each of ``classes_``, a row for each sample."""
+        outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
+        X = self._checked(X, reset=False)
+        out = np.zeros((len(X), len(outputs)))
+        self._add_probabilities(X, out)
+        return out[:, outputs]
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The most probable class of each sample."""
+        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    def _checked(self, X: Any, reset: bool) -> Floats:
+        """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
+        if type(X) is list:
+            X = np.asarray(X)
+        if type(X) is np.ndarray and X.dtype.kind in "US" and X.size > 0:
+            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
+        plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0 and not reset
+        plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
+        if not plain:
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        # A read-only array would be another type to the kernel, to be compiled again.
+        checked: Floats = np.require(X, np.float64, ["C", "W"])
+        if np.isinf(checked).any():
+            raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
+        scaling = self.scaling if reset else self._chosen["scaling"]
+        if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
+            self._warned = True
+            warnings.warn(
+                "X has values outside [0, 1], which are clipped: scaling=None takes data in [0, 1] only; "
+                "use scaling='minmax' or scaling='standard' for this stream",
+                stacklevel=4,
+            )
+        return checked
+
+    # --- What it has become --------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_networks" in self.__dict__
+
+    def _nets(self) -> list[kernel.Network]:
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(f"This {name} has not seen a sample yet: call partial_fit, observe or fit first")
+        return [kernel.views(state) for state in self._networks]
+
+    def _header(self) -> Words:
+        """That of the first network."""
+        return self._nets()[0].header
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        if self._header()[kernel.N_CLASSES] == 0:
+            name = type(self).__name__
+            raise NotFittedError(f"This {name} has not been taught a label yet: call partial_fit or teach first")
+        return self._classes.labels
+
+    @property
+    def n_hidden_(self) -> int:
+        return sum(int(net.header[kernel.N_HIDDEN]) for net in self._nets())
+
+    @property
+    def n_parameters_(self) -> int:
+        sizes = [net.header[kernel.N_FEATURES : kernel.N_CLASSES + 1].tolist() for net in self._nets()]
+        return sum(r * (n + 1) + m * (r + 1) for n, r, m in sizes)
+
+    @property
+    def events_(self) -> list[Event]:
+        events = []
+        for k, net in enumerate(self._nets()):
+            n, room = net.header[kernel.N_EVENTS], net.header[kernel.MAX_EVENTS]
+            rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
+            events += [
+                Event(sample, PHASES[phase], KINDS[kind], unit, size, k)
+                for sample, phase, unit, kind, size in rows.tolist()
+            ]
+        return events
+
+    @property
+    def n_events_(self) -> int:
+        return sum(int(net.header[kernel.N_EVENTS]) for net in self._nets())
+
+    @property
+    def growths_(self) -> dict[str, int]:
+        return self._changes(kernel.GROWTH)
+
+    @property
+    def prunings_(self) -> dict[str, int]:
+        return self._changes(kernel.PRUNING)
+
+    def _changes(self, kind: int) -> dict[str, int]:
+        headers = [net.header for net in self._nets()]
+        return {
+            name: sum(int(header[kernel.N_CHANGES + 2 * phase + kind]) for header in headers)
+            for phase, name in enumerate(PHASES)
+        }
+
+    @property
+    def bias2_(self) -> dict[str, float]:
+        return self._monitored(kernel.BIAS2)
+
+    @property
+    def variance_(self) -> dict[str, float]:
+        return self._monitored(kernel.VARIANCE)
+
+    def _monitored(self, quantity: int) -> dict[str, float]:
+        means = np.mean([net.monitors[:, quantity, kernel.MEAN] for net in self._nets()], axis=0)
+        return dict(zip(PHASES, means.tolist(), strict=True))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    # --- Keeping -------------------------------------------------------------------------------------------------
+
+    def _kept_options(self) -> dict[str, Any]:
+        """Its options for a file: what the networks were given, whatever was set since."""
+        chosen = {name: value for name, value in self._chosen.items() if name in self.get_params(deep=False)}
+        params = {**self.get_params(deep=False), **chosen}
+        if not isinstance(params["random_state"], (int, np.integer)):
+            params["random_state"] = None  # the generator's own state is in the words
+        return params
+
+    @classmethod
+    def _of_kept_options(cls, params: dict[str, Any]) -> Self:
+        return cls(**params)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the model in one file; :meth:`load` continues it bit for bit."""
+        modelfile.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The model in a file that :meth:`save` wrote. Nothing in the file is executed."""
+        return modelfile.load(path, cls)

@@ -1,0 +1,250 @@
+"""A committee of evolving networks: each learns from its own draw of the stream, and they vote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import joblib
+import numpy as np
+from sklearn.utils import Tags, check_random_state
+
+from devdan import kernel, options
+from devdan.base import EvolvingClassifier
+from devdan.classes import Classes
+from devdan.classifier import DEVDAN, EVENTS, ROOM
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_WORTH = 2000  # visits below which threads cost more than they save
+_GROWN_UP = 1000  # samples that a member has seen before another may be replaced
+
+
+class DEVDANEnsemble(EvolvingClassifier):
+    """Ensemble of DEVDANs by online bagging, for data streams.
+
+    Each member visits each sample as often as a Poisson draw of its own says, starts from random weights of its own and
+    finds a structure of its own. The ensemble predicts the mean of their probabilities. A member whose error signals a
+    drift is replaced by a new one, as long as no other member is still young.
+
+    Parameters
+    ----------
+    n : int, default=10
+        Members.
+    estimator : DEVDAN, default=None
+        What the members are; ``None`` is a ``DEVDAN()``. Of one layer, without initial weights.
+    visits : float, default=2.0
+        How often a member visits a sample, on average.
+    n_jobs : int, default=-1
+        Threads; -1 is one for each core. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the members. The same seed gives the same bits.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_ : as of a DEVDAN.
+    n_members_ : members.
+    n_hidden_, n_parameters_ : hidden units and parameters now, of all members.
+    n_seen_ : samples seen so far.
+    events_, n_events_ : the latest changes of the members, also replacements, and how many there were in all.
+    growths_, prunings_ : dict, how many there were in each phase, in all members.
+    bias2_, variance_ : dict, the means over the members.
+
+    Examples
+    --------
+    >>> from devdan import DEVDANEnsemble
+    >>> from devdan.streams import sea
+    >>> model = DEVDANEnsemble(n=5, random_state=1)
+    >>> for X, y in sea(10_000):
+    ...     model = model.partial_fit(X, y)
+    >>> model.score(*next(iter(sea(1_000, chunk=1_000, seed=2)))) > 0.8
+    True
+    """
+
+    _states: Floats  # (n, words): the networks are its rows
+
+    def __init__(
+        self,
+        n: int = 10,
+        *,
+        estimator: DEVDAN | None = None,
+        visits: float = 2.0,
+        n_jobs: int = -1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n = n
+        self.estimator = estimator
+        self.visits = visits
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # --- Learning ------------------------------------------------------------------------------------------------
+
+    @property
+    def _member(self) -> DEVDAN:
+        member = DEVDAN() if self.estimator is None else self.estimator
+        if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
+            raise ValueError(f"estimator must be a DEVDAN of one layer without initial weights, got {member!r}")
+        return member
+
+    @property
+    def scaling(self) -> str | None:
+        """The members'."""
+        return self._member.scaling
+
+    @property
+    def _networks(self) -> list[Floats]:
+        return list(self._states)
+
+    def _options(self) -> dict[str, Any]:
+        return {**self._member._options(), "visits": self.visits, "n": self.n}
+
+    def _settings(self, chosen: dict[str, Any]) -> Floats:
+        words = options.settings(chosen)
+        words[kernel.VISITS] = chosen["visits"]
+        return words
+
+    def _begin(self, classes: Classes, n_named: int) -> None:
+        room = max(ROOM, (int(self._member.n_hidden) + 9) // 8 * 8)
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=self.n, dtype=np.int64)
+        size = self.n_features_in_, room, max(len(classes), 2), EVENTS
+        self._states = np.array([kernel.new_state(*size, int(seed)) for seed in seeds])
+
+    def _take(self, networks: list[Floats]) -> None:
+        rooms = {tuple(kernel.views(state).header[: kernel.N_FEATURES + 1].tolist()) for state in networks}
+        if len(networks) != self.n or len(rooms) != 1:
+            raise ValueError("its members do not fit each other")
+        self._states = np.array(networks)
+
+    def _make_room(self, n_classes: int) -> None:
+        self._enlarge(classes=n_classes)
+
+    def _enlarge(self, hidden: int = 0, classes: int = 0) -> None:
+        n, r, m, _ = self._header()[: kernel.MAX_EVENTS + 1].tolist()
+        self._states = np.array([kernel.resized(state, n, max(r, hidden), max(m, classes)) for state in self._states])
+
+    def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
+        self._count(len(X), first, last)
+        self._learn_members(slice(0, self.n), X, codes, first, last)
+        replaced = self._replace() if last == DISCRIMINATIVE else None
+        if replaced is not None:
+            self._learn_members(slice(replaced, replaced + 1), X, codes, first, last)
+
+    def _count(self, n_samples: int, first: int, last: int) -> None:
+        """Labels belong to samples that came before, as long as there are as many of those."""
+        header = self._header()
+        if last == DISCRIMINATIVE:
+            header[kernel.N_LABELS_CAME] += n_samples
+        if first == GENERATIVE:
+            header[kernel.N_CAME] += n_samples
+        header[kernel.N_CAME] = max(header[kernel.N_CAME], header[kernel.N_LABELS_CAME])
+
+    def _learn_members(self, members: slice, X: Floats, codes: Words, first: int, last: int) -> None:
+        """Let members visit what they draw from a chunk, the same in both phases, in threads if it is worth it."""
+        n_members = members.stop - members.start
+        visits = np.empty((n_members, len(X)), np.int64)
+        kernel.bag(self._states[members], last, visits)
+        order = np.repeat(np.tile(np.arange(len(X)), n_members), visits.ravel())
+        cuts = np.concatenate([[0], np.cumsum(visits.sum(axis=1))])
+        for phase in range(first, last + 1):
+            if self._member.shuffle:
+                for k, state in enumerate(self._states[members]):
+                    kernel.shuffle(kernel.generator(state), order[cuts[k] : cuts[k + 1]])
+            done = np.zeros(n_members, np.int64)
+
+            def learn(part: slice, phase: int = phase, done: Words = done) -> None:
+                states = self._states[members][part]
+                own = cuts[part.start : part.stop + 1]
+                kernel.learn_members(states, kernel.scratch_for(states[0]), X, codes, order, own, done[part], phase)
+
+            while (done < np.diff(cuts)).any():
+                self._spread(learn, n_members, len(order))
+                if (done < np.diff(cuts)).any():
+                    self._enlarge(hidden=2 * int(self._header()[kernel.MAX_HIDDEN]))
+
+    def _replace(self) -> int | None:
+        """A member whose error has signalled a drift begins anew, unless another is still too young to stand in."""
+        nets = self._nets()
+        drifted = [k for k, net in enumerate(nets) if net.header[kernel.N_DRIFTS + DISCRIMINATIVE] > 0]
+        for net in nets:
+            net.header[kernel.N_DRIFTS + DISCRIMINATIVE] = 0
+        if not drifted or min(net.header[kernel.N_SEEN] for net in nets) < _GROWN_UP * self.visits:
+            return None
+        self._renew(drifted[0])
+        return drifted[0]
+
+    def _renew(self, k: int) -> None:
+        """A member that has learned nothing but the scale of the features."""
+        old = kernel.views(self._states[k])
+        n, r, m, events = old.header[: kernel.MAX_EVENTS + 1].tolist()
+        fresh = kernel.new_state(n, r, m, events, seed=0)
+        new = kernel.views(fresh)
+        new.random[:] = old.random
+        new.settings[:] = old.settings
+        for name in ("scale_count", "low", "high", "mean", "square"):
+            getattr(new, name)[:] = getattr(old, name)
+        kept = [kernel.N_NAMED, kernel.N_CAME, kernel.N_LABELS_CAME, *range(kernel.N_CHANGES, kernel.N_CHANGES + 4)]
+        new.header[kept] = old.header[kept]
+        new.events[0] = old.header[kernel.N_TAUGHT], DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
+        new.header[kernel.N_EVENTS] = 1
+        self._states[k] = fresh
+
+    # --- Using ---------------------------------------------------------------------------------------------------
+
+    def _add_probabilities(self, X: Floats, out: Floats) -> None:
+        def predict(part: slice) -> None:
+            kernel.predict_members(self._states, kernel.scratch_for(self._states[0]), X[part], out[part])
+
+        self._spread(predict, len(X), len(X) * self.n)
+
+    def _spread(self, work: Callable[[slice], None], length: int, n_visits: int) -> None:
+        """Do work on slices of a range in threads, or at once where that is faster."""
+        n_threads = min(joblib.effective_n_jobs(self.n_jobs), length) if n_visits >= _WORTH else 1
+        if n_threads == 1:
+            work(slice(0, length))
+            return
+        bounds = np.linspace(0, length, n_threads + 1).astype(int).tolist()
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(work, [slice(*pair) for pair in pairwise(bounds)]))
+
+    # --- What it has become --------------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_states" in self.__dict__
+
+    @property
+    def n_members_(self) -> int:
+        return len(self._nets())
+
+    @property
+    def n_seen_(self) -> int:
+        return int(self._header()[kernel.N_CAME])
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text: str = super().__repr__(N_CHAR_MAX)
+        if not self.__sklearn_is_fitted__():
+            return text
+        return (
+            f"<{text}: {self.n_features_in_} features, {self.n_members_} members with {self.n_hidden_} hidden units, "
+            f"{len(self._classes)} classes after {self.n_seen_:,} samples>"
+        )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = self.scaling != "standard"
+        return tags
+
+    # --- Keeping -------------------------------------------------------------------------------------------------
+
+    def _kept_options(self) -> dict[str, Any]:
+        params = super()._kept_options()
+        member = DEVDAN(**{name: value for name, value in self._chosen.items() if name in options.NAMES})
+        return {**params, "estimator": member.get_params()}
+
+    @classmethod
+    def _of_kept_options(cls, params: dict[str, Any]) -> Self:
+        return cls(**{**params, "estimator": DEVDAN(**params["estimator"])})

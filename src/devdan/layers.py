@@ -1,0 +1,88 @@
+"""The layers of a deep model: each above the first is a network of its own, on the stream and the units below it.
+
+Each learns as a single layer does, by itself, from the bottom up (greedy layer-wise), and predicts by itself. What the
+model predicts mixes the layers by their recent losses on the same samples, so that depth counts where it pays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from devdan import kernel
+from devdan.kernel import Floats
+
+
+def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:
+    """A layer for the top that has learned nothing; ``n_taught`` makes it judge by the samples the others judge by."""
+    below = kernel.views(layers[-1])
+    _, hidden, classes, events = below.header[: kernel.MAX_EVENTS + 1].tolist()
+    seed = int(below.random[0]) + len(layers) & 0x7FFFFFFFFFFFFFFF
+    state = kernel.new_state(n_features + hidden, room, classes, events, seed)
+    net = kernel.views(state)
+    net.settings[:] = below.settings
+    net.header[kernel.N_FEATURES] = n_features + below.header[kernel.N_HIDDEN]
+    net.header[kernel.N_NAMED] = below.header[kernel.N_NAMED]
+    net.header[kernel.N_FOLLOWED] = below.header[kernel.N_EVENTS]
+    net.header[[kernel.N_SEEN, kernel.N_TAUGHT]] = n_taught % kernel.STRIDE
+    net.losses[2] = max(kernel.views(layer).losses[2] for layer in layers)
+    return state
+
+
+def followed(state: Floats, below: Floats, n_features: int) -> Floats:
+    """A layer whose features are again the units of the one below, after some of those have come and gone."""
+    lower = kernel.views(below)
+    header = kernel.views(state).header
+    n_new, room = int(lower.header[kernel.N_EVENTS] - header[kernel.N_FOLLOWED]), int(lower.header[kernel.MAX_EVENTS])
+    if n_new > room:  # the events are lost: all units are strangers
+        while header[kernel.N_FEATURES] > n_features:
+            kernel.remove_feature(state, n_features)
+        kinds, units = np.full(lower.header[kernel.N_HIDDEN], kernel.GROWTH), np.arange(lower.header[kernel.N_HIDDEN])
+    else:
+        rows = lower.events[np.arange(header[kernel.N_FOLLOWED], lower.header[kernel.N_EVENTS]) % max(room, 1)]
+        kinds, units = rows[:, kernel.EVENT_KIND], rows[:, kernel.EVENT_UNIT]
+    for kind, unit in zip(kinds.tolist(), units.tolist(), strict=True):
+        if kind == kernel.GROWTH:
+            state = kernel.add_feature(state)
+        else:
+            kernel.remove_feature(state, n_features + unit)
+    kernel.views(state).header[kernel.N_FOLLOWED] = lower.header[kernel.N_EVENTS]
+    return state
+
+
+def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
+    """Layers that fit each other, wherever their learning was interrupted."""
+    begun = [layer for layer in layers if kernel.views(layer).header[kernel.N_HIDDEN] > 0]
+    for k in range(1, len(begun)):
+        begun[k] = followed(begun[k], begun[k - 1], n_features)
+    return begun or layers
+
+
+def features(X: Floats, below: Floats, inputs: Floats) -> Floats:
+    """What the next layer sees: the stream's features, and the units of the layer below, whose own inputs are given."""
+    hidden = np.empty((len(X), int(kernel.views(below).header[kernel.N_HIDDEN])))
+    kernel.transform(below, kernel.scratch_for(below), inputs, hidden)
+    return np.hstack([X, hidden])
+
+
+def shares(layers: list[Floats]) -> Floats:
+    """What each layer counts for in a prediction: Bayes' posterior by the layers' recent losses."""
+    nets = [kernel.views(layer) for layer in layers]
+    taught = np.array([net.header[kernel.N_CLASSES] > 0 for net in nets])
+    losses = np.array([net.losses[2] for net in nets])
+    weights = np.where(taught, np.exp(-kernel.CAUTION * (losses - losses[taught].min(initial=np.inf))), 0.0)
+    return weights / weights.sum() if taught.any() else weights
+
+
+def depth(layers: list[Floats]) -> int:
+    """How many layers there should be, if that is left to the data: one more than is needed.
+
+    Where the top one alone is trusted, those below it underfit, so that another may be needed; where neither the top
+    one nor the one below it is, the top one can go.
+    """
+    if len(layers) < 2:
+        return 2
+    trusted = shares(layers)
+    if trusted[-1] > 1.0 - kernel.DOUBT:
+        return len(layers) + 1
+    spare = len(layers) > 2 and trusted.any() and trusted[-2:].sum() < kernel.DOUBT
+    return len(layers) - int(spare)

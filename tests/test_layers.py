@@ -1,0 +1,178 @@
+"""A deep model: layers that learn by themselves, follow the units below them and are trusted by their losses."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from devdan import DEVDAN, kernel, layers
+from devdan.streams import sea
+
+
+def parity(n_samples, seed=0, bits=6):
+    """A stream that a single layer learns slowly: whether an odd number of features is high."""
+    random = np.random.default_rng(seed)
+    X = random.integers(0, 2, (n_samples, bits)) + 0.1 * random.normal(size=(n_samples, bits))
+    return X, (X > 0.5).sum(axis=1) % 2
+
+
+def rate(model, X, y, chunk=500):
+    right = []
+    for start in range(0, len(X), chunk):
+        rows, labels = X[start : start + chunk], y[start : start + chunk]
+        if start > 0:
+            right.append(np.mean(model.predict(rows) == labels))
+        model.partial_fit(rows, labels)
+    return np.mean(right)
+
+
+def sizes(model):
+    """Features and hidden units of each layer."""
+    return [tuple(kernel.views(state).header[kernel.N_FEATURES : kernel.N_CLASSES]) for state in model._networks]
+
+
+@pytest.fixture
+def deep():
+    model = DEVDAN(n_layers=3, random_state=0)
+    rate(model, *parity(3000))
+    return model
+
+
+@pytest.mark.parametrize("averaging", [0.0, 0.998])
+def test_the_first_layer_learns_as_if_it_were_alone(averaging):
+    X, y = parity(3000)
+    alone, deep = (DEVDAN(n_layers=n, averaging=averaging, random_state=0) for n in (1, 3))
+    for model in (alone, deep):
+        rate(model, X, y)
+    for name, weights in alone.weights_.items():
+        np.testing.assert_array_equal(weights, deep.weights_[name])
+    assert [event for event in deep.events_ if event.network == 0] == alone.events_
+    assert {event.network for event in deep.events_} == {0, 1, 2}
+
+
+def test_depth_pays_where_one_layer_cannot_bend_enough():
+    X, y = parity(30_000)
+    assert rate(DEVDAN(n_layers=2, random_state=0), X, y) > rate(DEVDAN(random_state=0), X, y) + 0.1
+
+
+def test_layers_that_do_not_help_do_no_harm():
+    def on_sea(n_layers):
+        model = DEVDAN(n_layers=n_layers, random_state=0)
+        return np.mean([model.score(X, y) for X, y in sea(20_000) if model.partial_fit(X, y)])
+
+    assert on_sea(3) > on_sea(1) - 0.005
+
+
+def test_an_automatic_depth_is_one_more_than_is_needed():
+    model = DEVDAN(n_layers="auto", random_state=0)
+    X, y = parity(30_000)
+    rate(model, X, y)
+    assert model.n_layers_ > 2  # the second is trusted
+    plain = DEVDAN(n_layers="auto", random_state=0)
+    rate(plain, X, X[:, 0] > 0.5)
+    assert plain.n_layers_ == 2
+
+
+def test_each_layer_sees_the_stream_and_the_units_below(deep):
+    (first, second, third) = sizes(deep)
+    assert first[0] == 6
+    assert second[0] == 6 + first[1]
+    assert third[0] == 6 + second[1]
+    assert deep.n_hidden_ == first[1] + second[1] + third[1] == deep.transform(parity(2)[0]).shape[1]
+    assert deep.n_layers_ == 3
+    assert deep.n_parameters_ == sum(r * (n + 1) + 2 * (r + 1) for n, r in (first, second, third))
+
+
+@pytest.mark.parametrize("n_events", [1000, 1])  # with the second, the events themselves are lost
+def test_a_layer_follows_the_units_below_it(n_events):
+    below = kernel.new_state(2, 16, 2, n_events, seed=1)
+    net = kernel.views(below)
+    net.header[kernel.N_HIDDEN] = 3
+    above = layers.new_layer([below], 2, 16, 0)
+    kernel.views(above).encoder[:5, 0] = [1, 2, 30, 40, 50]  # two features, units a, b and c
+    kernel.views(above).mean[:5] = [1, 2, 30, 40, 50]
+    happened = [(kernel.PRUNING, 1), (kernel.GROWTH, 2), (kernel.GROWTH, 3), (kernel.PRUNING, 0)]  # c, d and e remain
+    for kind, unit in happened:
+        net.header[kernel.N_HIDDEN] += 1 if kind == kernel.GROWTH else -1
+        kernel.record(net.header, net.events, 0, unit, kind)
+    above = layers.followed(above, below, 2)
+    net = kernel.views(above)
+    assert net.header[kernel.N_FEATURES] == 5
+    expected = [1, 2, 50, 0, 0] if n_events > 1 else [1, 2, 0, 0, 0]
+    assert net.encoder[:5, 0].tolist() == net.mean[:5].tolist() == expected
+    assert layers.followed(above, below, 2).tobytes() == above.tobytes()
+
+
+def test_a_layer_finds_room_for_more_units_below_it():
+    below = kernel.new_state(2, 64, 2, 100, seed=1)
+    kernel.views(below).header[kernel.N_HIDDEN] = 1
+    above = layers.new_layer([below], 2, 16, 0)
+    for unit in range(1, 70):
+        kernel.record(kernel.views(below).header, kernel.views(below).events, 0, unit, kernel.GROWTH)
+    above = layers.followed(above, below, 2)
+    assert kernel.views(above).header[kernel.N_FEATURES] == 72
+    assert kernel.views(above).header[kernel.MAX_FEATURES] >= 72
+
+
+def test_the_layer_with_the_least_loss_is_trusted_most():
+    states = [kernel.new_state(2, 16, 2, 10, seed=k) for k in range(3)]
+    for state, loss, n_classes in zip(states, (5.0, 2.0, 1.0), (2, 2, 0), strict=True):
+        kernel.views(state).losses[2] = loss
+        kernel.views(state).header[kernel.N_CLASSES] = n_classes
+    shares = layers.shares(states)
+    assert shares.sum() == pytest.approx(1)
+    assert shares[2] == 0  # it was never taught
+    assert shares[1] / shares[0] == pytest.approx(np.exp(kernel.CAUTION * 3))
+
+
+def test_it_is_saved_and_pickled_with_all_its_layers(deep, tmp_path):
+    deep.save(tmp_path / "m")
+    X, y = parity(1000, seed=1)
+    copies = [DEVDAN.load(tmp_path / "m"), pickle.loads(pickle.dumps(deep))]
+    for model in (deep, *copies):
+        model.partial_fit(X, y)
+    for copy in copies:
+        assert sizes(copy) == sizes(deep)
+        np.testing.assert_array_equal(copy.predict_proba(X), deep.predict_proba(X))
+
+
+def test_interrupted_between_layers_they_still_fit_each_other(deep, monkeypatch, tmp_path):
+    learn, calls = DEVDAN._learn_layer, []
+
+    def interrupted(self, layer, *rest):
+        calls.append(layer)
+        if layer == 1:
+            raise KeyboardInterrupt
+        learn(self, layer, *rest)
+
+    monkeypatch.setattr(DEVDAN, "_learn_layer", interrupted)
+    X, y = parity(2000, seed=3)
+    fresh = DEVDAN(n_layers=2, random_state=1)
+    for model in (deep, fresh):
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(3 * X, y)
+    monkeypatch.undo()
+    assert calls == [0, 1, 0, 1]
+    for model in (deep, fresh):
+        for (_, hidden), (features, _) in zip(sizes(model), sizes(model)[1:], strict=False):
+            assert features == 6 + hidden
+        model.save(tmp_path / "m")
+        DEVDAN.load(tmp_path / "m").partial_fit(X, y).predict(X)
+
+
+def test_a_class_that_comes_later_reaches_all_layers(deep):
+    X, y = parity(500)
+    deep.partial_fit(X, y + 1)
+    assert deep.classes_.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(deep.predict_proba(X).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("n_layers", [0, -1, 1.5, "deep", None, True])
+def test_a_depth_that_is_none(n_layers):
+    with pytest.raises(ValueError, match="n_layers must be a whole number of at least 1 or 'auto'"):
+        DEVDAN(n_layers=n_layers).fit(*parity(10))
+
+
+def test_the_depth_stays_what_it_was(deep):
+    with pytest.raises(ValueError, match="n_layers must stay 3"):
+        deep.set_params(n_layers=2).partial_fit(*parity(10))
