@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
-SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
+SCARCE := devdan,devdan-deep,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
+RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
 .PHONY: run test test-slow lint bench table picture clean
 
@@ -37,6 +38,8 @@ bench: $(READY)  ## speed, in one run on one core; results go to benchmarks/resu
 table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hours, most of them for River's forests
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --jobs $(JOBS) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) --jobs $(JOBS) --out benchmarks/results/scarce
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/single
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1000 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/thousand
 	$(BIN)/python benchmarks/page.py
 
 picture: $(READY)  ## the README's picture, from a real run

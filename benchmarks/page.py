@@ -11,19 +11,24 @@ from pathlib import Path
 
 import scale
 
+from devdan.models import NAMES
 from devdan.report import markdown_sections, write_tables
+from devdan.streams.catalogue import ENTRIES
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "results" / "table"
 SCARCE = Path(__file__).parent / "results" / "scarce"
 PAGE = ROOT / "docs" / "benchmarks.md"
 
+OTHER_CHUNKS = {"Sample by sample": "single", "In chunks of 1,000": "thousand"}
+
 PROTOCOL = """\
 Chunks of 500, each predicted first, then learned from, once. CR is the mean of the chunks' accuracies from the second
 chunk on, ± their deviation, averaged over the seeds; HN and NoP are the mean number of hidden units and parameters; ET
 is the time to learn and predict. KDD Cup is shuffled, as in the paper. `devdan-paper`, `ae`, `dae` and the ablations
-get inputs scaled to [0, 1] over the whole stream, as in the paper's experiments; `devdan` and the peers scale online,
-or need no scaling.
+get inputs scaled to [0, 1] over the whole stream, as in the paper's experiments; the other
+models and the peers scale online, or need no scaling. What the defaults are made of, and how they do on streams that
+nobody tuned on: [experiments](experiments.md).
 """
 
 ELECTRICITY = """\
@@ -36,6 +41,32 @@ network grows two to three times as large and Electricity gains most of a point:
 [deviations](deviations.md#measured), from `python benchmarks/deviations.py`. The rest is not explained: the paper gives
 one run, and this stream scatters from seed to seed.
 """
+
+
+def other_chunks(folder: Path) -> str:
+    """Mean CR of the streams that were run with another size of chunk, a row for each model; the best in bold."""
+    rates: dict[str, dict[str, list[float]]] = {}
+    for path in sorted((folder / "cells").glob("*/*/all/*.json")):
+        result = json.loads(path.read_text())
+        rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
+    streams = [name for name in ENTRIES if any(name in row for row in rates.values())]
+    means = {model: {name: sum(row[name]) / len(row[name]) for name in row} for model, row in rates.items()}
+    best = {name: max(row.get(name, 0.0) for row in means.values()) for name in streams}
+
+    def cell(model: str, name: str) -> str:
+        if name not in means[model]:
+            return "–"
+        text = f"{means[model][name]:.2f}"
+        return f"**{text}**" if means[model][name] == best[name] else text
+
+    lines = ["| | " + " | ".join(streams) + " |", "|---" * (len(streams) + 1) + "|"]
+    lines += [
+        f"| `{model}` | " + " | ".join(cell(model, name) for name in streams) + " |"
+        for model in NAMES
+        if model in means
+    ]
+    fewest = min(len(seeds) for row in rates.values() for seeds in row.values())
+    return "\n".join([*lines, "", f"CR in %, mean of {fewest} to 5 seeds; – was not run.", ""])
 
 
 def main() -> None:
@@ -61,6 +92,11 @@ def main() -> None:
         "![Average ranks](benchmarks-ranks.svg)",
         "",
         parts["ranks"],
+        *(
+            line
+            for title, name in OTHER_CHUNKS.items()
+            for line in (f"## {title}", "", other_chunks(TABLE.parent / name))
+        ),
         "## When labels are scarce or late",
         "",
         "![Accuracy against the share of labels](benchmarks-scarcity.svg)",

@@ -150,12 +150,11 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         room = int(self._header()[kernel.MAX_CLASSES])
         if len(classes) > room:
             self._make_room(max(len(classes), 2 * room))
-        for state in self._networks:
-            net = kernel.views(state)
-            if n_named > 0:
-                net.header[kernel.N_NAMED] = n_named
-            if changed:
+        if changed or n_named > 0:
+            for state in self._networks:
+                net = kernel.views(state)
                 net.settings[:] = self._settings(chosen)
+                net.header[kernel.N_NAMED] = n_named or net.header[kernel.N_NAMED]
         self._classes, self._chosen = classes, chosen
 
     # --- Using ---------------------------------------------------------------------------------------------------
@@ -202,15 +201,20 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return "_networks" in self.__dict__
 
-    def _nets(self) -> list[kernel.Network]:
+    def _check_is_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
             raise NotFittedError(f"This {name} has not seen a sample yet: call partial_fit, observe or fit first")
+
+    def _nets(self) -> list[kernel.Network]:
+        self._check_is_fitted()
         return [kernel.views(state) for state in self._networks]
 
     def _header(self) -> Words:
         """That of the first network."""
-        return self._nets()[0].header
+        self._check_is_fitted()
+        words: Words = self._networks[0][: kernel.HEADER].view(np.int64)
+        return words
 
     @property
     def classes_(self) -> npt.NDArray[Any]:

@@ -247,7 +247,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     def transform(self, X: npt.ArrayLike) -> Floats:
         """The hidden units' activations for each sample, layer by layer."""
-        self._nets()
+        self._check_is_fitted()
         X = self._checked(X, reset=False)
         hidden = [
             self._use(kernel.transform, state, inputs, int(kernel.views(state).header[kernel.N_HIDDEN]))
@@ -260,7 +260,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
         A feature that has been missing from the start has no units, and stays NaN. Of several layers it is the first.
         """
-        self._nets()
+        self._check_is_fitted()
         X = self._checked(X, reset=False)
         return self._use(kernel.reconstruct, self._networks[0], X, X.shape[1])
 

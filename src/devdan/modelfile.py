@@ -35,7 +35,7 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a model that has seen something."""
-    model._nets()
+    model._check_is_fitted()
     classes = model._classes
     header = {
         "kind": type(model).__name__,
