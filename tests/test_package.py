@@ -21,7 +21,7 @@ ORDER = [
     {"modelfile", "streams.texts", "streams.npz", "streams.sources", "report.runs", "report.plot"},
     {"base", "layers", "streams.arff", "report.charts", "report.tables", "report.cells"},
     {"classifier", "learner"},
-    {"ensemble"},
+    {"ensemble", "river"},
     {"", "streams.files", "report.comparison", "report.gridfindings"},
     {"prequential", "models", "streams.catalogue", "report.gridnotes", "report.gridcharts"},
     {"streams", "streams.fetch", "report.page", "report.picture", "report.gridsheets"},

@@ -1048,6 +1048,15 @@ def learn(
 
 
 @entry
+def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int) -> int:
+    """:func:`learn` from the samples ``order[start:]`` one by one, in both phases, as if each had come alone."""
+    for t in range(start, len(order)):
+        if learn(state, scratch, X, labels, order[t : t + 1], 0, GENERATIVE, DISCRIMINATIVE) == 0:
+            return t
+    return len(order)
+
+
+@entry
 def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words) -> None:
     """:func:`judge` one of several layers: all are, before the lowest learns, since the others build on it."""
     net = unpack(state)

@@ -1,0 +1,180 @@
+"""DEVDAN in River: all of River's own checks, and what its users do with a classifier."""
+
+import copy
+import pickle
+from itertools import count
+
+import numpy as np
+import pandas as pd
+import pytest
+
+river = pytest.importorskip("river", reason="River is not installed")
+
+from river import checks, compose, drift, ensemble, evaluate, metrics, preprocessing  # noqa: E402
+from river.datasets import Phishing, synth  # noqa: E402
+
+from devdan import kernel  # noqa: E402
+from devdan.river import DEVDANClassifier  # noqa: E402
+
+CHECKS = [
+    pytest.param(parameters, check, id=f"{getattr(check, '__name__', check)}-{k}-{n}")
+    for k, parameters in enumerate(DEVDANClassifier._unit_test_params())
+    for n, check in enumerate(checks.yield_checks(DEVDANClassifier(**parameters)))
+]
+
+
+@pytest.mark.parametrize(("parameters", "check"), CHECKS)
+def test_rivers_checks(parameters, check):
+    check(DEVDANClassifier(**parameters))
+
+
+def samples(n, seed=0, missing=0.0):
+    """Features that come and go, three of them late; labels of three classes, one of them late."""
+    random = np.random.default_rng(seed)
+    for t in range(n):
+        row = random.normal(size=5)
+        label = "far" if t > n // 2 and row[0] > 1 else "up" if row[1] + row[2] > 0 else "down"
+        known = 2 if t < n // 3 else 5
+        yield {f"x{j}": float(row[j]) for j in range(known) if random.random() >= missing}, label
+
+
+def learned(n=600, **options):
+    model = DEVDANClassifier(seed=1, **options)
+    for x, y in samples(n, missing=0.1):
+        model.learn_one(x, y)
+    return model
+
+
+def words(model):
+    return model._state.tobytes()
+
+
+@pytest.mark.parametrize("size", [1, 7, 200, 600])
+def test_many_at_once_are_learned_as_one_by_one(size):
+    """However they are cut; a frame has a feature for all its rows, so that what a row lacks is NaN there."""
+    rows = list(samples(600, missing=0.1))
+    one, many = DEVDANClassifier(seed=1), DEVDANClassifier(seed=1)
+    for start in range(0, 600, size):
+        X = pd.DataFrame([x for x, _ in rows[start : start + size]])
+        y = pd.Series([y for _, y in rows[start : start + size]])
+        many.learn_many(X, y)
+        for x, label in zip(X.to_dict(orient="records"), y, strict=True):
+            one.learn_one(x, label)
+    assert words(one) == words(many)
+    assert one._codes == many._codes
+    table = many.predict_proba_many(X)
+    for (_, row), x in zip(table.iterrows(), X.to_dict(orient="records"), strict=True):
+        assert row.to_dict() == pytest.approx(one.predict_proba_one(x), abs=1e-12)
+    assert many.predict_many(X).tolist() == [one.predict_one(x) for x in X.to_dict(orient="records")]
+
+
+def test_the_order_of_the_features_does_not_matter():
+    straight, turned = DEVDANClassifier(seed=1), DEVDANClassifier(seed=1)
+    for x, y in samples(300):
+        straight.learn_one(x, y)
+        turned.learn_one(dict(reversed(x.items())), y)
+    assert words(straight) == words(turned)
+
+
+def test_a_feature_that_comes_late_is_learned_from():
+    random = np.random.default_rng(0)
+    model = DEVDANClassifier(seed=1)
+    right = 0
+    for t in range(4000):
+        x = {"noise": random.normal()} | ({"signal": random.normal()} if t >= 1000 else {})
+        y = x.get("signal", random.normal()) > 0
+        right += t >= 3000 and model.predict_one(x) == y
+        model.learn_one(x, y)
+    assert right > 950
+
+
+def test_samples_without_labels_are_learned_from():
+    model = learned()
+    before = words(model)
+    model.learn_unlabeled_one({"x0": 1.0, "new": 2.0})
+    header = kernel.views(model._state).header
+    assert words(model) != before
+    assert header[kernel.N_SEEN] == header[kernel.N_TAUGHT] + 1
+    fresh = DEVDANClassifier(seed=1)
+    fresh.learn_unlabeled_one({"a": 1.0})
+    assert fresh.predict_proba_one({"a": 1.0}) == {}
+    assert fresh.predict_one({"a": 1.0}) is None
+
+
+def test_an_empty_sample_is_no_error():
+    model = DEVDANClassifier(seed=1)
+    model.learn_one({}, True)
+    model.learn_one({"a": 1.0}, False)
+    model.learn_one({}, True)
+    assert sum(model.predict_proba_one({}).values()) == pytest.approx(1)
+
+
+def test_labels_of_any_kind():
+    model = DEVDANClassifier(seed=1)
+    for y in (True, "rain", 3, ("a", 1), None):
+        model.learn_one({"a": 1.0}, y)
+    assert list(model.predict_proba_one({"a": 1.0})) == [True, "rain", 3, ("a", 1), None]
+
+
+@pytest.mark.parametrize("value", ["text", [1, 2], np.inf, -np.inf, object()])
+@pytest.mark.parametrize("name", ["x0", "another"])
+def test_a_value_that_is_no_number_leaves_the_model_as_it_predicts(value, name):
+    model = learned()
+    x = next(iter(samples(1)))[0]
+    before = model.predict_proba_one(x)
+    with pytest.raises(ValueError, match=r"must be a number|infinity"):
+        model.learn_one({**x, name: value}, "up")
+    assert model.predict_proba_one(x) == before
+    model.learn_one(x, "up")
+
+
+def test_frames_that_do_not_fit():
+    model = learned()
+    X = pd.DataFrame({"x0": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="same number of samples"):
+        model.learn_many(X, pd.Series(["up"]))
+    model.learn_many(X[:0], pd.Series([], dtype=object))
+    assert model.predict_proba_many(X[:0]).shape == (0, 3)
+    assert DEVDANClassifier().predict_many(X).tolist() == [None, None]
+
+
+@pytest.mark.parametrize("options", [{"masking": 2}, {"n_hidden": 0}, {"scaling": "log"}])
+def test_options_out_of_range(options):
+    with pytest.raises(ValueError, match="must be"):
+        DEVDANClassifier(**options)
+
+
+def test_copies_go_on_alike():
+    model = learned()
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    for each in (model, *copies):
+        for x, y in samples(100, seed=5):
+            each.learn_one(x, y)
+    assert words(copies[0]) == words(copies[1]) == words(model)
+    assert len(model.clone()._state) == 0
+
+
+def accuracy(model, **options):
+    stream = synth.SEA(variant=0, seed=1).take(5000)
+    return evaluate.progressive_val_score(stream, model, metrics.Accuracy(), **options).get()
+
+
+def test_in_rivers_evaluations_pipelines_and_ensembles():
+    assert accuracy(DEVDANClassifier(seed=1)) > 0.93
+    assert accuracy(preprocessing.StandardScaler() | DEVDANClassifier(seed=1)) > 0.93
+    assert accuracy(compose.Select(0, 1) | DEVDANClassifier(seed=1)) > 0.9
+    assert accuracy(ensemble.BaggingClassifier(DEVDANClassifier(seed=1), n_models=3, seed=1)) > 0.93
+    drifting = ensemble.ADWINBaggingClassifier(DEVDANClassifier(seed=1), n_models=3, seed=1)
+    assert accuracy(drifting) > 0.93
+    retrained = drift.DriftRetrainingClassifier(DEVDANClassifier(seed=1), drift.binary.DDM())
+    assert accuracy(retrained) > 0.9
+
+
+def test_with_labels_that_come_late():
+    clock = count()
+    late = evaluate.progressive_val_score(
+        Phishing(), DEVDANClassifier(seed=1), metrics.Accuracy(), moment=lambda _: next(clock), delay=20
+    )
+    assert late.get() > 0.85
+    steps = evaluate.iter_progressive_val_score(Phishing(), DEVDANClassifier(seed=1), metrics.Accuracy(), step=500)
+    assert len(list(steps)) == 3
