@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
-SCARCE := devdan,devdan-deep,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
+SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
 .PHONY: run test test-slow lint bench table picture clean
