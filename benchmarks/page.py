@@ -49,6 +49,8 @@ def other_chunks(folder: Path) -> str:
     for path in sorted((folder / "cells").glob("*/*/all/*.json")):
         result = json.loads(path.read_text())
         rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
+    if not rates:
+        return "Not run yet.\n"
     streams = [name for name in ENTRIES if any(name in row for row in rates.values())]
     means = {model: {name: sum(row[name]) / len(row[name]) for name in row} for model, row in rates.items()}
     best = {name: max(row.get(name, 0.0) for row in means.values()) for name in streams}
