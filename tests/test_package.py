@@ -19,7 +19,9 @@ ORDER = [
     {"kernel", "atomic", "metrics", "streams.base", "report.words", "report.paper", "report.ranks", "report.render"},
     {"classes", "options", "notice", "labels", "record", "streams.synthetic", "streams.tables", "report.rankchart"},
     {"modelfile", "streams.texts", "streams.npz", "streams.sources", "report.runs", "report.plot"},
-    {"base", "layers", "streams.arff", "report.charts", "report.tables", "report.cells"},
+    {"layers", "streams.arff", "report.charts", "report.tables", "report.cells"},
+    {"onnx"},
+    {"base"},
     {"classifier", "learner"},
     {"ensemble", "river"},
     {"", "streams.files", "report.comparison", "report.gridfindings"},
@@ -106,3 +108,20 @@ def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tm
 def test_without_any_folder_for_the_cache_it_still_works():
     code = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n" + LEARN
     assert python(code)[0] == python(LEARN)[0]
+
+
+def test_what_an_optional_extra_is_for_says_how_to_get_it():
+    said, _ = python(
+        """
+import sys
+sys.modules["river"] = sys.modules["onnx"] = None
+from devdan import DEVDAN
+for use in (lambda: __import__("devdan.river"), lambda: DEVDAN().fit([[1.0], [2.0]], [0, 1]).to_onnx()):
+    try:
+        use()
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+    )
+    assert "pip install 'devdan[river]'" in said
+    assert "pip install 'devdan[onnx]'" in said

@@ -298,6 +298,17 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Save the model in one file; :meth:`load` continues it bit for bit."""
         modelfile.save(path, self)
 
+    def to_onnx(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """The current predictor as an ONNX model, also saved if a path is given: ``pip install 'devdan[onnx]'``.
+
+        It takes ``X`` as doubles, NaN where a value is missing, and gives ``label`` and ``probabilities``.
+        """
+        try:
+            from devdan.onnx import to_onnx  # noqa: PLC0415 (an optional extra)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError("to_onnx needs onnx: pip install 'devdan[onnx]'", name=error.name) from error
+        return to_onnx(self, path)
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """The model in a file that :meth:`save` wrote. Nothing in the file is executed."""

@@ -936,12 +936,14 @@ def follow(net: Network) -> None:
     average(net.output_bias_slow, net.output_bias, m, share)
 
 
-@inlined
-def trust(net: Network) -> float:
+def share_of_averages(net: Network) -> float:
     """The share of the averages in a prediction: Bayes' posterior by the recent losses of both."""
     if net.settings[AVERAGING] == 0.0:
         return 0.0
     return 1.0 / (1.0 + math.exp(min(max(CAUTION * (net.losses[1] - net.losses[0]), -500.0), 500.0)))
+
+
+trust = inlined(share_of_averages)
 
 
 @inlined

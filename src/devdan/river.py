@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from river import base
+
+try:
+    from river import base
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("devdan.river needs River: pip install 'devdan[river]'", name=error.name) from error
 from sklearn.utils import check_random_state
 
 from devdan import kernel, options
