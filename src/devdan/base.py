@@ -45,6 +45,7 @@ class Event(NamedTuple):
 class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that consists of networks, each a state of the kernel's."""
 
+    scaling: Any
     _networks: Any  # a list of states
     _classes: Classes
     _chosen: dict[str, Any]  # the options that the networks were given last
@@ -278,6 +279,8 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
+        # From one unit, one pass over a few hundred samples: enough with standardised inputs, not with min-max.
+        tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags
 
     # --- Keeping -------------------------------------------------------------------------------------------------

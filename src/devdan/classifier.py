@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from devdan import kernel, layers, options
 from devdan.base import EvolvingClassifier
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 ROOM = 16  # hidden units that a new state has room for; it doubles when they are all there
 EVENTS = 1000
+
+
+def room_for(n_hidden: int) -> int:
+    """Room for hidden units: whole vectors of eight, with place for two more units."""
+    return max(ROOM, (n_hidden + 9) // 8 * 8)
 
 
 def options_of_the_paper() -> dict[str, Any]:
@@ -154,9 +159,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         if self.initial_weights is not None:
             given = options.check_initial_weights(self.initial_weights, n, n_named)
         n_hidden = given["encoder"].shape[1] if given else int(self.n_hidden)
-        room = max(ROOM, (n_hidden + 9) // 8 * 8)  # whole vectors of eight, with room for two more units
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        state = kernel.new_state(n, room, max(len(classes), 2), EVENTS, int(seed))
+        state = kernel.new_state(n, room_for(n_hidden), max(len(classes), 2), EVENTS, int(seed))
         net = kernel.views(state)
         if given:
             net.header[kernel.N_HIDDEN] = n_hidden
@@ -305,12 +309,6 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             f"<{text}: {self.n_features_in_} features, {self.n_hidden_} hidden units, {len(self._classes)} classes "
             f"after {self.n_seen_:,} samples>"
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        # From one unit, one pass over a few hundred samples: enough with standardised inputs, not with min-max.
-        tags.classifier_tags.poor_score = self.scaling != "standard"
-        return tags
 
 
 def compile_kernel(model: EvolvingClassifier) -> None:

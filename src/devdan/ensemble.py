@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import check_random_state
 
 from devdan import kernel, options
 from devdan.base import EvolvingClassifier
 from devdan.classes import Classes
-from devdan.classifier import DEVDAN, EVENTS, ROOM
+from devdan.classifier import DEVDAN, EVENTS, room_for
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         return member
 
     @property
-    def scaling(self) -> str | None:
+    def scaling(self) -> Any:
         """The members'."""
         return self._member.scaling
 
@@ -109,9 +109,8 @@ class DEVDANEnsemble(EvolvingClassifier):
         return words
 
     def _begin(self, classes: Classes, n_named: int) -> None:
-        room = max(ROOM, (int(self._member.n_hidden) + 9) // 8 * 8)
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=self.n, dtype=np.int64)
-        size = self.n_features_in_, room, max(len(classes), 2), EVENTS
+        size = self.n_features_in_, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
         self._states = np.array([kernel.new_state(*size, int(seed)) for seed in seeds])
 
     def _take(self, networks: list[Floats]) -> None:
@@ -232,11 +231,6 @@ class DEVDANEnsemble(EvolvingClassifier):
             f"<{text}: {self.n_features_in_} features, {self.n_members_} members with {self.n_hidden_} hidden units, "
             f"{len(self._classes)} classes after {self.n_seen_:,} samples>"
         )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = self.scaling != "standard"
-        return tags
 
     # --- Keeping -------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
 from sklearn.utils import check_random_state
 
 from devdan import kernel, options
-from devdan.classifier import DEVDAN, EVENTS, ROOM
+from devdan.classifier import DEVDAN, EVENTS, room_for
 from devdan.kernel import GENERATIVE, Floats, Words
 
 if TYPE_CHECKING:
@@ -199,8 +199,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         )
         if len(self._state) == 0:
             seed = check_random_state(self.seed).randint(np.iinfo(np.int64).max, dtype=np.int64)
-            room = max(ROOM, (int(self.n_hidden) + 9) // 8 * 8)
-            self._hold(kernel.new_state(max(len(new), 1), room, 2, EVENTS, int(seed)))
+            self._hold(kernel.new_state(max(len(new), 1), room_for(int(self.n_hidden)), 2, EVENTS, int(seed)))
             kernel.views(self._state).settings[:] = options.settings(self._settings)
         for name in new:
             if len(self._columns) == self._header()[kernel.N_FEATURES]:
