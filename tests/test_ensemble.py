@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
 from devdan.streams import sea
 
 
@@ -133,6 +133,15 @@ def test_it_is_saved_and_pickled_and_goes_on_bit_for_bit(tmp_path):
         each.partial_fit(X, Y)
     assert states(copies[0]) == states(copies[1]) == states(model)
     assert copies[0].n_seen_ == 6500
+
+
+def test_a_file_whose_members_do_not_make_an_ensemble(tmp_path):
+    model = learned()
+    model.save(tmp_path / "m")
+    header, words = modelfile.read(tmp_path / "m")
+    modelfile.write(tmp_path / "m", header | {"options": header["options"] | {"n": 5}}, words)
+    with pytest.raises(ModelFileError, match="do not fit each other"):
+        DEVDANEnsemble.load(tmp_path / "m")
 
 
 def test_what_it_shows():

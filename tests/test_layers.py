@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, kernel, layers
+from devdan import DEVDAN, ModelFileError, kernel, layers, modelfile
 from devdan.streams import sea
 
 
@@ -134,6 +134,20 @@ def test_it_is_saved_and_pickled_with_all_its_layers(deep, tmp_path):
     for copy in copies:
         assert sizes(copy) == sizes(deep)
         np.testing.assert_array_equal(copy.predict_proba(X), deep.predict_proba(X))
+
+
+def test_a_file_whose_layers_do_not_make_a_model(deep, tmp_path):
+    deep.save(tmp_path / "m")
+    header, words = modelfile.read(tmp_path / "m")
+    options = header["options"] | {"n_layers": 2}
+    modelfile.write(tmp_path / "fewer", header | {"options": options}, words)
+    with pytest.raises(ModelFileError, match="more layers than its options say"):
+        DEVDAN.load(tmp_path / "fewer")
+    turned = np.concatenate([deep._networks[0], deep._networks[2], deep._networks[1]])
+    sizes = [len(deep._networks[k]) for k in (0, 2, 1)]
+    modelfile.write(tmp_path / "turned", header | {"states": sizes}, turned)
+    with pytest.raises(ModelFileError, match="do not fit each other"):
+        DEVDAN.load(tmp_path / "turned")
 
 
 def test_interrupted_between_layers_they_still_fit_each_other(deep, monkeypatch, tmp_path):

@@ -225,6 +225,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             self._enlarge(layer, hidden=2 * int(kernel.views(state).header[kernel.MAX_HIDDEN]))
 
     def _take(self, networks: list[Floats]) -> None:
+        if self.n_layers != "auto" and len(networks) > int(self.n_layers):
+            raise ValueError("it has more layers than its options say")
         for below, state in pairwise(networks):
             lower, upper = kernel.views(below).header, kernel.views(state).header
             if upper[kernel.N_FEATURES] != self.n_features_in_ + lower[kernel.N_HIDDEN]:
