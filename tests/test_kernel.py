@@ -291,3 +291,10 @@ def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
             tight = kernel.resized(tight, 4, int(kernel.views(tight).header[kernel.MAX_HIDDEN]) + 1, 3)
     assert stops > 2
     assert kernel.resized(tight, 4, 64, 3).tobytes() == ample.tobytes()
+
+
+def test_a_network_that_was_never_taught_predicts_nothing():
+    X, _ = stream(10, 4, 3, 0.0, seed=1)
+    state, out = kernel.new_state(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
+    kernel.predict_proba(state, kernel.scratch_for(state), X, out, 1.0)
+    assert (out == 7.0).all()

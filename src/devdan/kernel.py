@@ -1071,6 +1071,8 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
     net = unpack(state)
     work = unpack_work(net, scratch)
     n, m = net.header[N_FEATURES], min(net.header[N_CLASSES], out.shape[1])
+    if m == 0:
+        return
     share = trust(net)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
