@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,7 +43,7 @@ class Event(NamedTuple):
     network: int = 0
 
 
-class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A classifier that consists of networks, each a state of the kernel's."""
 
     scaling: Any
@@ -52,33 +53,33 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- What a model must bring ---------------------------------------------------------------------------------
 
+    @abstractmethod
     def _options(self) -> dict[str, Any]:
         """The options of its networks."""
-        raise NotImplementedError
 
     def _settings(self, chosen: dict[str, Any]) -> Floats:
         """The options as the kernel takes them."""
         return options.settings(chosen)
 
+    @abstractmethod
     def _begin(self, classes: Classes, n_named: int) -> None:
         """Make the networks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _make_room(self, n_classes: int) -> None:
         """Let the networks have room for more classes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
         """Let the networks learn from the samples in the phases ``first`` to ``last``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _take(self, networks: list[Floats]) -> None:
         """Go on with networks from a file; a ``ValueError`` if they do not make a model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         """What they predict, a row of ``out`` for each sample, a column for each output."""
-        raise NotImplementedError
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
