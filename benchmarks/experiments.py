@@ -1,7 +1,7 @@
 """What each part of the defaults is worth: it is undone or changed, and all streams at hand are run again.
 
-The tables go into docs/experiments.md with `--write`. Streams: four of the paper's and River's generators, which no
-setting was chosen on. Needs `pip install 'devdan[river]'` and the streams in DEVDAN_DATA; about half an hour.
+The tables go into docs/experiments.md with `--write`. Streams: four of the paper's and River's generators.
+Needs `pip install 'devdan[river]'` and the streams in DEVDAN_DATA; about half an hour.
 """
 
 from __future__ import annotations

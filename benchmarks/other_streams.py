@@ -1,4 +1,4 @@
-"""Streams that no setting was chosen on: River's generators, most of them with a new concept every 10,000 samples.
+"""Streams beside the paper's: River's generators, most of them with a new concept every 10,000 samples.
 
 Three for which a single layer is not enough, and two with many features.
 """
