@@ -62,10 +62,29 @@ class Monitor:
         return fired
 
 
+class Surprise:
+    """Two exponential means of all values since the last drift, one with a short memory."""
+
+    def __init__(self):
+        self.values = []
+
+    def drifts(self, value):
+        self.values.append(value)
+        late = past = square = 0
+        for count, v in enumerate(self.values, 1):
+            late += (v - late) / min(count, 200)
+            past, square = (old + (new - old) / min(count, 10_000) for old, new in ((past, v), (square, v**2)))
+        found = len(self.values) >= 300 and late > past + 4 * max(math.sqrt(square - past**2), 0.1) / math.sqrt(399)
+        if found:
+            self.values = []
+        return found
+
+
 class Phase:
     def __init__(self, name, n_features):
         self.name = name
         self.inputs = []
+        self.surprise = Surprise()
         self.bias2, self.variance = Monitor(2), Monitor(n_features + 2)
 
 
@@ -145,6 +164,8 @@ class Naive:
         bias2 = ((expected_z - target) ** 2)[counts].max()
         variance = (self.outputs(phase, expected_y**2) - expected_z**2)[counts].mean()
 
+        if phase.surprise.drifts(self.surprise(phase, z, target)):
+            self.note(phase, "drift", 0)
         phase.bias2.watch(bias2)
         grows = self.options.grow and phase.bias2.fires(1.3 * math.exp(-bias2) + 0.7)
         if grows:
@@ -179,6 +200,15 @@ class Naive:
             if self.taught % 4 == 0:
                 kept = (1 - max(1 - self.options.averaging, 10 / (self.taught - self.averaged_since + 9))) ** 4
                 self.slow = {name: kept * slow + (1 - kept) * getattr(self, name) for name, slow in self.slow.items()}
+
+    def surprise(self, phase, z, target):
+        if phase.name == "discriminative":
+            return ((z - target) ** 2).sum()
+        past, distances = np.array(phase.inputs), []
+        for j in np.flatnonzero(~np.isnan(past[-1])):
+            values = past[:, j][~np.isnan(past[:, j])]
+            distances.append(min((values[-1] - values.mean()) ** 2 / max(values.var(), 1e-12), 25))
+        return np.mean(distances)
 
     def adapted(self, name, gradient):
         """Each unit's gradient over the root of its mean square."""

@@ -18,6 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from devdan import DEVDAN, kernel
+from devdan.base import PHASES
+from devdan.streams import sea
 
 
 def chunk(n_samples=200, n_features=4, n_classes=3, seed=0):
@@ -320,7 +322,7 @@ def test_events_tell_the_structure_and_their_memory_is_bounded():
         model.partial_fit(X, y)
     assert len(model.events_) > 3
     for event in model.events_:
-        size += 1 if event.kind == "growth" else -1
+        size += {"growth": 1, "pruning": -1}.get(event.kind, 0)
         assert event.n_hidden == size >= 1
         assert last[event.phase] <= event.sample <= 1500
         last[event.phase] = event.sample
@@ -330,6 +332,22 @@ def test_events_tell_the_structure_and_their_memory_is_bounded():
     net = kernel.views(model._networks[0])
     net.events[:, kernel.EVENT_SAMPLE] = np.r_[2000:2500, 1500:2000]
     assert [event.sample for event in model.events_] == list(range(1500, 2500))
+
+
+@pytest.mark.parametrize("drift", ["none", "real", "virtual"])
+def test_drifts_are_told_apart(drift):
+    model = DEVDAN(random_state=0)
+    for number, (X, y) in enumerate(sea(10_000, drifts=[20_000], seed=4)):
+        late = number >= 10
+        model.partial_fit(X + 2 * (late and drift == "virtual"), 1 - y if late and drift == "real" else y)
+    found = {(event.phase, event.kind) for event in model.events_ if event.kind == "drift"}
+    assert ("discriminative", "drift") in found or drift != "real"
+    assert (("generative", "drift") in found) == (drift == "virtual")
+    assert bool(found) == (drift != "none")
+    assert model.drifts_ == {
+        phase: sum(event.phase == phase and event.kind == "drift" for event in model.events_) for phase in PHASES
+    }
+    assert all(event.sample > 5000 for event in model.events_ if event.kind == "drift")
 
 
 def test_transform_and_reconstruct():

@@ -41,7 +41,9 @@ CASES = {
         "optimizer": "momentum",
         "learning_rate": 0.015,
     },
-    "labels swapped": {"swapped": True, "learning_rate": 0.1},
+    "labels swapped": {"swapped": 300, "learning_rate": 0.1},
+    "a real drift": {"swapped": 450, "n_classes": 2, "learning_rate": 0.005},
+    "a virtual drift": {"shifted": 450},
     "unscaled": {"scaling": None},
     "standard": {"scaling": "standard"},
     "many classes": {"n_classes": 5, "learning_rate": 0.05, "momentum": 0.0},
@@ -63,8 +65,9 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     options = dict(CASES[case])
     n_features, n_classes = options.pop("n_features", 4), options.pop("n_classes", 3)
     X, y = stream(600, n_features, n_classes, options.pop("missing", 0.0), seed=3)
-    if options.pop("swapped", False):
-        y[300:] = n_classes - 1 - y[300:]
+    swapped, shifted = options.pop("swapped", 600), options.pop("shifted", 600)
+    y[swapped:] = n_classes - 1 - y[swapped:]
+    X[shifted:] += 3
     y[:20] = 0  # further classes come later
     seed = options.pop("random_state", 5)
     model = DEVDAN(random_state=seed, shuffle=False, **options)
@@ -99,9 +102,12 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
             assert model.bias2_[phase.name] == pytest.approx(np.mean(phase.bias2.values), abs=1e-10)
             assert model.variance_[phase.name] == pytest.approx(np.mean(phase.variance.values), abs=1e-10)
     if case == "both phases grow and prune":
-        assert len({(event.phase, event.kind) for event in model.events_}) == 4
+        assert len({(event.phase, event.kind) for event in model.events_ if event.kind != "drift"}) == 4
     if case == "labels swapped":  # the averages begin anew, once that is clear
         assert oracle.averaged_since > 240
+    drifts = {event.phase for event in model.events_ if event.kind == "drift"}
+    assert ("discriminative" in drifts) == (case == "a real drift")
+    assert ("generative" in drifts) == (case == "a virtual drift")
 
 
 def test_sigmoid_and_softmax_are_accurate_and_never_overflow():

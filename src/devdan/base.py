@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 PHASES = ("generative", "discriminative")
-KINDS = ("pruning", "growth", "replacement")
+KINDS = ("pruning", "growth", "replacement", "drift")
 _FIXED = ("scaling", "n_layers", "n")  # options that must stay what they were once the model has learned
 _UNLABELLED = np.empty(0, np.int64)
 
 
 class Event(NamedTuple):
-    """A change of structure: at which sample of which phase, which unit came or went, how many there are now.
+    """What happened at which sample of which phase: a unit came or went, a drift, and how many units there are now.
 
-    ``network`` is the layer or the member that changed, from 0.
+    A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase
+    it is virtual: the inputs have. ``network`` is the layer or the member that it happened to, from 0.
     """
 
     sample: int
@@ -41,6 +42,16 @@ class Event(NamedTuple):
     unit: int
     n_hidden: int
     network: int = 0
+
+
+def events_of(net: kernel.Network, network: int = 0) -> list[Event]:
+    """The events that a network remembers, the oldest first."""
+    n, room = net.header[kernel.N_EVENTS], net.header[kernel.MAX_EVENTS]
+    rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
+    return [
+        Event(sample, PHASES[phase], KINDS[kind], unit, size, network)
+        for sample, phase, unit, kind, size in rows.tolist()
+    ]
 
 
 class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -236,15 +247,7 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     @property
     def events_(self) -> list[Event]:
-        events = []
-        for k, net in enumerate(self._nets()):
-            n, room = net.header[kernel.N_EVENTS], net.header[kernel.MAX_EVENTS]
-            rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
-            events += [
-                Event(sample, PHASES[phase], KINDS[kind], unit, size, k)
-                for sample, phase, unit, kind, size in rows.tolist()
-            ]
-        return events
+        return [event for k, net in enumerate(self._nets()) for event in events_of(net, k)]
 
     @property
     def n_events_(self) -> int:
@@ -258,11 +261,18 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     def prunings_(self) -> dict[str, int]:
         return self._changes(kernel.PRUNING)
 
+    @property
+    def drifts_(self) -> dict[str, int]:
+        """Virtual drifts by the generative phase, real ones by the discriminative phase; those of all networks."""
+        return self._counted(kernel.N_DRIFTS, 1)
+
     def _changes(self, kind: int) -> dict[str, int]:
+        return self._counted(kernel.N_CHANGES + kind, 2)
+
+    def _counted(self, word: int, stride: int) -> dict[str, int]:
         headers = [net.header for net in self._nets()]
         return {
-            name: sum(int(header[kernel.N_CHANGES + 2 * phase + kind]) for header in headers)
-            for phase, name in enumerate(PHASES)
+            name: sum(int(header[word + stride * phase]) for header in headers) for phase, name in enumerate(PHASES)
         }
 
     @property

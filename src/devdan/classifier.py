@@ -82,8 +82,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     n_hidden_, n_layers_ : hidden units now, in all layers, and layers.
     n_parameters_ : parameters now, R(n + 1) + m(R + 1), without the decoder's offsets.
     n_seen_ : samples seen so far.
-    events_, n_events_ : the latest growths and prunings, at most 1,000 a layer, and how many there were in all.
-    growths_, prunings_ : dict, how many there were in each phase.
+    events_, n_events_ : the latest growths, prunings and drifts, at most 1,000 a layer, and how many there were in all.
+    growths_, prunings_, drifts_ : dict, how many there were in each phase.
     bias2_, variance_ : dict, the running means that the conditions for growing and pruning compare, of both phases.
     weights_ : dict of copies: ``encoder`` (n_features, n_hidden), the paper's W, ``encoder_bias``, ``decoder_bias``,
         ``output`` (n_hidden, n_classes), its columns in the order of ``classes_``, and ``output_bias``; of the first

@@ -128,8 +128,9 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
         self._count(len(X), first, last)
+        before = self._n_drifts()
         self._learn_members(slice(0, self.n), X, codes, first, last)
-        replaced = self._replace() if last == DISCRIMINATIVE else None
+        replaced = self._replace(np.flatnonzero(self._n_drifts() > before))
         if replaced is not None:
             self._learn_members(slice(replaced, replaced + 1), X, codes, first, last)
 
@@ -165,16 +166,18 @@ class DEVDANEnsemble(EvolvingClassifier):
                 if (done < np.diff(cuts)).any():
                     self._enlarge(hidden=2 * int(self._header()[kernel.MAX_HIDDEN]))
 
-    def _replace(self) -> int | None:
-        """A member whose error has signalled a drift begins anew, unless another is still too young to stand in."""
-        nets = self._nets()
-        drifted = [k for k, net in enumerate(nets) if net.header[kernel.N_DRIFTS + DISCRIMINATIVE] > 0]
-        for net in nets:
-            net.header[kernel.N_DRIFTS + DISCRIMINATIVE] = 0
-        if not drifted or min(net.header[kernel.N_SEEN] for net in nets) < _GROWN_UP * self.visits:
+    def _n_drifts(self) -> Words:
+        """Real drifts that each member has signalled."""
+        column = self._states[:, kernel.N_DRIFTS + DISCRIMINATIVE].copy()
+        counts: Words = column.view(np.int64)
+        return counts
+
+    def _replace(self, drifted: Words) -> int | None:
+        """A member that has just signalled a drift begins anew, unless another is still too young to stand in."""
+        if len(drifted) == 0 or min(net.header[kernel.N_SEEN] for net in self._nets()) < _GROWN_UP * self.visits:
             return None
-        self._renew(drifted[0])
-        return drifted[0]
+        self._renew(int(drifted[0]))
+        return int(drifted[0])
 
     def _renew(self, k: int) -> None:
         """A member that has learned nothing but the scale of the features."""
@@ -186,7 +189,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         new.settings[:] = old.settings
         for name in ("scale_count", "low", "high", "mean", "square"):
             getattr(new, name)[:] = getattr(old, name)
-        kept = [kernel.N_NAMED, kernel.N_CAME, kernel.N_LABELS_CAME, *range(kernel.N_CHANGES, kernel.N_CHANGES + 4)]
+        kept = [kernel.N_NAMED, kernel.N_CAME, kernel.N_LABELS_CAME, *range(kernel.N_DRIFTS, kernel.N_CHANGES + 4)]
         new.header[kept] = old.header[kept]
         new.events[0] = old.header[kernel.N_TAUGHT], DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
         new.header[kernel.N_EVENTS] = 1

@@ -63,7 +63,7 @@ N_FEATURES, N_HIDDEN, N_CLASSES = range(4, 7)  # in use
 N_SEEN, N_OBSERVED, N_TAUGHT = range(7, 10)  # samples: in all, by the generative and by the discriminative phase
 N_NAMED, N_EVENTS, RANDOM = range(10, 13)  # classes named in advance, events ever, the random generator's word
 AVERAGED_SINCE = 13  # N_TAUGHT when the averages of the weights began
-N_DRIFTS = 14  # of each phase
+N_DRIFTS = 14  # drifts that each phase signalled
 N_CHANGES = 16  # prunings and growths of each phase
 N_FOLLOWED = 20  # events of the layer below that the features have followed, where they are its units
 N_CAME, N_LABELS_CAME = 21, 22  # to an ensemble, of which each member visits some
@@ -79,15 +79,16 @@ UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0
 
 GENERATIVE, DISCRIMINATIVE = range(2)  # phases
 
-# A monitor watches the bias², the variance or the squared error of one phase.
-BIAS2, VARIANCE, ERROR = range(3)
+# A monitor watches the bias², the variance or the surprise of one phase.
+BIAS2, VARIANCE, SURPRISE = range(3)
 COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)
+LATE = MIN_MEAN  # that of the surprise has no minima, but a mean of late
 MONITOR = 6
 LOSSES = 4  # three, and room that keeps the weights on a cache line
 
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)
 EVENT = 5
-PRUNING, GROWTH, REPLACEMENT = range(3)  # kinds of events
+PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
 
 
 class Network(NamedTuple):
@@ -96,7 +97,7 @@ class Network(NamedTuple):
     header: Words
     random: Random
     settings: Floats
-    monitors: Floats  # (phase, BIAS2, VARIANCE or ERROR, MONITOR)
+    monitors: Floats  # (phase, BIAS2, VARIANCE or SURPRISE, MONITOR)
     scale_count: Floats  # what the scaling has learned, per feature
     low: Floats
     high: Floats
@@ -627,8 +628,11 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
-ERROR_HORIZON, ERROR_FIRST = 1000.0, 300  # samples over which the squared error is averaged, and the least to judge by
-ERROR_STD = 0.1  # the least deviation of an error, so that where there is next to none a single one is no drift
+LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # over which the surprise is averaged, of late and before
+LEAST_SAMPLES = 300.0  # to judge by
+LEAST_STD = 0.1  # of the surprise, so that where there is next to none a single one is no drift
+SURE = 4.0  # standard errors that make a drift
+TINY = 1e-12  # a variance below it counts as none
 WEIGHT_VARIANCE = 32.0  # of random weights, times fan-in + fan-out: Glorot's 2, four times as wide for sigmoids
 
 
@@ -674,17 +678,34 @@ def should_prune(monitor: Floats, variance: float) -> bool:
 
 
 @inlined
-def watch_error(net: Network, work: Work, phase: int) -> None:
-    """Count a drift where the squared error of late rises above its past, by the growing condition twice as strict.
+def surprise(net: Network, work: Work, phase: int) -> float:
+    """How little a sample was expected: its squared distance from the mean input in deviations, or the squared error.
 
     Bias² belongs to the mean input. It cannot see a drift that leaves the mean prediction alone; the error can.
     """
-    error, monitor = squared_error(net, work, phase), net.monitors[phase, ERROR]
-    monitor[COUNT] = min(monitor[COUNT], ERROR_HORIZON)
-    watch(monitor, error, ERROR_FIRST)
-    monitor[MIN_STD] = max(monitor[MIN_STD], ERROR_STD)
-    if exceeds(monitor, 2.0 * (1.3 * math.exp(-error) + 0.7)):
-        net.header[N_DRIFTS + phase] += 1
+    if phase == DISCRIMINATIVE:
+        return squared_error(net, work, phase)
+    total, n_present = 0.0, 0.0
+    for j in range(net.header[N_FEATURES]):
+        step, square = work.inputs[ACTUAL, j] - net.input_mean[phase, j], net.input_square[phase, j]
+        total += work.present[j] * min(step * step, WIDEST * WIDEST * square) / max(square, TINY)
+        n_present += work.present[j]
+    return total / n_present
+
+
+@inlined
+def watch_drift(net: Network, work: Work, phase: int) -> None:
+    """Record a drift where the surprise of late lies above that of the past by more than chance; then start anew."""
+    value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.settings[VISITS]
+    monitor[COUNT] += 1.0
+    share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
+    monitor[MEAN] += share * step
+    monitor[SQUARE] += share * (step * (value - monitor[MEAN]) - monitor[SQUARE])
+    monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
+    standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
+    if monitor[COUNT] >= LEAST_SAMPLES * visits and monitor[LATE] > monitor[MEAN] + SURE * standard_error:
+        monitor[:] = 0.0
+        record(net.header, net.events, phase, 0, DRIFT)
 
 
 @inlined
@@ -695,7 +716,7 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         bias2, variance = significance(work.reconstruction, work.target, work.present, n)
     else:
         bias2, variance = significance(work.prediction, work.one_hot, work.every_class, net.header[N_CLASSES])
-    watch_error(net, work, phase)
+    watch_drift(net, work, phase)
     watch(monitor[BIAS2], bias2, 2)
     changed = net.settings[GROW] == 1.0 and should_grow(monitor[BIAS2], bias2)
     if changed:
@@ -789,7 +810,10 @@ def record(header: Words, events: Words, phase: int, unit: int, kind: int) -> No
         event[EVENT_KIND] = kind
         event[EVENT_SIZE] = header[N_HIDDEN]
     header[N_EVENTS] += 1
-    header[N_CHANGES + 2 * phase + kind] += 1
+    if kind == DRIFT:
+        header[N_DRIFTS + phase] += 1
+    else:
+        header[N_CHANGES + 2 * phase + kind] += 1
 
 
 @inlined
@@ -910,7 +934,7 @@ LOSS_MEMORY = 0.998  # of the losses, per sample judged
 CAUTION = 0.4  # what a loss counts for, in all STRIDE samples: less than 1 each, since neighbours in a stream are alike
 DOUBT = 0.01  # averages trusted less than this belong to a concept that is gone
 NEGLIGIBLE = 1e-12  # a share in a prediction that is not worth its time
-SURPRISE = 1e-4  # the least probability that a loss takes for possible
+LEAST_PROBABILITY = 1e-4  # that a loss takes for possible
 
 
 @compiled
@@ -963,9 +987,9 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> N
         for slow in range(2):
             predict(net, work, slow, work.prediction[ACTUAL], m)
             seen = work.prediction[ACTUAL, labels[order[t]]] if labels[order[t]] < m else 0.0
-            net.losses[slow] = LOSS_MEMORY * net.losses[slow] - math.log(max(seen, SURPRISE))
+            net.losses[slow] = LOSS_MEMORY * net.losses[slow] - math.log(max(seen, LEAST_PROBABILITY))
             mixed += share * seen if slow == 1 else (1.0 - share) * seen
-        net.losses[2] = LOSS_MEMORY * net.losses[2] - math.log(max(mixed, SURPRISE))
+        net.losses[2] = LOSS_MEMORY * net.losses[2] - math.log(max(mixed, LEAST_PROBABILITY))
     if net.settings[AVERAGING] > 0.0 and trust(net) < DOUBT:
         net.header[AVERAGED_SINCE] = net.header[N_TAUGHT]
         net.losses[0] = 0.0

@@ -43,7 +43,7 @@ def followed(state: Floats, below: Floats, n_features: int) -> Floats:
     for kind, unit in zip(kinds.tolist(), units.tolist(), strict=True):
         if kind == kernel.GROWTH:
             state = kernel.add_feature(state)
-        else:
+        elif kind == kernel.PRUNING:
             kernel.remove_feature(state, n_features + unit)
     kernel.views(state).header[kernel.N_FOLLOWED] = lower.header[kernel.N_EVENTS]
     return state
