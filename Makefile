@@ -42,9 +42,10 @@ table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hour
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1000 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/thousand
 	$(BIN)/python benchmarks/page.py
 
-picture: $(READY)  ## the README's picture, from a real run
+picture: $(READY)  ## the pictures of the README and of "How it works", from real runs
 	$(BIN)/devdan run sea --out runs/picture --overwrite
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
+	$(BIN)/python benchmarks/growing.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

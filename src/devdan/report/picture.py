@@ -36,36 +36,47 @@ STYLE = """
 def picture_of_run(run: Run) -> str:
     """An SVG document with a transparent background, for light and dark pages."""
     rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
-    body = _caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %")
+    body = caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %")
     top = 42
-    for chart, height, caption in (
+    for chart, height, head in (
         (charts.accuracy(run), 200, ""),
         (charts.hidden_units(run), 130, "Hidden units"),
     ):
         if chart is None:
             continue
-        if caption:
-            body += _caption(top + 12, caption, "") + _legend(top + 12)
+        if head:
+            body += caption(top + 12, head, "") + legend(top + 12)
             top += 30
-        body += Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
-            _LEFT, top, _WIDTH - _LEFT - _RIGHT, height, chart.body
-        )
+        body += placed(top, height, chart.body)
         top += height + 58
-    title = f"{run.title}: accuracy and hidden units over {run.summary.n_samples:,} samples"
+    return framed(f"{run.title}: accuracy and hidden units over {run.summary.n_samples:,} samples", top - 12, body)
+
+
+def framed(title: str, height: float, body: Markup, style: str = "") -> str:
+    """A whole document around charts, with their style and, after it, more of it."""
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
         '<path id="pruning" d="M0,5L5-4H-5Z"/></defs>{body}</svg>\n'
-    ).format(width=_WIDTH, height=top - 12, title=title, style=Markup(STYLE), body=body)
+    ).format(width=_WIDTH, height=height, title=title, style=Markup(STYLE + style), body=body)
 
 
-def _caption(y: float, left: str, right: str) -> Markup:
+def placed(top: float, height: float, chart: Markup) -> Markup:
+    """A chart at its place, with room for the values of its axis."""
+    return Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
+        _LEFT, top, _WIDTH - _LEFT - _RIGHT, height, chart
+    )
+
+
+def caption(y: float, left: str, right: str) -> Markup:
+    """What stands above a chart, on either side."""
     return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
         y, left, _WIDTH - _RIGHT, y, right
     )
 
 
-def _legend(y: float) -> Markup:
+def legend(y: float) -> Markup:
+    """The marks of growth and pruning."""
     body = Markup('<text x="{}" y="{}" text-anchor="end">open: generative phase, filled: discriminative</text>').format(
         _WIDTH - _RIGHT, y
     )
