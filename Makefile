@@ -8,13 +8,13 @@ JOBS ?= 1
 SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
-.PHONY: run test test-slow lint bench table picture clean
+.PHONY: run test test-slow lint bench table picture docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs]'
 	touch $@
 
 run: $(READY)  ## the main job, on a built-in stream; ends with the page to look at
@@ -47,6 +47,10 @@ picture: $(READY)  ## the pictures of the README and of "How it works", from rea
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 	$(BIN)/python benchmarks/growing.py
 
+docs: $(READY)  ## the documentation as a site that needs no network
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'Open build/site/index.html'
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist
+	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

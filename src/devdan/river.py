@@ -41,8 +41,10 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         How features are scaled, online: "standard", "minmax", or None for features in [0, 1].
     generative, grow, prune
         Switches for the generative phase, for growing and for pruning.
-    generative_learning_rate, learning_rate
-        Step sizes of the two phases.
+    generative_learning_rate
+        Step size of the generative phase.
+    learning_rate
+        Step size of the discriminative phase.
     averaging
         Decay of the averages of the weights; 0 leaves them out.
     seed

@@ -1,0 +1,161 @@
+"""The documentation: links lead somewhere, figures are those of the benchmarks, the site needs no network."""
+
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import growing
+import nbformat
+import pytest
+
+from devdan import DEVDAN
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs").rglob("*.ipynb"))
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+@cache
+def text_of(path):
+    """The prose of a page or a notebook."""
+    if path.suffix == ".ipynb":
+        cells = nbformat.read(path, as_version=4).cells
+        return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return FENCE.sub("", path.read_text())
+
+
+@cache
+def anchors(path):
+    """What the headings of a page are called in links, on the site and where repositories are read."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text_of(path))}
+
+
+def broken(path):
+    """The links of a page that lead nowhere."""
+    for link in LINK.findall(text_of(path)):
+        place, _, anchor = link.partition("#")
+        target = (path.parent / place).resolve() if place else path
+        if not re.match(r"[a-z]+:", link) and (not target.exists() or (anchor and anchor not in anchors(target))):
+            yield link
+
+
+@pytest.mark.parametrize("path", [*PAGES, *NOTEBOOKS], ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_somewhere(path):
+    assert list(broken(path)) == []
+
+
+def test_a_broken_link_is_noticed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A head\n\n[a](#a-head) [b](#another) [c](gone.md) [d](https://example.org/gone)\n")
+    assert list(broken(page)) == ["#another", "gone.md"]
+
+
+ROWS = {
+    "`DEVDAN()`": "devdan",
+    "`DEVDANEnsemble()`": "devdan-ensemble",
+    "`DEVDAN.paper()`, inputs scaled beforehand": "devdan-paper",
+    "the paper": "paper: DEVDAN",
+    "River's adaptive random forest": "river-arf",
+    "River's logistic regression": "river-logreg",
+    "scikit-learn's MLP, mini-batches": "sklearn-mlp",
+}
+
+
+def rows(path):
+    """Name and figures of each row of the page's tables; of rows of one name, the first."""
+    found = {}
+    for line in path.read_text().splitlines():
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        found.setdefault(name, [match[0] for cell in cells if (match := re.search(r"\d+\.\d\d", cell))])
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_figures_are_those_of_the_benchmarks(page):
+    quoted, measured = rows(ROOT / page), rows(ROOT / "docs" / "benchmarks.md")
+    shown = ROWS.keys() & quoted.keys()
+    assert {"`DEVDAN()`", "River's adaptive random forest"} <= shown
+    for name in shown:
+        assert quoted[name] == measured[ROWS[name]][:5], name
+
+
+def test_the_picture_of_growth_follows_every_unit():
+    model = DEVDAN(random_state=0)
+    _, units = growing.learn(model)
+    assert sum(unit.death is None for unit in units) == model.n_hidden_
+    assert len(units) == 1 + sum(model.growths_.values())
+    first = min(growing.DRIFTS)
+    assert sum(unit.came > first for unit in units) > sum(unit.came <= first for unit in units)
+    circles = ET.fromstring(f"<svg>{growing.lives(units)}</svg>").iter("circle")
+    assert sum(1 for _ in circles) == sum(t % growing.BEAD == 0 for unit in units for t, _ in unit.weights)
+
+
+# --- The site ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built without running the notebooks, which have a test of their own."""
+    pytest.importorskip("mkdocs", reason="the site needs the docs extra")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    quiet = {"RUN_NOTEBOOKS": "false", "NO_MKDOCS_2_WARNING": "1"}
+    run = subprocess.run(command, cwd=ROOT, env=os.environ | quiet, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return folder
+
+
+class Loaded(HTMLParser):
+    """What a browser loads for a page by itself, unlike a link that somebody follows."""
+
+    def __init__(self):
+        super().__init__()
+        self.addresses = []
+
+    def handle_starttag(self, tag, attrs):
+        names = ("src", "srcset", "data", "poster") if tag != "link" else ("href",)
+        self.addresses += [value for name, value in attrs if name in names and value]
+
+
+def loaded(path):
+    if path.suffix == ".css":
+        return re.findall(r"""(?:url\(|@import )["']?([^"')]+)""", path.read_text())
+    parser = Loaded()
+    parser.feed(path.read_text())
+    return parser.addresses
+
+
+def test_the_site_loads_nothing_from_another_host(site):
+    files = [*site.rglob("*.html"), *site.rglob("*.css")]
+    assert len(files) > 20
+    foreign = {(path.name, address) for path in files for address in loaded(path) if re.match(r"(https?:)?//", address)}
+    assert foreign == set()
+
+
+def test_what_another_host_would_load_is_noticed(tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text('<a href="https://a.org">a</a><script src="https://b.org/b.js"></script><link href="//c.org/c">')
+    assert loaded(page) == ["https://b.org/b.js", "//c.org/c"]
+
+
+def test_equations_are_mathml(site):
+    page = (site / "how-it-works.html").read_text()
+    equations = re.findall(r"<math.*?</math>", page, re.DOTALL)
+    assert len(equations) > 20
+    assert not any("\\" in equation for equation in equations), "a command that has no MathML"
+    assert "$" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_the_api_names_what_is_public(site):
+    page = (site / "api.html").read_text()
+    for name in ("devdan.DEVDAN.observe", "devdan.DEVDANEnsemble", "devdan.prequential.prequential"):
+        assert f'id="{name}"' in page
+    assert ":meth:" not in page

@@ -1,0 +1,58 @@
+"""Each notebook becomes a page: run while the site is built, its cells and what they put out as Markdown."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import nbformat
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from nbclient import NotebookClient
+
+LINK = re.compile(r"(\]\([\w./-]+)\.ipynb\b")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> None:
+    for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        page = str(PurePosixPath(notebook.src_uri).with_suffix(".md"))
+        path = Path(config.docs_dir, notebook.src_uri)
+        files.append(File.generated(config, page, content=markdown(path, run=config.extra["run_notebooks"])))
+
+
+def on_page_markdown(text: str, **_: Any) -> str:
+    """Links to a notebook lead to its page."""
+    return LINK.sub(r"\1.md", text)
+
+
+def markdown(path: Path, run: bool) -> str:
+    """A notebook as a page that can be downloaded."""
+    notebook = nbformat.read(path, as_version=4)
+    if run:
+        NotebookClient(notebook, resources={"metadata": {"path": str(path.parent)}}).execute()
+    title, *rest = [part for cell in notebook.cells for part in cell_parts(cell)]
+    download = f'<a class="download" href="{path.name}" download>This page as a notebook</a>'
+    return "\n\n".join([title, *rest, download])
+
+
+def cell_parts(cell: Any) -> list[str]:
+    """A cell's source and what it put out."""
+    if cell.cell_type == "markdown":
+        return [cell.source]
+    return [fenced(cell.source, "python"), *(shown(output, cell) for output in cell.outputs)]
+
+
+def shown(output: Any, cell: Any) -> str:
+    """A picture or a text."""
+    if output.output_type == "stream":
+        return fenced(output.text, "text")
+    if picture := output.data.get("image/svg+xml"):
+        source = base64.b64encode(picture.encode()).decode()
+        return f'<img alt="{cell.metadata.alt}" src="data:image/svg+xml;base64,{source}">'
+    return fenced(output.data["text/plain"], "text")
+
+
+def fenced(text: str, language: str) -> str:
+    return f"```{language}\n{text.rstrip()}\n```"
