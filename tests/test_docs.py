@@ -154,6 +154,32 @@ def test_equations_are_mathml(site):
     assert "$" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
 
+def test_links_to_notebooks_and_results_lead_to_their_pages(site):
+    assert 'href="notebooks/first-stream.html"' in (site / "quickstart.html").read_text()
+    assert 'href="speed.html"' in (site / "benchmarks.html").read_text()
+
+
+def test_a_notebook_becomes_a_page(tmp_path):
+    pytest.importorskip("mkdocs", reason="the site needs the docs extra")
+    from notebooks import markdown  # noqa: PLC0415 (needs mkdocs)
+
+    new = nbformat.v4
+    outputs = [
+        new.new_output("stream", text="said\n"),
+        new.new_output("display_data", data={"image/svg+xml": "<svg/>", "text/plain": "<Figure>"}),
+        new.new_output("execute_result", data={"text/plain": "'result'"}),
+    ]
+    cells = [
+        new.new_markdown_cell("# Title"),
+        new.new_code_cell("1 + 1", outputs=outputs, metadata={"alt": "a picture"}),
+    ]
+    nbformat.write(new.new_notebook(cells=cells), tmp_path / "small.ipynb")
+    page = markdown(tmp_path / "small.ipynb", run=False)
+    places = [page.index(part) for part in ("# Title", "1 + 1", "said", 'alt="a picture"', "'result'", "small.ipynb")]
+    assert places == sorted(places)
+    assert "<Figure>" not in page
+
+
 def test_the_api_names_what_is_public(site):
     page = (site / "api.html").read_text()
     for name in ("devdan.DEVDAN.observe", "devdan.DEVDANEnsemble", "devdan.prequential.prequential"):

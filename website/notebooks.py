@@ -12,6 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
 
+PUT_OUT = "{ .text .output .no-copy }"
 LINK = re.compile(r"(\]\([\w./-]+)\.ipynb\b")
 
 
@@ -31,10 +32,10 @@ def markdown(path: Path, run: bool) -> str:
     """A notebook as a page that can be downloaded."""
     notebook = nbformat.read(path, as_version=4)
     if run:
-        NotebookClient(notebook, resources={"metadata": {"path": str(path.parent)}}).execute()
-    title, *rest = [part for cell in notebook.cells for part in cell_parts(cell)]
-    download = f'<a class="download" href="{path.name}" download>This page as a notebook</a>'
-    return "\n\n".join([title, *rest, download])
+        place = {"metadata": {"path": str(path.parent)}}
+        NotebookClient(notebook, coalesce_streams=True, resources=place).execute()
+    parts = [part for cell in notebook.cells for part in cell_parts(cell)]
+    return "\n\n".join([*parts, f'<a href="{path.name}" download>This page as a notebook</a>'])
 
 
 def cell_parts(cell: Any) -> list[str]:
@@ -47,12 +48,12 @@ def cell_parts(cell: Any) -> list[str]:
 def shown(output: Any, cell: Any) -> str:
     """A picture or a text."""
     if output.output_type == "stream":
-        return fenced(output.text, "text")
+        return fenced(output.text, PUT_OUT)
     if picture := output.data.get("image/svg+xml"):
         source = base64.b64encode(picture.encode()).decode()
         return f'<img alt="{cell.metadata.alt}" src="data:image/svg+xml;base64,{source}">'
-    return fenced(output.data["text/plain"], "text")
+    return fenced(output.data["text/plain"], PUT_OUT)
 
 
-def fenced(text: str, language: str) -> str:
-    return f"```{language}\n{text.rstrip()}\n```"
+def fenced(text: str, kind: str) -> str:
+    return f"``` {kind}\n{text.rstrip()}\n```"
