@@ -32,6 +32,10 @@ ORDER = [
     {"report"},
     {"runs"},
     {"grid"},
+    {"cli.console", "cli.typed"},
+    {"cli.follow", "cli.options"},
+    {"cli.table", "cli.streams", "cli.report"},
+    {"cli.run"},
     {"cli"},
     {"__main__"},
 ]

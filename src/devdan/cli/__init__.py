@@ -1,0 +1,43 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import devdan
+from devdan.cli.report import report
+from devdan.cli.run import RUN_HELP, run
+from devdan.cli.streams import fetch, streams
+from devdan.cli.table import table
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Learn from data streams with DEVDAN, a neural classifier that builds its own hidden layer.\n\n"
+    "`devdan run sea` evaluates it on a built-in stream, `devdan run my.csv --target label` on a file of yours: each "
+    "chunk is predicted first, then learned from. The page `report.html` shows what came out.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"devdan {devdan.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+app.command(help=RUN_HELP)(run)
+for command in (table, streams, fetch, report):
+    app.command()(command)

@@ -1,0 +1,46 @@
+"""A run under the user's eyes, who may stop it."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from typing import Any
+
+import typer
+
+from devdan import display, runs
+from devdan.cli.console import err, fail, of_disk, say
+from devdan.cli.typed import command
+
+
+def follow(job: runs.Run) -> None:
+    """Run it to its end; Ctrl-C takes effect between two chunks, at once before the first or if repeated."""
+    stopped: list[int] = []
+    begun = False
+
+    def stop(number: int, _: Any) -> None:
+        stopped.append(number)
+        if len(stopped) > 1 or not begun:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with display.Display(err, job.stream, job.summary) as panel, closing(job.records()) as records:
+            for record in records:
+                begun = True
+                panel.show(record)
+                if stopped:
+                    break
+            else:
+                job.finish()
+                return
+        job.report()
+    except KeyboardInterrupt:
+        pass
+    except OSError as error:
+        fail(f"{of_disk(error)}; what came before is kept, go on with: {command('--resume')}")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    say(f"Stopped after {job.n_safe:,} samples. Go on with: {command('--resume')}")
+    raise typer.Exit(128 + stopped[0])

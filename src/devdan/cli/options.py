@@ -1,0 +1,130 @@
+"""The options of ``devdan run``, and those that other commands share."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from devdan import models
+from devdan.labels import SPELLINGS
+from devdan.streams import catalogue
+
+STREAM, MODEL, RUN = "The stream", "The model", "The run"
+PARENT = Path("runs")
+# ruff: noqa: UP045 (typer on Python 3.10 takes Optional)
+
+
+class Order(str, Enum):
+    """How the samples are ordered."""
+
+    file = "file"
+    shuffled = "shuffled"
+
+
+def _streams(incomplete: str) -> list[str]:
+    """For the shell's completion: the paper's streams, and files."""
+    folder, _, start = incomplete.rpartition("/")
+    paths = sorted(Path(folder or ".").glob(f"{start}*")) if "*" not in start else []
+    files = [f"{path}/" if path.is_dir() else str(path) for path in paths if not path.name.startswith(".")]
+    return [name for name in catalogue.ENTRIES if name.startswith(incomplete)] + files
+
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="One of the paper's streams by name, or a file: CSV, ARFF (also .gz), Parquet, NPZ.",
+        metavar="STREAM",
+        show_default=False,
+        autocompletion=_streams,
+    ),
+]
+Target = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="A file's column with the labels: name or position (0 the first, -1 the last).",
+        rich_help_panel=STREAM,
+    ),
+]
+Drop = Annotated[
+    Optional[list[str]],
+    typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.", rich_help_panel=STREAM),
+]
+Header = Annotated[
+    Optional[bool],
+    typer.Option(
+        "--header/--no-header",
+        help="Whether a CSV file begins with names; by default, if its first line has no number.",
+        rich_help_panel=STREAM,
+    ),
+]
+Ordered = Annotated[
+    Optional[Order],
+    typer.Option(help="By default as in the paper: kddcup and rlcps shuffled.", rich_help_panel=STREAM),
+]
+Limit = Annotated[
+    Optional[int], typer.Option(metavar="N", min=1, help="Stop after so many samples.", rich_help_panel=STREAM)
+]
+Endless = Annotated[
+    bool, typer.Option("--endless", help="Generate sea or hyperplane without end.", rich_help_panel=STREAM)
+]
+Data = Annotated[
+    Optional[Path],
+    typer.Option(
+        metavar="DIR",
+        help="Folder with the paper's streams; else that of DEVDAN_DATA, else ~/devdan-data.",
+        rich_help_panel=STREAM,
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"{', '.join(models.NAMES)}; or any class with partial_fit, or of River's, as module:Class.",
+        rich_help_panel=MODEL,
+        autocompletion=lambda: list(models.NAMES),
+    ),
+]
+Settings = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--set",
+        metavar="OPTION=VALUE",
+        help="An option of the model, such as masking=0.2; may be repeated.",
+        rich_help_panel=MODEL,
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the model and of the labels.", rich_help_panel=MODEL)]
+Chunk = Annotated[
+    int, typer.Option(metavar="N", min=1, help="Samples predicted, then learned from.", rich_help_panel=RUN)
+]
+Which = Annotated[
+    str,
+    typer.Option(
+        metavar="WHICH",
+        help="Which labels arrive, and when; see above.",
+        rich_help_panel=RUN,
+        autocompletion=lambda: list(SPELLINGS),
+    ),
+]
+Out = Annotated[
+    Optional[Path],
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help=f"Folder for what comes out; by default a new one in {PARENT}/.",
+        rich_help_panel=RUN,
+    ),
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.", rich_help_panel=RUN)]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Start again, even if --out holds a run.", rich_help_panel=RUN)
+]
+Checkpoint = Annotated[
+    float,
+    typer.Option("--checkpoint", metavar="SECONDS", min=0.0, help="How often to make it safe.", rich_help_panel=RUN),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]

@@ -1,0 +1,36 @@
+"""``devdan report``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from devdan import runs
+from devdan.cli.console import clear_errors, out
+from devdan.report import write_picture, write_report
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of runs; several are laid side by side.")],
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--out", help="The page; by default report.html in the run's folder, or comparison.html here."),
+    ] = None,
+    picture: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Draw the run as an SVG picture into this file instead."),
+    ] = None,
+) -> None:
+    """Draw the page of a run again from its records, or lay several runs side by side."""
+    with clear_errors():
+        if picture is not None:
+            if len(folders) > 1:
+                raise ValueError("--picture takes one run")
+            write_picture(folders[0], picture)
+            path = picture
+        else:
+            path = path or (folders[0] / runs.REPORT if len(folders) == 1 else Path("comparison.html"))
+            write_report(folders, path)
+    out.print(f"Look at {path}", highlight=False)

@@ -1,0 +1,106 @@
+"""``devdan run``."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+from devdan import display, models, runs
+from devdan.base import EvolvingClassifier
+from devdan.classifier import compile_kernel
+from devdan.cli import options as opt
+from devdan.cli.console import clear_errors, note, out, say
+from devdan.cli.follow import follow
+from devdan.cli.typed import again
+from devdan.labels import SPELLINGS, Labels
+from devdan.prequential import Evaluation
+from devdan.record import Summary
+from devdan.streams import Stream, catalogue, open_stream
+
+RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
+
+Shows how it goes, and leaves records.jsonl, summary.json, the model and report.html, a page to look at.
+
+- devdan run sea
+- devdan run my.csv --target label --labels delay:1000
+- devdan run weather --model dae --set n_hidden=20 --seed 3 --json
+
+Which labels arrive, and when (several are joined by +):
+
+""" + "\n".join(f"- --labels {text}: {what}" for text, what in SPELLINGS.items())
+
+
+def run(
+    stream: opt.Source,
+    target: opt.Target = None,
+    drop: opt.Drop = None,
+    header: opt.Header = None,
+    order: opt.Ordered = None,
+    limit: opt.Limit = None,
+    endless: opt.Endless = False,
+    data: opt.Data = None,
+    model: opt.Model = "devdan",
+    options: opt.Settings = None,
+    seed: opt.Seed = 0,
+    chunk: opt.Chunk = 500,
+    labels: opt.Which = "all",
+    folder: opt.Out = None,
+    resume: opt.Resume = False,
+    overwrite: opt.Overwrite = False,
+    every: opt.Checkpoint = 5.0,
+    as_json: opt.Json = False,
+) -> None:
+    """Parse, open, run, print."""
+    warnings.showwarning = note
+    with clear_errors():
+        learner = models.build(model, seed, models.parse_options(options or []))
+        policy = Labels.parse(labels, seed)
+        samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
+        samples = samples if limit is None else samples.first(limit)
+        samples, classes, scaled = runs.prepared(samples, learner)
+        settings = runs.describe(
+            samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, header=header,
+            drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
+        )  # fmt: skip
+        if folder is None:
+            folder = runs.free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
+        evaluation = Evaluation(learner, policy, classes=classes)
+        with runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
+            if resume and job.is_finished:
+                say(f"The run in {folder} is finished already.")
+            else:
+                if resume and not job.summary.n_chunks:
+                    say("There is nothing to resume: starting from the beginning.")
+                if isinstance(learner, EvolvingClassifier):
+                    compile_kernel(learner)  # so that the times are the model's own
+                follow(job)
+        result = runs.read_summary(folder)
+    if as_json:
+        print(json.dumps({key: result[key] for key in (*runs.IDENTITY, *Summary().criteria())}))
+        return
+    out.print(display.results(result))
+    out.print(f"\nLook at {folder / runs.REPORT}", highlight=False)
+
+
+def _opened(
+    source: str,
+    target: str | None,
+    drop: list[str],
+    chunk: int,
+    order: str | None,
+    endless: bool,
+    header: bool | None,
+    data: Path | None,
+) -> Stream:
+    """The stream that the command line names; what does not fit it is an error, not ignored."""
+    if catalogue.is_name(source):
+        if target is not None or header is not None or drop:
+            raise ValueError(f"--target, --drop and --header are for files; {source} is one of the paper's streams")
+        return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)
+    if endless:
+        raise ValueError("--endless is for sea and hyperplane, which are generated")
+    if order not in (None, "file", "shuffled"):
+        raise ValueError(f"--order must be file or shuffled, got {order!r}")
+    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop)
+    return stream.shuffled() if order == "shuffled" else stream

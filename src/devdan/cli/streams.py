@@ -1,0 +1,71 @@
+"""``devdan streams`` and ``devdan fetch``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from devdan import display
+from devdan.cli.console import clear_errors, err, out
+from devdan.cli.options import Data
+from devdan.streams import catalogue
+from devdan.streams import fetch as download
+
+
+def streams(
+    data: Data = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
+) -> None:
+    """List the paper's nine streams: what they are, and which of them are on this machine."""
+    rows = [_row(entry, data) for entry in catalogue.ENTRIES.values()]
+    if as_json:
+        print(json.dumps(rows))
+        return
+    out.print(display.listing(rows))
+    out.print(f"\nData folder: {catalogue.data_folder(data)}", highlight=False)
+
+
+def _row(entry: catalogue.Entry, data: Path | None) -> dict[str, Any]:
+    path = catalogue.found(entry.name, data)
+    made = "generated" if entry.name in catalogue.GENERATED else None
+    return {
+        "name": entry.name,
+        "n_samples": entry.n_samples,
+        "n_features": entry.n_features,
+        "n_classes": entry.n_classes,
+        "origin": entry.origin,
+        "here": str(path.relative_to(catalogue.data_folder(data))) if path else made,
+        "get": f"devdan fetch {entry.name}" if entry.url else "a file of your own",
+    }
+
+
+def _fetchable(incomplete: str) -> list[str]:
+    return [name for name, entry in catalogue.ENTRIES.items() if entry.url and name.startswith(incomplete)]
+
+
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Streams to download.", autocompletion=_fetchable)],
+    data: Data = None,
+) -> None:
+    """Download streams of the paper into the data folder; a broken download goes on where it stopped."""
+    with clear_errors():
+        for name in names:
+            _fetch(name, data)
+
+
+def _fetch(name: str, data: Path | None) -> None:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        path = download.fetch(name, data, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    out.print(f"{name} is in {path}", highlight=False)

@@ -1,0 +1,119 @@
+"""``devdan table``."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import signal
+from collections.abc import Container
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn
+
+from devdan import display, grid, models
+from devdan.cli.console import clear_errors, err, out, say
+from devdan.cli.options import Data
+from devdan.cli.typed import command
+from devdan.labels import Labels
+from devdan.report import read_rows, write_tables
+from devdan.streams import catalogue
+
+SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
+
+
+def table(
+    names: Annotated[
+        str,
+        typer.Option("--streams", metavar="NAMES", help="Streams, with commas between; by default the paper's nine."),
+    ] = ",".join(catalogue.ENTRIES),
+    wanted: Annotated[
+        str, typer.Option("--models", metavar="NAMES", help="Models, with commas between; by default all.")
+    ] = ",".join(models.NAMES),
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with the seeds 0, 1, ….")] = 5,
+    labels: Annotated[
+        str, typer.Option(metavar="WHICH", help="Which labels arrive, with commas between, as in `devdan run`.")
+    ] = "all",
+    scarce: Annotated[
+        bool, typer.Option("--scarce", help=f"Short for --labels {','.join(SCARCE)}", show_default=False)
+    ] = False,
+    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Samples predicted, then learned from.")] = 500,
+    limit: Annotated[
+        Optional[int],  # noqa: UP045
+        typer.Option(metavar="N", min=1, help="Stop each run after so many samples."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes at a time.")] = 1,
+    data: Data = None,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for what comes out.")] = Path("table"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Reproduce the paper's Table 1, beside its own figures and the methods people use today.
+
+    Runs models × streams × seeds and writes table.html, table.md, table.csv and table.tex. Interrupted, the same
+    command does only what is missing; a run that fails is reported and does not stop the others.
+    """
+    with clear_errors():
+        plan = grid.Plan(
+            _listed(names, catalogue.ENTRIES, "stream"),
+            _listed(wanted, models.NAMES, "model"),
+            [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
+            seeds,
+            chunk,
+            limit,
+        )
+        for message in plan.prepare(folder, data, command()):
+            say(f"Left out: {message}")
+        n_done, n_failed = _fill(plan, folder, data, jobs)
+        write_tables(folder)
+    if as_json:
+        print(json.dumps(read_rows(folder)))
+        return
+    failed = f", {n_failed} failed, which the same command tries again" if n_failed else ""
+    out.print(f"{n_done} runs{failed}. Look at {folder / 'table.html'}", highlight=False)
+
+
+def _listed(text: str, known: Container[str], kind: str) -> list[str]:
+    """The names in a list; an unknown one is an error."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, list(known), cutoff=0.4)  # type: ignore[call-overload]
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(f"there is no {kind} {name!r}{meant}")
+    if not names:
+        raise ValueError(f"name at least one {kind}")
+    return list(dict.fromkeys(names))
+
+
+def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
+    """Run what is missing; returns how many runs there are now, and how many failed."""
+    done, missing = plan.results(folder)
+    remaining = grid.Remaining(missing, done, jobs)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed} of {task.total} runs, {task.fields[left]}"),
+    )
+    with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
+        task = bar.add_task(
+            "table", total=len(done) + len(missing), completed=len(done), left=display.left(remaining.seconds)
+        )
+
+        def show(cell: grid.Cell, result: dict[str, Any]) -> None:
+            remaining.done(cell, result)
+            said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
+            left = display.left(remaining.seconds)
+            bar.update(task, advance=1, left=left)
+            if not err.is_terminal or "error" in result:
+                say(f"{cell.stream}, {cell.model}, {cell.labels}, seed {cell.seed}: {said}; {left}")
+
+        try:
+            grid.run(missing, folder, data=data, jobs=jobs, progress=show)
+        except KeyboardInterrupt:
+            bar.stop()
+            n = len(plan.results(folder)[0])
+            say(f"Stopped after {n} of {len(done) + len(missing)} runs; the same command goes on.")
+            raise typer.Exit(128 + signal.SIGINT) from None
+    done, failed = plan.results(folder)
+    return len(done), len(failed)

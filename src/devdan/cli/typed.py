@@ -1,0 +1,32 @@
+"""The command that was typed, and what to type to do it again."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+from devdan.streams import Stream, catalogue
+
+
+def command(*more: str) -> str:
+    """The command that was typed, without what only mattered then."""
+    return shlex.join(["devdan", *_typed(("--resume", "--overwrite"), ()), *more])
+
+
+def again(stream: Stream, data: Path | None) -> str:
+    """A command that gives the same records wherever it is typed, into a folder of its own."""
+    words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint"))
+    from_folder = catalogue.is_name(stream.name) and stream.origin != "generated" and data is None
+    return shlex.join(["devdan", *words, *(["--data", str(catalogue.data_folder())] if from_folder else [])])
+
+
+def _typed(flags: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
+    """The words that were typed, without some flags, and some options with their values."""
+    words, kept = iter(sys.argv[1:]), []
+    for word in words:
+        if word in options:
+            next(words, None)
+        elif word not in flags and word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept
