@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Iterator
 from datetime import datetime, timezone
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from devdan.classes import is_missing
 from devdan.prequential import Evaluation
 from devdan.record import Record, Summary
 from devdan.report import write_report
+from devdan.report.runs import read_records
 from devdan.streams import Stream, StreamError
 
 RUN, RECORDS, CHECKPOINT, SUMMARY, REPORT = (
@@ -35,6 +37,8 @@ RUN, RECORDS, CHECKPOINT, SUMMARY, REPORT = (
     "report.html",
 )
 LOCK = "lock"
+MODEL, OTHER_MODEL = "model.devdan", "model.pickle"
+MLFLOW = "mlflow_run_id"  # where its curves go in MLflow, if they do
 _DIGEST = 32  # bytes of the checkpoint's checksum, before it
 _HASHED = 1 << 28  # bytes of a file that are hashed to recognise it
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
@@ -84,6 +88,16 @@ class Run:
         """Whether there is nothing left to do."""
         return is_finished(self.folder)
 
+    @property
+    def results(self) -> list[Path]:
+        """What a finished run leaves to look at and to use."""
+        paths = (self.folder / name for name in (REPORT, SUMMARY, MODEL, OTHER_MODEL))
+        return [path for path in paths if path.exists()]
+
+    def past(self) -> Iterator[Record]:
+        """The records before those that are still to come."""
+        return islice(read_records(self.folder / RECORDS), None if self.is_finished else self.evaluation.n_chunks)
+
     def records(self) -> Generator[Record, None, None]:
         """Evaluate, from where the run stands; whatever ends the iteration between two chunks, nothing is lost."""
         begin = latest = time.monotonic()
@@ -112,9 +126,9 @@ class Run:
         """Keep the model, the summary and the page."""
         model = self.evaluation.model
         if isinstance(model, EvolvingClassifier):
-            model.save(self.folder / "model.devdan")
+            model.save(self.folder / MODEL)
         else:
-            write_atomically(self.folder / "model.pickle", pickle.dumps(model))
+            write_atomically(self.folder / OTHER_MODEL, pickle.dumps(model))
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.criteria() | self.summary.details()
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         _write_json(self.folder / SUMMARY, result)
@@ -153,7 +167,7 @@ class Run:
                 raise RunError(
                     f"{self.folder} holds {state} run: {way}--overwrite starts again, --out takes another folder"
                 )
-            for name in (CHECKPOINT, SUMMARY, REPORT, "model.devdan", "model.pickle", RECORDS):
+            for name in (CHECKPOINT, SUMMARY, REPORT, MODEL, OTHER_MODEL, RECORDS, MLFLOW):
                 (self.folder / name).unlink(missing_ok=True)
             _write_json(self.folder / RUN, self.settings)
         except BlockingIOError:

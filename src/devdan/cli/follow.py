@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,9 +12,10 @@ import typer
 from devdan import display, runs
 from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.typed import command
+from devdan.loggers import Log, Logger
 
 
-def follow(job: runs.Run) -> None:
+def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
     """Run it to its end; Ctrl-C takes effect between two chunks, at once before the first or if repeated."""
     stopped: list[int] = []
     begun = False
@@ -25,14 +27,20 @@ def follow(job: runs.Run) -> None:
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with display.Display(err, job.stream, job.summary) as panel, closing(job.records()) as records:
+        with (
+            _log(job, loggers) as log,
+            display.Display(err, job.stream, job.summary) as panel,
+            closing(job.records()) as records,
+        ):
             for record in records:
                 begun = True
                 panel.show(record)
+                log.add(record)
                 if stopped:
                     break
             else:
                 job.finish()
+                log.finish(job.results)
                 return
         job.report()
     except KeyboardInterrupt:
@@ -44,3 +52,14 @@ def follow(job: runs.Run) -> None:
             signal.signal(number, handler)
     say(f"Stopped after {job.n_safe:,} samples. Go on with: {command('--resume')}")
     raise typer.Exit(128 + stopped[0])
+
+
+def log_past(job: runs.Run, loggers: Sequence[Logger]) -> None:
+    """Log what the loggers do not have yet of a finished run."""
+    with _log(job, loggers) as log:
+        log.finish(job.results)
+
+
+def _log(job: runs.Run, loggers: Sequence[Logger]) -> Log:
+    remedy = f"the run is not affected, and this logs what is missing: {command('--resume')}"
+    return Log(loggers, job.settings, past=job.past(), remedy=remedy)

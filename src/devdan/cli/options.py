@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from devdan import models
+from devdan.cli import tracking
 from devdan.labels import SPELLINGS
 from devdan.streams import catalogue
 
@@ -126,5 +127,15 @@ Overwrite = Annotated[
 Checkpoint = Annotated[
     float,
     typer.Option("--checkpoint", metavar="SECONDS", min=0.0, help="How often to make it safe.", rich_help_panel=RUN),
+]
+Logs = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        "--log",
+        metavar="WHERE",
+        help="Curves for tensorboard (tensorboard:DIR) or mlflow (mlflow:EXPERIMENT, mlflow:URI); may be repeated.",
+        rich_help_panel=RUN,
+        autocompletion=lambda: list(tracking.NAMES),
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]

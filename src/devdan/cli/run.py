@@ -10,8 +10,9 @@ from devdan import display, models, runs
 from devdan.base import EvolvingClassifier
 from devdan.classifier import compile_kernel
 from devdan.cli import options as opt
+from devdan.cli import tracking
 from devdan.cli.console import clear_errors, note, out, say
-from devdan.cli.follow import follow
+from devdan.cli.follow import follow, log_past
 from devdan.cli.typed import again
 from devdan.labels import SPELLINGS, Labels
 from devdan.prequential import Evaluation
@@ -49,6 +50,7 @@ def run(
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
     every: opt.Checkpoint = 5.0,
+    logs: opt.Logs = None,
     as_json: opt.Json = False,
 ) -> None:
     """Parse, open, run, print."""
@@ -65,16 +67,18 @@ def run(
         )  # fmt: skip
         if folder is None:
             folder = runs.free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
+        loggers = tracking.loggers(logs or [], folder)
         evaluation = Evaluation(learner, policy, classes=classes)
         with runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
             if resume and job.is_finished:
                 say(f"The run in {folder} is finished already.")
+                log_past(job, loggers)
             else:
                 if resume and not job.summary.n_chunks:
                     say("There is nothing to resume: starting from the beginning.")
                 if isinstance(learner, EvolvingClassifier):
                     compile_kernel(learner)  # so that the times are the model's own
-                follow(job)
+                follow(job, loggers)
         result = runs.read_summary(folder)
     if as_json:
         print(json.dumps({key: result[key] for key in (*runs.IDENTITY, *Summary().criteria())}))

@@ -16,7 +16,7 @@ def command(*more: str) -> str:
 
 def again(stream: Stream, data: Path | None) -> str:
     """A command that gives the same records wherever it is typed, into a folder of its own."""
-    words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint"))
+    words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint", "--log"))
     from_folder = catalogue.is_name(stream.name) and stream.origin != "generated" and data is None
     return shlex.join(["devdan", *words, *(["--data", str(catalogue.data_folder())] if from_folder else [])])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def read_run(folder: Path) -> Run:
     if not isinstance(info, dict):
         raise ReportError(f"{folder / 'run.json'} is damaged")
     summary, bins, last = Summary(), Bins(), None
-    for number, last in enumerate(_records(folder / "records.jsonl"), start=1):
+    for number, last in enumerate(read_records(folder / "records.jsonl"), start=1):
         try:
             summary.add(last)
             bins.add(Bin.of(last))
@@ -151,7 +151,7 @@ def read_run(folder: Path) -> Run:
     return Run(folder.resolve().name, info, (folder / "summary.json").exists(), summary, bins, last)
 
 
-def _records(path: Path) -> Iterable[Record]:
+def read_records(path: Path) -> Iterator[Record]:
     """The file's records; a last line without its end is left out."""
     if not path.exists():
         return

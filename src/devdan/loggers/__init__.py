@@ -1,0 +1,7 @@
+"""Learning curves where people track them: wrap the records of an evaluation in :func:`logged`."""
+
+from devdan.loggers.base import Log, Logger, logged
+from devdan.loggers.mlflow import MLflowLogger
+from devdan.loggers.tensorboard import TensorBoardLogger
+
+__all__ = ["Log", "Logger", "MLflowLogger", "TensorBoardLogger", "logged"]

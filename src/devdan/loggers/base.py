@@ -1,0 +1,154 @@
+"""What is logged of an evaluation, and what a logger must do; a logger that fails never stops the evaluation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from devdan.record import Record, Summary
+
+Setting = bool | int | float | str
+
+
+class Logger(Protocol):
+    """Where curves go. It may raise whatever it likes: it is left out from then on."""
+
+    def start(self, settings: Mapping[str, Setting]) -> int:
+        """Begin, or go on; returns the number of samples up to which the curves are there already."""
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Take in what a chunk showed; ``step`` is the number of samples up to its end."""
+
+    def finish(self, figures: Mapping[str, float], files: Sequence[Path]) -> None:
+        """The stream has ended: keep what it came to, and files that show it."""
+
+    def stop(self) -> None:
+        """The evaluation was stopped before; perhaps it will go on."""
+
+
+def logged(records: Iterable[Record], *loggers: Logger, settings: Mapping[str, Any] | None = None) -> Iterator[Record]:
+    """The same records, logged as they come by.
+
+    >>> from devdan import DEVDAN
+    >>> from devdan.prequential import prequential
+    >>> from devdan.streams import sea
+    >>> class Printer:
+    ...     def start(self, settings): print(settings["masking"]); return 0
+    ...     def log(self, step, values): print(step, values["n_labels"])
+    ...     def finish(self, figures, files): print(figures["n_samples"])
+    ...     def stop(self): print("stopped")
+    >>> model = DEVDAN(random_state=0)
+    >>> records = list(logged(prequential(sea(1000), model), Printer(), settings=model.get_params()))
+    0.1
+    500 500.0
+    1000 500.0
+    1000.0
+    """
+    with Log(loggers, settings) as log:
+        for record in records:
+            log.add(record)
+            yield record
+        log.finish()
+
+
+class Log:
+    """Hands records to loggers, as a context: whatever leaves it before :meth:`finish` has stopped the evaluation.
+
+    ``past`` are the records of an evaluation that goes on, for loggers that do not have them. ``remedy`` is what to do
+    about a logger that failed.
+    """
+
+    def __init__(
+        self,
+        loggers: Iterable[Logger],
+        settings: Mapping[str, Any] | None = None,
+        *,
+        past: Iterable[Record] = (),
+        remedy: str = "log the records once more when it works again",
+    ) -> None:
+        self._loggers, self._settings, self._past, self._remedy = tuple(loggers), flat(settings or {}), past, remedy
+        self._summary = Summary()
+        self._logged: dict[Logger, int] = {}  # those at work, and the samples they knew of at the start
+
+    def __enter__(self) -> Log:
+        for logger in self._loggers:
+            with self._guarded(logger):
+                self._logged[logger] = logger.start(self._settings)
+        if self._logged:
+            for record in self._past:
+                self.add(record)
+        return self
+
+    def add(self, record: Record) -> None:
+        """Log what one more chunk showed, where it is not known yet."""
+        if not self._logged:
+            return
+        self._summary.add(record)
+        step, values = record.start + record.n_samples, curves(record, self._summary)
+        for logger, known in list(self._logged.items()):
+            if step > known:
+                with self._guarded(logger):
+                    logger.log(step, values)
+
+    def finish(self, files: Sequence[Path] = ()) -> None:
+        """Log what the records came to."""
+        figures = _numbers(self._summary.criteria())
+        for logger in list(self._logged):
+            with self._guarded(logger):
+                logger.finish(figures, files)
+                del self._logged[logger]
+
+    def __exit__(self, *_: object) -> None:
+        for logger in list(self._logged):
+            with self._guarded(logger):
+                logger.stop()
+
+    @contextmanager
+    def _guarded(self, logger: Logger) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            self._logged.pop(logger, None)  # after Ctrl-C too: one that hangs is not waited for again
+            if not isinstance(error, Exception):
+                raise
+            said = " ".join(str(error).split()) or type(error).__name__
+            message = f"{type(logger).__name__} failed and is left out from here on: {said}; {self._remedy}"
+            warnings.warn(message, stacklevel=4)
+
+
+def curves(record: Record, summary: Summary) -> dict[str, float]:
+    """What is drawn over the stream: a record, and the classification rate up to it. What is undefined is left out."""
+    values: dict[str, float | None] = {
+        "cr/chunk": None if record.accuracy is None else 100 * record.accuracy,
+        "cr/mean": summary.rate.mean,
+        "n_hidden": record.n_hidden,
+        "n_parameters": record.n_parameters,
+        "n_labels": record.n_labels,
+    }
+    for name in ("bias2", "variance", "growths", "prunings"):
+        phases = getattr(record, name)
+        if phases is not None:
+            values |= {f"{name}/{phase}": value for phase, value in phases._asdict().items()}
+    return _numbers(values)
+
+
+def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:
+    """Settings without nesting, each a number or a text.
+
+    >>> flat({"model": "devdan", "options": {"masking": 0.1, "scaling": None}})
+    {'model': 'devdan', 'options.masking': 0.1, 'options.scaling': 'None'}
+    """
+    found: dict[str, Setting] = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{inner}": setting for inner, setting in flat(value).items()}
+        else:
+            found[name] = value if isinstance(value, (bool, int, float, str)) else str(value)
+    return found
+
+
+def _numbers(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
