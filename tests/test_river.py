@@ -46,7 +46,7 @@ def learned(n=600, **options):
 
 
 def words(model):
-    return model._state.tobytes()
+    return model._network.state.tobytes()
 
 
 @pytest.mark.parametrize("size", [1, 7, 200, 600])
@@ -92,7 +92,7 @@ def test_samples_without_labels_are_learned_from():
     model = learned()
     before = words(model)
     model.learn_unlabeled_one({"x0": 1.0, "new": 2.0})
-    header = kernel.views(model._state).header
+    header = kernel.views(model._network.state).header
     assert words(model) != before
     assert header[kernel.N_SEEN] == header[kernel.N_TAUGHT] + 1
     fresh = DEVDANClassifier(seed=1)
@@ -151,7 +151,7 @@ def test_copies_go_on_alike():
         for x, y in samples(100, seed=5):
             each.learn_one(x, y)
     assert words(copies[0]) == words(copies[1]) == words(model)
-    assert len(model.clone()._state) == 0
+    assert len(model.clone()._network.state) == 0
 
 
 def accuracy(model, **options):

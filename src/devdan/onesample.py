@@ -1,0 +1,100 @@
+"""A network that meets one sample at a time: what River's face and CapyMOA's have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from devdan import kernel, options
+from devdan.classifier import DEVDAN, EVENTS, room_for
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+
+_FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
+
+
+class OneSampleNetwork:
+    """A network for which each sample is a chunk of its own, and which finds room for whatever comes.
+
+    Its options are those of :class:`devdan.DEVDAN` that concern neither whole chunks nor several layers. ``row`` is where
+    its caller writes the sample in hand.
+    """
+
+    def __init__(self, **chosen: Any) -> None:
+        self._options = DEVDAN(**chosen)._options()
+        options.check(self._options)
+        self._label = _FIRST.copy()  # of the sample that is learned
+        self.state = np.empty(0)  # until it begins
+
+    def begin(self, n_features: int, seed: int | None, n_named: int = 0) -> None:
+        """Make the state, with an output for each class that is named in advance."""
+        word = check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64)
+        room = room_for(int(self._options["n_hidden"]))
+        self._hold(kernel.new_state(n_features, room, max(n_named, 2), EVENTS, int(word)))
+        net = kernel.views(self.state)
+        net.settings[:] = options.settings(self._options)
+        net.header[kernel.N_NAMED] = n_named
+
+    # --- Learning and using --------------------------------------------------------------------------------------
+
+    def learn(self, row: Floats, code: int) -> None:
+        """Both phases of a labelled sample."""
+        self._label[0] = code
+        while kernel.learn_each(self.state, self._scratch, row, self._label, _FIRST, 0) == 0:
+            self._grow_room()
+
+    def learn_rows(self, rows: Floats, codes: Words) -> None:
+        """:meth:`learn` from each, one after the other."""
+        done, order = 0, np.arange(len(rows))
+        while (done := kernel.learn_each(self.state, self._scratch, rows, codes, order, done)) < len(rows):
+            self._grow_room()
+
+    def observe(self, row: Floats) -> None:
+        """The generative phase of a sample without a label."""
+        self._visit(row, GENERATIVE)
+
+    def teach(self, row: Floats, code: int) -> None:
+        """The discriminative phase of a sample that was observed before, and whose label has come."""
+        self._label[0] = code
+        self._visit(row, DISCRIMINATIVE)
+
+    def _visit(self, row: Floats, phase: int) -> None:
+        while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, phase, phase) == 0:
+            self._grow_room()
+
+    def predict_proba(self, rows: Floats, n_classes: int) -> Floats:
+        """The probability of each class, a row for each sample."""
+        out = np.zeros((len(rows), n_classes))
+        kernel.predict_proba(self.state, self._scratch, rows, out, 1.0)
+        return out
+
+    # --- Room ----------------------------------------------------------------------------------------------------
+
+    def header(self) -> Words:
+        header: Words = self.state[: kernel.HEADER].view(np.int64)
+        return header
+
+    def add_feature(self) -> None:
+        """One more feature, which no unit looks at yet."""
+        self._hold(kernel.add_feature(self.state))
+
+    def make_room(self, hidden: int = 0, classes: int = 0) -> None:
+        """Have room for at least so many hidden units and classes."""
+        n, r, m, _ = self.header()[: kernel.MAX_EVENTS + 1].tolist()
+        self._hold(kernel.resized(self.state, n, max(r, hidden), max(m, classes)))
+
+    def _grow_room(self) -> None:
+        self.make_room(hidden=2 * int(self.header()[kernel.MAX_HIDDEN]))
+
+    def _hold(self, state: Floats) -> None:
+        """Keep a state, and scratch space and a row of its size."""
+        self.state, self._scratch = state, kernel.scratch_for(state)
+        self.row = np.full((1, self.header()[kernel.MAX_FEATURES]), np.nan)
+
+
+def finite(rows: Floats) -> Floats:
+    """The rows, if the kernel can take them."""
+    if np.count_nonzero(np.isinf(rows)):  # for one row in half the time of any()
+        raise ValueError("x contains infinity; a missing value is NaN or left out, other values must be finite")
+    return rows
