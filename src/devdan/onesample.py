@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from devdan import kernel, options
 from devdan.classifier import DEVDAN, EVENTS, room_for
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+from devdan.kernel import GENERATIVE, Floats, Words
 
 _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
 
@@ -17,8 +17,8 @@ _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
 class OneSampleNetwork:
     """A network for which each sample is a chunk of its own, and which finds room for whatever comes.
 
-    Its options are those of :class:`devdan.DEVDAN` that concern neither whole chunks nor several layers. ``row`` is where
-    its caller writes the sample in hand.
+    Its options are those of :class:`devdan.DEVDAN` that concern neither whole chunks nor several layers. ``row`` is
+    where its caller writes the sample in hand.
     """
 
     def __init__(self, **chosen: Any) -> None:
@@ -52,15 +52,7 @@ class OneSampleNetwork:
 
     def observe(self, row: Floats) -> None:
         """The generative phase of a sample without a label."""
-        self._visit(row, GENERATIVE)
-
-    def teach(self, row: Floats, code: int) -> None:
-        """The discriminative phase of a sample that was observed before, and whose label has come."""
-        self._label[0] = code
-        self._visit(row, DISCRIMINATIVE)
-
-    def _visit(self, row: Floats, phase: int) -> None:
-        while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, phase, phase) == 0:
+        while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, GENERATIVE, GENERATIVE) == 0:
             self._grow_room()
 
     def predict_proba(self, rows: Floats, n_classes: int) -> Floats:

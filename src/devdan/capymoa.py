@@ -1,0 +1,135 @@
+"""DEVDAN behind CapyMOA's face: it knows features and classes from the schema, and one instance is a chunk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+try:
+    from capymoa.base import Classifier, ClassifierSSL
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("devdan.capymoa needs CapyMOA: pip install 'devdan[capymoa]'", name=error.name) from error
+from capymoa.stream import Schema
+
+from devdan import kernel
+from devdan.kernel import Floats
+from devdan.onesample import OneSampleNetwork, finite
+
+if TYPE_CHECKING:
+    from capymoa.core import Instance, LabeledInstance
+
+
+class DEVDANClassifier(Classifier):  # type: ignore[misc]
+    """Evolving denoising autoencoder with a softmax layer, for data streams.
+
+    Each instance is predicted and learned by itself: the generative phase, then the discriminative one. Of an instance
+    whose label is missing it is the generative phase alone. Features may be missing; nominal ones count as the numbers
+    that CapyMOA gives them.
+
+    Parameters
+    ----------
+    schema
+        Features and classes of the stream.
+    random_seed
+        Seed of the model's own generator.
+    n_hidden
+        Hidden units to start from.
+    masking
+        Share of the features that the generative phase masks.
+    scaling
+        How features are scaled, online: "standard", "minmax", or None for features in [0, 1].
+    generative, grow, prune
+        Switches for the generative phase, for growing and for pruning.
+    generative_learning_rate, learning_rate
+        Step sizes of the two phases.
+    averaging
+        Decay of the averages of the weights; 0 leaves them out.
+
+    Examples
+    --------
+    >>> from capymoa.evaluation import prequential_evaluation
+    >>> from capymoa.stream.generator import SEA
+    >>> from devdan.capymoa import DEVDANClassifier
+    >>> stream = SEA()
+    >>> results = prequential_evaluation(stream, DEVDANClassifier(stream.get_schema()), max_instances=5000)
+    >>> results.cumulative.accuracy() > 85
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        random_seed: int = 1,
+        n_hidden: int = 1,
+        masking: float = 0.1,
+        scaling: str | None = "standard",
+        generative: bool = True,
+        grow: bool = True,
+        prune: bool = True,
+        generative_learning_rate: float = 0.0003,
+        learning_rate: float = 0.04,
+        averaging: float = 0.998,
+    ) -> None:
+        super().__init__(schema, random_seed)
+        if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
+            raise ValueError(f"schema must be that of a stream with features and classes, got {schema!r}")
+        self._network = OneSampleNetwork(
+            n_hidden=n_hidden,
+            masking=masking,
+            scaling=scaling,
+            generative=generative,
+            grow=grow,
+            prune=prune,
+            generative_learning_rate=generative_learning_rate,
+            learning_rate=learning_rate,
+            averaging=averaging,
+        )
+        self._network.begin(schema.get_num_attributes(), random_seed, n_named=schema.get_num_classes())
+
+    def train(self, instance: LabeledInstance) -> None:
+        """Learn from an instance: both phases, or without a label the generative one."""
+        code, n_classes = instance.y_index, self.schema.get_num_classes()
+        if code >= n_classes:
+            raise ValueError(f"y_index must be less than {n_classes}, the schema's number of classes, got {code}")
+        row = self._row(instance)
+        if code < 0:  # CapyMOA's mark of a label that is missing
+            self._network.observe(row)
+        else:
+            self._network.learn(row, code)
+
+    def predict_proba(self, instance: Instance) -> Floats | None:
+        """The probability of each class of the schema; None before the first label has come."""
+        row = self._row(instance)
+        if self._network.header()[kernel.N_TAUGHT] == 0:
+            return None
+        probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
+        return probabilities
+
+    def _row(self, instance: Instance) -> Floats:
+        """An instance's features as the kernel takes them."""
+        x, row = instance.x, self._network.row
+        if x.shape != row.shape[1:]:
+            raise ValueError(f"x must have the schema's {row.shape[1]} features, got the shape {x.shape}")
+        row[0] = x
+        return finite(row)
+
+
+class DEVDANClassifierSSL(DEVDANClassifier, ClassifierSSL):  # type: ignore[misc]
+    """:class:`DEVDANClassifier` that CapyMOA shows instances without labels, too.
+
+    One whose label comes late is observed when it arrives, and once more with its label.
+
+    Examples
+    --------
+    >>> from capymoa.evaluation import prequential_ssl_evaluation
+    >>> from capymoa.stream.generator import SEA
+    >>> from devdan.capymoa import DEVDANClassifierSSL
+    >>> stream = SEA()
+    >>> learner = DEVDANClassifierSSL(stream.get_schema())
+    >>> results = prequential_ssl_evaluation(stream, learner, 5000, label_probability=0.1, delay_length=100)
+    >>> results.cumulative.accuracy() > 75
+    True
+    """
+
+    def train_on_unlabeled(self, instance: Instance) -> None:
+        """Learn from an instance without its label: the generative phase."""
+        self._network.observe(self._row(instance))

@@ -1,0 +1,230 @@
+"""DEVDAN in CapyMOA: its evaluations, pipelines and files, and instances that are not as they should be."""
+
+import io
+
+import numpy as np
+import pytest
+
+try:
+    import capymoa  # noqa: F401
+except (ImportError, RuntimeError) as error:  # not installed, or no Java
+    pytest.skip(f"CapyMOA cannot be imported: {error}", allow_module_level=True)
+
+from capymoa.automl import BanditClassifier, SuccessiveHalvingClassifier
+from capymoa.base import ClassifierSSL, learner_from_params
+from capymoa.core import Instance, LabeledInstance
+from capymoa.core.io import load_model, save_model
+from capymoa.drift.detectors import ADWIN
+from capymoa.evaluation import prequential_evaluation, prequential_ssl_evaluation
+from capymoa.stream import NumpyStream, Schema, generator, stream_from_file
+from capymoa.stream.preprocessing import ClassifierPipeline, MOATransformer
+from moa.streams.filters import NormalisationFilter
+
+from devdan import DEVDAN, kernel
+from devdan.capymoa import DEVDANClassifier, DEVDANClassifierSSL
+
+SCHEMA = Schema.from_custom(["a", "b", "class"], target="class", categories={"class": ["no", "yes", "maybe"]})
+
+
+def samples(n, seed=0, missing=0.0):
+    """Three classes, features of different scales, some of them missing."""
+    X = np.random.default_rng(seed).normal(size=(n, 2))
+    y = np.where(X[:, 0] > 1, 2, X[:, 0] + X[:, 1] > 0).astype(int)
+    X[np.random.default_rng(seed + 1).random(X.shape) < missing] = np.nan
+    return X * [1.0, 100.0], y
+
+
+def instances(n, **options):
+    X, y = samples(n, **options)
+    return [LabeledInstance.from_array(SCHEMA, x, label) for x, label in zip(X, y, strict=True)]
+
+
+def learned(n=300, kind=DEVDANClassifierSSL, **options):
+    learner = kind(SCHEMA, **options)
+    for instance in instances(n):
+        learner.train(instance)
+    return learner
+
+
+def counted(learner, word):
+    return int(learner._network.header()[word])
+
+
+# --- Evaluations -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "least"),
+    [
+        (generator.SEA, 86),  # a tenth of its labels are wrong
+        (generator.WaveformGenerator, 80),  # three classes
+        (generator.STAGGERGenerator, 98),  # nominal features
+    ],
+)
+def test_in_the_prequential_evaluation(make, least):
+    stream = make()
+    learner = DEVDANClassifier(stream.get_schema())
+    results = prequential_evaluation(stream, learner, max_instances=4000)
+    assert results.cumulative.accuracy() > least
+    assert results.learner == "DEVDANClassifier"
+    assert counted(learner, kernel.N_TAUGHT) == 4000
+
+
+@pytest.mark.parametrize("delay", [0, 200])
+def test_instances_without_labels_are_learned_from(delay):
+    stream = generator.SEA()
+    ssl, supervised = DEVDANClassifierSSL(stream.get_schema()), DEVDANClassifier(stream.get_schema())
+    for learner in (ssl, supervised):
+        results = prequential_ssl_evaluation(stream, learner, 3000, label_probability=0.2, delay_length=delay)
+        assert results.cumulative.accuracy() > 78
+    assert isinstance(ssl, ClassifierSSL)
+    taught = counted(ssl, kernel.N_TAUGHT)
+    assert 400 < taught < 700
+    assert counted(ssl, kernel.N_OBSERVED) == 3000 + (taught if delay else 0)  # once more with its label
+    assert counted(supervised, kernel.N_OBSERVED) == counted(supervised, kernel.N_TAUGHT) == taught
+
+
+def test_it_is_devdan_on_chunks_of_one():
+    learner, model = DEVDANClassifierSSL(SCHEMA, random_seed=3), DEVDAN(random_state=3, interleave=True)
+    for t, instance in enumerate(instances(600, missing=0.1)):
+        row = instance.x[np.newaxis]
+        if t % 4 == 0:
+            learner.train_on_unlabeled(instance)
+            model.observe(row)
+        else:
+            learner.train(instance)
+            model.partial_fit(row, [instance.y_index], classes=[0, 1, 2])
+    for instance in instances(50, seed=5, missing=0.1):
+        expected = model.predict_proba(instance.x[np.newaxis])[0]
+        assert learner.predict_proba(instance) == pytest.approx(expected, abs=1e-9)
+        assert learner.predict(instance) == expected.argmax()
+
+
+def test_a_seed_gives_the_same_model_and_another_one_another():
+    words = [learned(random_seed=seed)._network.state.tobytes() for seed in (1, 1, 2)]
+    assert words[0] == words[1] != words[2]
+
+
+# --- What else CapyMOA does with a learner -----------------------------------------------------------------------
+
+
+def test_before_the_first_label_nothing_is_predicted():
+    learner, instance = DEVDANClassifierSSL(SCHEMA), instances(1)[0]
+    learner.train_on_unlabeled(instance)
+    assert learner.predict_proba(instance) is None
+    assert learner.predict(instance) is None
+    learner.train(instance)
+    probabilities = learner.predict_proba(Instance.from_array(SCHEMA, instance.x))
+    assert probabilities.shape == (3,)
+    assert probabilities.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", [DEVDANClassifier, DEVDANClassifierSSL])
+def test_a_loaded_model_goes_on_alike(kind):
+    learner, file = learned(kind=kind, n_hidden=3), io.BytesIO()
+    save_model(learner, file)
+    file.seek(0)
+    loaded = load_model(file)
+    assert type(loaded) is kind
+    for instance in instances(200, seed=7):
+        assert (loaded.predict_proba(instance) == learner.predict_proba(instance)).all()
+        loaded.train(instance)
+        learner.train(instance)
+    assert loaded._network.state.tobytes() == learner._network.state.tobytes()
+
+
+def test_its_options_are_kept_as_capymoa_keeps_them():
+    learner = learned(masking=0.3, scaling="minmax", random_seed=2)
+    spec = {"learner": "devdan.capymoa.DEVDANClassifierSSL", "params": learner.get_params()}
+    again = learner_from_params(spec, SCHEMA, random_seed=2)
+    assert again.get_params() == learner.get_params()
+    assert again.get_params()["masking"] == 0.3
+    for instance in instances(300):
+        again.train(instance)
+    assert again._network.state.tobytes() == learner._network.state.tobytes()
+
+
+def test_in_a_pipeline_with_a_transformer_and_a_drift_detector():
+    stream = generator.SEA()
+    normalise = MOATransformer(stream.get_schema(), NormalisationFilter())
+    pipeline = ClassifierPipeline().add_transformer(normalise)
+    pipeline.add_classifier(DEVDANClassifier(normalise.get_schema()))
+    detector = ADWIN()
+    pipeline.add_drift_detector(detector, lambda instance, prediction: int(prediction != instance.y_index))
+    results = prequential_evaluation(stream, pipeline, max_instances=3000)
+    assert results.cumulative.accuracy() > 80
+    assert detector.idx == 3000
+
+
+@pytest.mark.parametrize("search", [BanditClassifier, SuccessiveHalvingClassifier])
+def test_in_a_search_for_the_best_learner(search):
+    """Few instances, since the searches compute all their measures at each."""
+    stream = generator.SEA()
+    schema = stream.get_schema()
+    best = search(schema, base_classifiers=[DEVDANClassifier, DEVDANClassifier(schema, n_hidden=5)])
+    prequential_evaluation(stream, best, max_instances=150)
+    assert [type(learner) for learner in best.active_models] == [DEVDANClassifier] * 2
+    assert all(counted(learner, kernel.N_TAUGHT) > 0 for learner in best.active_models)
+
+
+# --- Input that is not as it should be ---------------------------------------------------------------------------
+
+
+def test_values_that_are_missing_in_a_file(tmp_path):
+    lines = ["@relation r", "@attribute size numeric", "@attribute colour {red,green}", "@attribute class {no,yes}"]
+    rows = ["1.5,red,yes", "?,green,no", "2.5,?,yes", "3,red,?", "?,?,no"]
+    path = tmp_path / "missing.arff"
+    path.write_text("\n".join([*lines, "@data", *rows]))
+    stream = stream_from_file(path)
+    learner = DEVDANClassifierSSL(stream.get_schema())
+    for instance in stream:
+        learner.train(instance)
+        assert np.isfinite(learner.predict_proba(instance)).all()
+    assert counted(learner, kernel.N_OBSERVED) == 5
+    assert counted(learner, kernel.N_TAUGHT) == 4  # one label is missing
+
+
+def test_missing_values_do_not_keep_it_from_learning():
+    X, y = samples(3000, missing=0.1)
+    stream = NumpyStream(X, y)
+    learner = DEVDANClassifier(stream.get_schema())
+    assert prequential_evaluation(stream, learner).cumulative.accuracy() > 80
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([1.0], 0, "x must have the schema's 2 features"),
+        ([1.0, 2.0, 3.0], 0, "x must have the schema's 2 features"),
+        ([[1.0, 2.0]], 0, "x must have the schema's 2 features"),
+        ([1.0, np.inf], 0, "x contains infinity"),
+        ([1.0, 2.0], 3, "y_index must be less than 3"),
+    ],
+)
+def test_what_it_cannot_take_leaves_it_as_it_was(x, y, message):
+    learner = learned()
+    before = learner._network.state.tobytes()
+    with pytest.raises(ValueError, match=message):
+        learner.train(LabeledInstance.from_array(SCHEMA, np.array(x), y))
+    assert learner._network.state.tobytes() == before
+    learner.train(instances(1)[0])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        Schema.from_custom(["a", "target"], target="target"),
+        Schema.from_custom(["class"], target="class", categories={"class": ["no", "yes"]}),
+    ],
+    ids=["none", "regression", "no features"],
+)
+def test_a_schema_without_features_and_classes(schema):
+    with pytest.raises(ValueError, match="schema must be that of a stream with features and classes"):
+        DEVDANClassifier(schema)
+
+
+@pytest.mark.parametrize("options", [{"masking": 2}, {"n_hidden": 0}, {"scaling": "log"}, {"random_seed": -1}])
+def test_options_out_of_range(options):
+    with pytest.raises(ValueError, match="must be"):
+        DEVDANClassifier(SCHEMA, **options)

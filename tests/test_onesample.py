@@ -1,0 +1,66 @@
+"""A network that meets one sample at a time: it finds room as it goes, and learns what DEVDAN learns."""
+
+import numpy as np
+import pytest
+
+from devdan import DEVDAN, kernel, onesample
+from devdan.onesample import OneSampleNetwork
+from devdan.streams import sea
+
+X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
+
+
+def begun(n_named=0, **options):
+    network = OneSampleNetwork(**options)
+    network.begin(3, 1, n_named)
+    return network
+
+
+def test_it_is_devdan_on_chunks_of_one():
+    network, model = begun(2), DEVDAN(shuffle=False, interleave=True, random_state=1)
+    for t in range(1000):
+        row = X[t : t + 1]
+        if t % 3 == 0:
+            network.observe(row)
+            model.observe(row)
+        else:
+            network.learn(row, int(Y[t]))
+            model.partial_fit(row, Y[t : t + 1], classes=[0, 1])
+    assert network.header().tolist() == model._header().tolist()
+    assert network.predict_proba(X, 2) == pytest.approx(model.predict_proba(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("cut", [1, 700, 3000])
+def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
+    """However many rows are learned at once; what has been learned does not show where room was short."""
+    ample = begun(2)
+    ample.learn_rows(X, Y)
+    monkeypatch.setattr(onesample, "room_for", lambda n_hidden: n_hidden + 2)
+    tight = begun(2)
+    assert tight.header()[kernel.MAX_HIDDEN] == 3
+    for start in range(0, len(X), cut):
+        tight.learn_rows(X[start : start + cut], Y[start : start + cut])
+    assert tight.header()[kernel.MAX_HIDDEN] > 3
+    assert tight.predict_proba(X, 2) == pytest.approx(ample.predict_proba(X, 2), abs=1e-9)
+
+
+def test_room_is_found_while_observing(monkeypatch):
+    monkeypatch.setattr(onesample, "room_for", lambda n_hidden: n_hidden + 2)
+    network = begun(n_hidden=4, generative_learning_rate=0.01)
+    for row in np.split(X, len(X)):
+        network.observe(row)
+    header = network.header()
+    assert header[kernel.N_OBSERVED] == len(X)
+    assert header[kernel.MAX_HIDDEN] > 6
+
+
+def test_options_are_checked_before_it_begins():
+    with pytest.raises(ValueError, match="masking must be in"):
+        OneSampleNetwork(masking=1.0)
+
+
+def test_infinity_is_refused_and_nan_is_not():
+    rows = np.array([[1.0, np.nan]])
+    assert onesample.finite(rows) is rows
+    with pytest.raises(ValueError, match="infinity"):
+        onesample.finite(np.array([[1.0, -np.inf]]))
