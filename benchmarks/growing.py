@@ -62,7 +62,7 @@ def learn(model: DEVDAN) -> tuple[list[Record], list[Unit]]:
             if event.kind == "growth":
                 alive.append(Unit(event.sample, birth=event))
                 units.append(alive[-1])
-            else:
+            elif event.kind == "pruning":
                 alive.pop(event.unit).death = event
         n_events = len(model.events_)
         for unit, row in zip(alive, model.weights_["output"], strict=True):

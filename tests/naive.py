@@ -63,9 +63,10 @@ class Monitor:
 
 
 class Surprise:
-    """Two exponential means of all values since the last drift, one with a short memory."""
+    """Two exponential means of all values since they last parted, one with a short memory."""
 
-    def __init__(self):
+    def __init__(self, may_fall):
+        self.may_fall = may_fall  # which starts them anew, too
         self.values = []
 
     def drifts(self, value):
@@ -74,17 +75,18 @@ class Surprise:
         for count, v in enumerate(self.values, 1):
             late += (v - late) / min(count, 200)
             past, square = (old + (new - old) / min(count, 10_000) for old, new in ((past, v), (square, v**2)))
-        found = len(self.values) >= 300 and late > past + 4 * max(math.sqrt(square - past**2), 0.1) / math.sqrt(399)
-        if found:
-            self.values = []
-        return found
+        change = (late - past) * math.sqrt(399) / max(math.sqrt(square - past**2), 0.1)
+        if len(self.values) < 300 or (-4 if self.may_fall else -math.inf) <= change <= 4:
+            return False
+        self.values = []
+        return change > 4
 
 
 class Phase:
     def __init__(self, name, n_features):
         self.name = name
         self.inputs = []
-        self.surprise = Surprise()
+        self.surprise = Surprise(name == "discriminative")
         self.bias2, self.variance = Monitor(2), Monitor(n_features + 2)
 
 

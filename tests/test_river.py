@@ -114,6 +114,30 @@ def test_an_empty_sample_is_no_error():
     assert sum(model.predict_proba_one({}).values()) == pytest.approx(1)
 
 
+def test_drifts_are_signalled_when_they_happen():
+    model = DEVDANClassifier(seed=1)
+    assert not model.drift_detected
+    assert model.events_ == []
+    seen = []
+    for t, (drawn, y) in enumerate(synth.SEA(variant=0, seed=1).take(9000)):
+        x = {name: value + 10 * (t >= 6000) for name, value in drawn.items()}
+        model.learn_one(x, y != (3000 <= t < 6000))
+        if model.drift_detected:
+            seen.append((t, model.drift))
+    assert next(kind for t, kind in seen if 3000 <= t < 3500) == "real"
+    assert "virtual" in [kind for t, kind in seen if 6000 <= t < 6500]
+    assert all(t >= 3000 for t, _ in seen)
+    drifts = {(event.sample - 1, event.phase) for event in model.events_ if event.kind == "drift"}
+    assert {(t, "discriminative" if kind == "real" else "generative") for t, kind in seen} <= drifts
+    again = pickle.loads(pickle.dumps(model))
+    assert again.drift == model.drift
+    frame = pd.DataFrame(x, index=[0])
+    model.learn_unlabeled_one(x)
+    assert model.drift != "real"
+    model.learn_many(frame, pd.Series([y]))
+    assert not model.drift_detected
+
+
 def test_labels_of_any_kind():
     model = DEVDANClassifier(seed=1)
     for y in (True, "rain", 3, ("a", 1), None):

@@ -11,6 +11,7 @@ except ModuleNotFoundError as error:
 from capymoa.stream import Schema
 
 from devdan import kernel
+from devdan.base import Event
 from devdan.kernel import Floats
 from devdan.onesample import OneSampleNetwork, finite
 
@@ -103,6 +104,16 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             return None
         probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
         return probabilities
+
+    @property
+    def drift(self) -> str | None:
+        """Which drift the latest instance that was learned signalled: "real", "virtual" or none."""
+        return self._network.drift
+
+    @property
+    def events_(self) -> list[Event]:
+        """The latest growths, prunings and drifts, at most 1,000."""
+        return self._network.events
 
     def _row(self, instance: Instance) -> Floats:
         """An instance's features as the kernel takes them."""

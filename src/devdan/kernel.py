@@ -695,7 +695,10 @@ def surprise(net: Network, work: Work, phase: int) -> float:
 
 @inlined
 def watch_drift(net: Network, work: Work, phase: int) -> None:
-    """Record a drift where the surprise of late lies above that of the past by more than chance; then start anew."""
+    """Record a drift where the surprise of late lies above that of the past by more than chance.
+
+    Then its statistics start anew. So do those of the error where it lies as far below: the network has become better.
+    """
     value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.settings[VISITS]
     monitor[COUNT] += 1.0
     share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
@@ -703,9 +706,11 @@ def watch_drift(net: Network, work: Work, phase: int) -> None:
     monitor[SQUARE] += share * (step * (value - monitor[MEAN]) - monitor[SQUARE])
     monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
     standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
-    if monitor[COUNT] >= LEAST_SAMPLES * visits and monitor[LATE] > monitor[MEAN] + SURE * standard_error:
+    change = (monitor[LATE] - monitor[MEAN]) / standard_error
+    if monitor[COUNT] >= LEAST_SAMPLES * visits and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
         monitor[:] = 0.0
-        record(net.header, net.events, phase, 0, DRIFT)
+        if change > SURE:
+            record(net.header, net.events, phase, 0, DRIFT)
 
 
 @inlined

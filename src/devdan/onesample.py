@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan import kernel, options
+from devdan.base import Event, events_of
 from devdan.classifier import DEVDAN, EVENTS, room_for
 from devdan.kernel import GENERATIVE, Floats, Words
 
 _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
+_DRIFTS = slice(kernel.N_DRIFTS, kernel.N_DRIFTS + 2)
 
 
 class OneSampleNetwork:
@@ -26,6 +28,7 @@ class OneSampleNetwork:
         options.check(self._options)
         self._label = _FIRST.copy()  # of the sample that is learned
         self.state = np.empty(0)  # until it begins
+        self._drifts_before = b""  # the last sample that was learned
 
     def begin(self, n_features: int, seed: int | None, n_named: int = 0) -> None:
         """Make the state, with an output for each class that is named in advance."""
@@ -40,18 +43,21 @@ class OneSampleNetwork:
 
     def learn(self, row: Floats, code: int) -> None:
         """Both phases of a labelled sample."""
+        self._drifts_before = self.state[_DRIFTS].tobytes()
         self._label[0] = code
         while kernel.learn_each(self.state, self._scratch, row, self._label, _FIRST, 0) == 0:
             self._grow_room()
 
     def learn_rows(self, rows: Floats, codes: Words) -> None:
         """:meth:`learn` from each, one after the other."""
+        self._drifts_before = self.state[_DRIFTS].tobytes()
         done, order = 0, np.arange(len(rows))
         while (done := kernel.learn_each(self.state, self._scratch, rows, codes, order, done)) < len(rows):
             self._grow_room()
 
     def observe(self, row: Floats) -> None:
         """The generative phase of a sample without a label."""
+        self._drifts_before = self.state[_DRIFTS].tobytes()
         while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, GENERATIVE, GENERATIVE) == 0:
             self._grow_room()
 
@@ -60,6 +66,20 @@ class OneSampleNetwork:
         out = np.zeros((len(rows), n_classes))
         kernel.predict_proba(self.state, self._scratch, rows, out, 1.0)
         return out
+
+    # --- What happened -------------------------------------------------------------------------------------------
+
+    @property
+    def drift(self) -> str | None:
+        """Which drift was signalled by what was learned last: "real", "virtual" or none; real, if it was both."""
+        if len(self.state) == 0:
+            return None
+        virtual, real = self.header()[_DRIFTS] != np.frombuffer(self._drifts_before or bytes(16), np.int64)
+        return "real" if real else "virtual" if virtual else None
+
+    @property
+    def events(self) -> list[Event]:
+        return events_of(kernel.views(self.state)) if len(self.state) else []
 
     # --- Room ----------------------------------------------------------------------------------------------------
 

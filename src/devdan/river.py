@@ -13,6 +13,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.river needs River: pip install 'devdan[river]'", name=error.name) from error
 
 from devdan import kernel
+from devdan.base import Event
 from devdan.kernel import Floats
 from devdan.onesample import OneSampleNetwork, finite
 
@@ -141,6 +142,23 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if not labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
         return pd.Series([labels[k] for k in self.predict_proba_many(X).to_numpy().argmax(axis=1)], index=X.index)
+
+    # --- What happened -------------------------------------------------------------------------------------------
+
+    @property
+    def drift_detected(self) -> bool:
+        """Whether the latest sample that was learned, or any of the latest frame, signalled a drift."""
+        return self._network.drift is not None
+
+    @property
+    def drift(self) -> str | None:
+        """Which: "real", where the labels of the same inputs have changed, or "virtual", where the inputs have."""
+        return self._network.drift
+
+    @property
+    def events_(self) -> list[Event]:
+        """The latest growths, prunings and drifts, at most 1,000."""
+        return self._network.events
 
     # --- Features and classes ------------------------------------------------------------------------------------
 

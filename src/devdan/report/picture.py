@@ -61,10 +61,10 @@ def framed(title: str, height: float, body: Markup, style: str = "") -> str:
     ).format(width=_WIDTH, height=height, title=title, style=Markup(STYLE + style), body=body)
 
 
-def placed(top: float, height: float, chart: Markup) -> Markup:
-    """A chart at its place, with room for the values of its axis."""
+def placed(top: float, height: float, chart: Markup, left: float = _LEFT) -> Markup:
+    """A chart at its place, with room for the values of its axis on the left."""
     return Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
-        _LEFT, top, _WIDTH - _LEFT - _RIGHT, height, chart
+        left, top, _WIDTH - left - _RIGHT, height, chart
     )
 
 

@@ -1,0 +1,170 @@
+"""How alarms fall around true drifts: DEVDAN's against ADWIN and DDM, for docs/drift.md.
+
+`python benchmarks/drift.py` prints the table, `--write` puts it and the picture into the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from deviations import put
+from markupsafe import Markup
+from river import drift
+
+from devdan import DEVDAN
+from devdan.report.picture import caption, framed, placed
+from devdan.report.plot import Plot
+from devdan.river import DEVDANClassifier
+from devdan.streams import hyperplane, sea
+from devdan.streams.base import Chunk
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE, PICTURE = DOCS / "drift.md", DOCS / "drift.svg"
+LATEST = 2_000  # samples after an abrupt drift, in which an alarm belongs to it
+GROWTH, DRIFT = "growth", "drift"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stream, and the spans in which an alarm is right."""
+
+    name: str
+    drifts: str
+    stream: Callable[[int], Iterable[Chunk]]
+    n_samples: int
+    spans: tuple[tuple[int, int], ...]
+
+
+def moved(seed: int) -> Iterator[Chunk]:
+    """SEA without drifts, whose inputs move by a third of their range from the middle on, back again at the end."""
+    start = 0
+    for X, y in sea(60_000, drifts=[60_000], seed=seed):
+        yield X + (20_000 <= start < 40_000) / 3, y
+        start += len(X)
+
+
+CASES = (
+    Case("SEA", "7 abrupt drifts", lambda seed: sea(seed=seed), 100_000,
+         tuple((k * 12_500, k * 12_500 + LATEST) for k in range(1, 8))),
+    Case("Hyperplane", "1 gradual drift", lambda seed: hyperplane(seed=seed), 120_000, ((40_000, 60_000),)),
+    Case("moved inputs", "2 virtual drifts", moved, 60_000, tuple((k, k + LATEST) for k in (20_000, 40_000))),
+)  # fmt: skip
+
+
+def alarms(case: Case, seed: int) -> dict[str, list[int]]:
+    """The samples at which each detector gave an alarm; ADWIN and DDM watch the errors of the same model."""
+    model, paper = DEVDANClassifier(seed=seed), DEVDAN.paper(random_state=seed)
+    rivals = {"ADWIN": drift.ADWIN(), "DDM": drift.binary.DDM()}
+    found: dict[str, list[int]] = {name: [] for name in rivals}
+    t = 0
+    for X, y in case.stream(seed):
+        for row, label in zip(X, y.tolist(), strict=True):
+            x = dict(enumerate(row.tolist()))
+            wrong = model.predict_one(x) != label
+            for name, detector in rivals.items():
+                detector.update(int(wrong))
+                if detector.drift_detected:
+                    found[name].append(t)
+            model.learn_one(x, label)
+            t += 1
+        paper.partial_fit(np.clip(X, 0, 1), y)
+    for kind, phase, name in (
+        (DRIFT, "discriminative", "DEVDAN, real drift"),
+        (DRIFT, "generative", "DEVDAN, virtual drift"),
+        (GROWTH, "discriminative", "growth, discriminative phase"),
+        (GROWTH, "generative", "growth, generative phase"),
+    ):
+        found[name] = [event.sample - 1 for event in model.events_ if (event.kind, event.phase) == (kind, phase)]
+    for phase in ("discriminative", "generative"):
+        found[f"growth with the paper's settings, {phase} phase"] = [
+            event.sample - 1 for event in paper.events_ if (event.kind, event.phase) == (GROWTH, phase)
+        ]
+    return found
+
+
+ROWS = (
+    "DEVDAN, real drift",
+    "DEVDAN, virtual drift",
+    "ADWIN",
+    "DDM",
+    "growth, discriminative phase",
+    "growth, generative phase",
+    "growth with the paper's settings, discriminative phase",
+    "growth with the paper's settings, generative phase",
+)
+
+
+def judged(case: Case, times: Sequence[int]) -> tuple[list[int], int]:
+    """Delays of the first alarm after each drift that was found, and how many alarms belong to no drift."""
+    delays = []
+    for first, last in case.spans:
+        inside = [t for t in times if first <= t < last]
+        delays += [inside[0] - first] if inside else []
+    false = sum(not any(first <= t < last for first, last in case.spans) for t in times)
+    return delays, false
+
+
+def table(results: dict[str, list[dict[str, list[int]]]]) -> str:
+    """Found, delay and false alarms of each detector on each stream."""
+    lines = ["| | " + " | ".join(f"{case.name}: found | delay | false" for case in CASES) + " |"]
+    lines.append("|---" * (1 + 3 * len(CASES)) + "|")
+    for name in ROWS:
+        cells = []
+        for case in CASES:
+            runs = [judged(case, found[name]) for found in results[case.name]]
+            delays = [delay for some, _ in runs for delay in some]
+            cells += [
+                f"{len(delays)} of {len(runs) * len(case.spans)}",
+                f"{np.mean(delays):,.0f}" if delays else "–",
+                str(sum(false for _, false in runs)),
+            ]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+STYLE = """
+  .span { fill: var(--orange); opacity: 0.25; } .alarm { stroke: var(--blue); stroke-width: 2px; }
+"""
+
+
+def picture(results: dict[str, list[dict[str, list[int]]]]) -> str:
+    """One seed: a line for each detector, a stroke for each alarm, the drifts shaded."""
+    body, top, shown = Markup(""), 0, ROWS[:6]
+    for case in CASES:
+        body += caption(top + 24, f"{case.name}, {case.drifts}", "shaded: a drift is on; strokes: alarms")
+        plot = Plot(case.n_samples, 0, len(shown))
+        chart = plot.axes([])
+        for first, last in case.spans:
+            chart += Markup('<rect class="span" x="{:.2f}%" width="{:.2f}%" y="0" height="100%"/>').format(
+                plot.x(first), plot.x(last - first)
+            )
+        for place, name in enumerate(shown):
+            y = plot.y(len(shown) - place - 0.5)
+            chart += Markup('<text x="0" y="{:.2f}%" dy=".33em" dx="-8" text-anchor="end">{}</text>').format(y, name)
+            for t in results[case.name][0][name]:
+                chart += Markup('<line class="alarm" x1="{x:.2f}%" x2="{x:.2f}%" y1="{a:.2f}%" y2="{b:.2f}%"/>').format(
+                    x=plot.x(t), a=y - 6, b=y + 6
+                )
+        body += placed(top + 42, 24 * len(shown), chart, left=200)
+        top += 24 * len(shown) + 100
+    return framed("Alarms of six detectors around true drifts", top - 10, body, STYLE)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--write", action="store_true", help=f"put the table and the picture into {PAGE.name}")
+    arguments = parser.parse_args()
+    results = {case.name: [alarms(case, seed) for seed in range(1, arguments.seeds + 1)] for case in CASES}
+    print(table(results))
+    if arguments.write:
+        put(PAGE, "detectors", table(results))
+        PICTURE.write_text(picture(results))
+
+
+if __name__ == "__main__":
+    main()
