@@ -114,6 +114,18 @@ def test_a_layer_finds_room_for_more_units_below_it():
     assert kernel.views(above).header[kernel.MAX_FEATURES] >= 72
 
 
+@pytest.mark.parametrize("n_hidden", [15, 20, 200])
+def test_each_layer_has_room_for_the_units_it_starts_from(n_hidden):
+    still = {"grow": False, "prune": False, "generative": False, "learning_rate": 0}
+    model = DEVDAN(n_layers=3, n_hidden=n_hidden, random_state=0, **still).fit(*parity(5))
+    for state in model._networks:
+        net = kernel.views(state)
+        n, r = net.header[kernel.N_FEATURES : kernel.N_CLASSES]
+        assert r == n_hidden
+        assert (net.encoder[:n, :r] != 0).all()
+        assert len(np.unique(net.encoder[:n, :r])) == n * r
+
+
 def test_the_layer_with_the_least_loss_is_trusted_most():
     states = [kernel.new_state(2, 16, 2, 10, seed=k) for k in range(3)]
     for state, loss, n_classes in zip(states, (5.0, 2.0, 1.0), (2, 2, 0), strict=True):

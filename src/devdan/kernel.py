@@ -1048,6 +1048,8 @@ def learn(
     work = unpack_work(net, scratch)
     n = net.header[N_FEATURES]
     if net.header[N_HIDDEN] == 0:
+        if net.settings[START] > net.header[MAX_HIDDEN]:
+            return start
         for unit in range(int(net.settings[START])):
             for j in range(n):
                 net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
