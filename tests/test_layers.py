@@ -202,3 +202,12 @@ def test_a_depth_that_is_none(n_layers):
 def test_the_depth_stays_what_it_was(deep):
     with pytest.raises(ValueError, match="n_layers must stay 3"):
         deep.set_params(n_layers=2).partial_fit(*parity(10))
+
+
+def test_a_layer_that_was_not_taught_is_not_asked_however_bad_the_others_are():
+    states = [kernel.new_state(2, 16, 2, 10, seed=k) for k in range(2)]
+    kernel.views(states[0]).losses[2] = 4000.0
+    kernel.views(states[0]).header[kernel.N_CLASSES] = 2
+    assert layers.shares(states).tolist() == [1.0, 0.0]
+    kernel.views(states[0]).header[kernel.N_CLASSES] = 0
+    assert layers.shares(states).tolist() == [0.0, 0.0]

@@ -68,9 +68,11 @@ def shares(layers: list[Floats]) -> Floats:
     """What each layer counts for in a prediction: Bayes' posterior by the layers' recent losses."""
     nets = [kernel.views(layer) for layer in layers]
     taught = np.array([net.header[kernel.N_CLASSES] > 0 for net in nets])
-    losses = np.array([net.losses[2] for net in nets])
-    weights = np.where(taught, np.exp(-kernel.CAUTION * (losses - losses[taught].min(initial=np.inf))), 0.0)
-    return weights / weights.sum() if taught.any() else weights
+    if not taught.any():
+        return np.zeros(len(layers))
+    losses = np.where(taught, [net.losses[2] for net in nets], np.inf)
+    weights = np.exp(-kernel.CAUTION * (losses - losses.min()))
+    return np.asarray(weights / weights.sum())
 
 
 def depth(layers: list[Floats]) -> int:
