@@ -48,3 +48,25 @@ def test_objects_become_what_they_hold():
         check_labels(np.array([{}, 1], object))
     with pytest.raises(ValueError, match="labels of one type"):
         check_labels(np.array([[1], [1, 2], 3], object))
+
+
+def test_numbers_that_floats_cannot_tell_apart_do_not_meet_others():
+    huge = np.array([2**63 + 1, 2**63 + 2], np.uint64)
+    assert len(Classes().encode(huge)[1]) == 2
+    for known, others in (([1, 2], huge), (huge, [1, 2]), (huge, [1.0, 2.0]), ([1.0, 2.0], [2**60 + 1, 2**60 + 2])):
+        _, classes = Classes().encode(check_labels(np.asarray(known)))
+        with pytest.raises(ValueError, match="too large to be told apart"):
+            classes.encode(check_labels(np.asarray(others)))
+
+
+def test_floats_of_any_width():
+    assert check_labels(np.array([1, 2], np.float16)).dtype == np.float16
+    assert check_labels(np.array([1, 2], np.longdouble)).dtype == np.float64
+    with pytest.raises(ValueError, match="too large to be told apart"):
+        check_labels(np.array([2.0**60], np.float32))
+
+
+def test_masked_labels_are_no_labels():
+    assert check_labels(np.ma.array([1, 2], mask=[False, False])).tolist() == [1, 2]
+    with pytest.raises(ValueError, match="masked labels"):
+        check_labels(np.ma.array([1, 2], mask=[False, True]))

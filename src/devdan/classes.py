@@ -61,8 +61,18 @@ class Classes:
         if y.dtype.kind == "f" and self.labels.dtype.kind in "iu":
             if (y != np.floor(y)).any():
                 raise ValueError(f"labels must be whole numbers like the classes so far, got {y[y != np.floor(y)][0]}")
-            return y.astype(np.int64)
+            y = y.astype(np.int64)
+        if ours == "number" and y.dtype.kind != self.labels.dtype.kind:  # they are compared as floats
+            _check_size(y)
+            _check_size(self.labels)
         return y
+
+
+def _check_size(y: npt.NDArray[Any]) -> None:
+    y = y.astype(np.float64) if y.dtype.kind == "f" else y  # a half float knows no such number
+    large = (y > 2**53) | (y < -(2**53))
+    if large.any():
+        raise ValueError(f"y holds numbers too large to be told apart, such as {y[large][0]}")
 
 
 def check_labels(y: Any) -> npt.NDArray[Any]:
@@ -71,6 +81,8 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
         raise ValueError("DEVDAN requires y to be passed, but the target y is None; observe(X) learns without labels")
     if type(y) is list:
         y = np.asarray(y)
+    if np.ma.is_masked(y):
+        raise ValueError("Input y contains masked labels; leave unlabelled samples to observe(X)")
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(y, warn=True)
     kind = y.dtype.kind
@@ -79,8 +91,8 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
             raise ValueError("Input y contains NaN or infinity; leave unlabelled samples to observe(X)")
         if (y != np.floor(y)).any():
             check_classification_targets(y)
-        if (np.abs(y) > 2**53).any():
-            raise ValueError(f"y holds numbers too large to be told apart, such as {y[np.abs(y) > 2**53][0]}")
+        _check_size(y)
+        y = y.astype(np.float64) if y.dtype.itemsize > 8 else y
     elif kind == "u":
         y = y.astype(np.int64) if (y <= np.iinfo(np.int64).max).all() else y
     elif kind == "O":
