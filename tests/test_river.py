@@ -207,3 +207,54 @@ def test_with_labels_that_come_late():
     assert late.get() > 0.85
     steps = evaluate.iter_progressive_val_score(Phishing(), DEVDANClassifier(seed=1), metrics.Accuracy(), step=500)
     assert len(list(steps)) == 3
+
+
+@pytest.mark.parametrize("y", [float("nan"), pd.NaT, pd.NA, [1], np.zeros(2)], ids=repr)
+def test_what_is_no_label_is_refused_and_leaves_the_model_as_it_was(y):
+    for model in (learned(), DEVDANClassifier(seed=1)):
+        before = words(model), dict(model._columns), dict(model._codes)
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_one({"x0": 1.0, "new": 2.0}, y)
+        with pytest.raises((ValueError, TypeError)):
+            model.learn_many(pd.DataFrame({"x0": [1.0, 2.0], "new": 2.0}), pd.Series(["up", y], dtype=object))
+        assert (words(model), model._columns, model._codes) == before
+
+
+@pytest.mark.parametrize(
+    "value", ["text", 1j, np.inf, 10**400, np.datetime64("2020", "s")], ids=lambda value: str(value)[:9]
+)
+def test_a_frame_with_a_column_of_no_numbers_leaves_the_model_as_it_was(value):
+    for model in (learned(), DEVDANClassifier(seed=1)):
+        before = words(model), dict(model._columns), dict(model._codes)
+        with pytest.raises(ValueError, match=r"must hold numbers|could not convert|infinity"):
+            model.learn_many(pd.DataFrame({"x0": [1.0], "new": [value]}), pd.Series(["up"]))
+        assert (words(model), model._columns, model._codes) == before
+
+
+@pytest.mark.parametrize("x", [None, 5, "text", [1.0], np.zeros(2)], ids=repr)
+def test_samples_and_frames_that_are_none(x):
+    model = learned()
+    for verb, rest in (
+        ("learn_one", ["up"]),
+        ("learn_unlabeled_one", []),
+        ("predict_one", []),
+        ("predict_proba_one", []),
+    ):
+        with pytest.raises(TypeError, match="x must be a dict of features, got"):
+            getattr(model, verb)(x, *rest)
+    verbs = {"learn_one": ["up"], "learn_unlabeled_one": [], "predict_one": [], "predict_proba_one": []}
+    for verb, rest in verbs.items():
+        with pytest.raises(TypeError, match="x must be a dict of features, got"):
+            getattr(model, verb)(x, *rest)
+    for verb, rest in {"learn_many": [["up"]], "predict_many": [], "predict_proba_many": []}.items():
+        with pytest.raises(TypeError, match="X must be a pandas DataFrame, got"):
+            getattr(model, verb)(x, *rest)
+
+
+def test_a_bad_value_leaves_no_trace():
+    model = learned()
+    before = words(model), dict(model._columns)
+    for value in ("text", np.inf, 10**400):
+        with pytest.raises(ValueError, match=r"must be a number|infinity"):
+            model.learn_one({"x0": 1.0, "another": value}, "up")
+    assert (words(model), model._columns) == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from devdan.onesample import OneSampleNetwork, finite
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_DICTS = (dict, Mapping)  # in this order, since the first is told at once
 
 
 class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
@@ -95,6 +97,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        self._check_label(y)
         row = self._new_row(x)
         self._network.learn(row, self._code(y))
 
@@ -104,40 +107,41 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn from the rows one by one: what comes out is what :meth:`learn_one` would have made of them."""
+        _check_frame(X)
         if len(X) != len(y):
             raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
         if len(X) == 0:
             return
-        self._welcome(X.columns)
-        rows, labels = self._table(X), y.tolist()
-        start = 0
-        while start < len(X):  # a class that is new must find room before its first sample is learned
-            self._code(labels[start])
-            stop = next((t for t in range(start, len(X)) if labels[t] not in self._codes), len(X))
-            codes = np.array([self._codes[label] for label in labels[start:stop]], np.int64)
-            self._network.learn_rows(rows[start:stop], codes)
-            start = stop
+        labels = y.tolist() if hasattr(y, "tolist") else list(y)
+        for label in set(labels):
+            self._check_label(label)
+        columns = _columns(X, X.columns)
+        self._welcome(columns)
+        codes = np.array([self._code(label) for label in labels], np.int64)
+        self._network.learn_rows(self._table(columns, len(X)), codes)
 
     # --- Using ---------------------------------------------------------------------------------------------------
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         if not self._codes:
             return {}
-        out = self._network.predict_proba(self._filled(x), len(self._codes))
+        out = self._network.predict_proba(_filled(self._network.row, self._columns, x), len(self._codes))
         return dict(zip(self._codes, out[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415 (only with frames)
 
+        _check_frame(X)
         if not self._codes or len(X) == 0:
             out = np.zeros((len(X), len(self._codes)))
         else:
-            out = self._network.predict_proba(self._table(X), len(self._codes))
+            out = self._network.predict_proba(self._table(_columns(X, self._columns), len(X)), len(self._codes))
         return pd.DataFrame(out, index=X.index, columns=list(self._codes))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
         import pandas as pd  # noqa: PLC0415
 
+        _check_frame(X)
         labels = list(self._codes)
         if not labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
@@ -164,31 +168,20 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     def _new_row(self, x: dict[Any, Any]) -> Floats:
         """A sample as the kernel takes it, whose features are all known from now on."""
+        _check_dict(x)
         if len(self._network.state) == 0 or not x.keys() <= self._columns.keys():
+            _filled(np.empty((1, len(x))), {name: k for k, name in enumerate(x)}, x)  # may fail, before all else
             self._welcome(x)
-        return self._filled(x)
+        return _filled(self._network.row, self._columns, x)
 
-    def _filled(self, x: dict[Any, Any]) -> Floats:
-        """The row with a sample's features, as far as they are known."""
-        row, columns, name = self._network.row, self._columns, None
-        row.fill(np.nan)
-        try:
-            for name, value in x.items():
-                if name in columns:
-                    row[0, columns[name]] = value
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"x[{name!r}] must be a number, got {x[name]!r}; encode it first") from error
-        return finite(row)
+    def _table(self, columns: dict[Any, Floats], n_samples: int) -> Floats:
+        """Rows as the kernel takes them."""
+        rows = np.full((n_samples, self._network.row.shape[1]), np.nan)
+        for name, values in columns.items():
+            rows[:, self._columns[name]] = values
+        return rows
 
-    def _table(self, X: pd.DataFrame) -> Floats:
-        """Rows as the kernel takes them; columns that are not known are left out."""
-        rows = np.full((len(X), self._network.row.shape[1]), np.nan)
-        for place, name in enumerate(X.columns):
-            if name in self._columns:
-                rows[:, self._columns[name]] = X.iloc[:, place].to_numpy(dtype=np.float64, na_value=np.nan)
-        return finite(rows)
-
-    def _welcome(self, names: Any) -> None:
+    def _welcome(self, names: Iterable[Any]) -> None:
         """Give each feature that is new a column; in the order of their names, since that of a dict means nothing."""
         new = sorted(
             (name for name in names if name not in self._columns), key=lambda name: (str(type(name)), repr(name))
@@ -200,6 +193,10 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
                 self._network.add_feature()
             self._columns[name] = len(self._columns)
 
+    def _check_label(self, y: Any) -> None:
+        if y not in self._codes and y != y:  # noqa: PLR0124 (NaN would be another class each time)
+            raise ValueError(f"y must be a label, got {y!r}; learn_unlabeled_one learns without one")
+
     def _code(self, y: Any) -> int:
         """The output of a class, for which there is room."""
         code = self._codes.get(y)
@@ -208,3 +205,45 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             if code >= self._network.header()[kernel.MAX_CLASSES]:
                 self._network.make_room(classes=2 * code)
         return code
+
+
+# --- Samples as numbers ------------------------------------------------------------------------------------------
+
+
+def _filled(row: Floats, columns: dict[Any, int], x: dict[Any, Any]) -> Floats:
+    """The row with a sample's features, as far as they have a column."""
+    _check_dict(x)
+    name = None
+    row.fill(np.nan)
+    try:
+        for name, value in x.items():
+            if name in columns:
+                row[0, columns[name]] = value
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"x[{name!r}] must be a number, got {x[name]!r}; encode it first") from error
+    return finite(row)
+
+
+def _columns(X: pd.DataFrame, wanted: Container[Any]) -> dict[Any, Floats]:
+    """The columns of a frame that are wanted."""
+    columns = {}
+    for place, name in enumerate(X.columns):
+        if name in wanted:
+            column = X.iloc[:, place]
+            try:
+                if column.dtype.kind in "cMm":
+                    raise TypeError(f"its type is {column.dtype}")
+                columns[name] = finite(column.to_numpy(dtype=np.float64, na_value=np.nan))
+            except (TypeError, OverflowError) as error:
+                raise ValueError(f"X[{name!r}] must hold numbers: {error}; encode them first") from error
+    return columns
+
+
+def _check_dict(x: Any) -> None:
+    if not isinstance(x, _DICTS):
+        raise TypeError(f"x must be a dict of features, got {type(x).__name__}")
+
+
+def _check_frame(X: Any) -> None:
+    if not hasattr(X, "iloc"):
+        raise TypeError(f"X must be a pandas DataFrame, got {type(X).__name__}; learn_one and predict_one take dicts")
