@@ -159,6 +159,9 @@ def test_what_it_shows():
         ({"n": 0}, "n must be a whole number"),
         ({"n": 2.5}, "n must be a whole number"),
         ({"visits": 0}, "visits must be greater than 0"),
+        ({"visits": 10**400}, "visits must be greater than 0 and at most 700"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number but 0"),
+        ({"n_jobs": "all"}, "n_jobs must be a whole number but 0"),
         ({"visits": np.nan}, "visits must be greater than 0"),
         ({"estimator": DEVDAN(n_layers=2)}, "estimator must be a DEVDAN of one layer"),
         ({"estimator": "DEVDAN"}, "estimator must be a DEVDAN"),
@@ -168,3 +171,15 @@ def test_what_it_shows():
 def test_options_out_of_range(options, message):
     with pytest.raises(ValueError, match=message):
         DEVDANEnsemble(**options).fit(X, Y)
+
+
+def test_a_bad_option_says_so_and_does_no_harm():
+    model = learned()
+    before, predicted = states(model), model.predict_proba(X)
+    for name, value in (("n_jobs", "all"), ("n", "many"), ("visits", None), ("estimator", 5)):
+        with pytest.raises(ValueError, match=f"{name} must"):
+            model.set_params(**{name: value}).partial_fit(np.tile(X, (10, 1)), np.tile(Y, 10))
+        model.set_params(n_jobs=-1)
+        np.testing.assert_array_equal(model.predict_proba(X), predicted)
+        assert states(model) == before
+        model.set_params(n=4, visits=2.0, estimator=None)

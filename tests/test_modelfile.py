@@ -184,6 +184,12 @@ def set_word(name, index, value):
         set_word("encoder", (0, 0), np.nan),
         set_word("low", 0, np.nan),
         set_word("input_square", (0, 0), -1.0),
+        set_word("header", kernel.N_TAUGHT, 2**62 + 1),
+        set_word("header", kernel.AVERAGED_SINCE, 101),
+        set_word("encoder", (0, 0), 1e101),
+        set_word("losses", 2, -1e101),
+        set_word("mean", 0, 1e151),
+        set_word("low", 0, -1e151),
     ],
 )
 def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
@@ -195,6 +201,9 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
     "change",
     [
         lambda header: header["options"].update(masking=7),
+        lambda header: header["options"].update(masking=10**400),
+        lambda header: header["options"].update(n_layers=10**9),
+        lambda header: header["options"].update(n_hidden=10**9),
         lambda header: header["options"].update(evil="import os"),
         lambda header: header.update(options=None),
         lambda header: header.pop("classes"),
@@ -204,6 +213,10 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
         lambda header: header.update(classes=[0, 1]),
         lambda header: header.update(dtype="M8[s]"),
         lambda header: header.update(dtype="no type"),
+        lambda header: header.update(dtype="((1)i4,i4"),
+        lambda header: header.update(dtype="<f16"),
+        lambda header: header.update(kind=json.loads("[" * 900 + "]" * 900)),
+        lambda header: header.update(classes=list(range(99)), outputs=list(range(99))),
         lambda header: header.update(dtype="<U100000000"),
         lambda header: header.update(classes=[1, 1, 1]),
         lambda header: header.update(feature_names=["a"]),
@@ -242,3 +255,21 @@ def test_a_file_with_too_few_words_for_a_header(path):
 def test_a_model_of_another_kind(path):
     with pytest.raises(ModelFileError, match="a DEVDAN, not a DEVDANEnsemble"):
         DEVDANEnsemble.load(path)
+
+
+def test_what_has_no_end_is_not_read_to_its_end():
+    if not os.path.exists("/dev/zero"):
+        pytest.skip("there is no /dev/zero")
+    with pytest.raises(ModelFileError, match="not a DEVDAN model"):
+        DEVDAN.load("/dev/zero")
+
+
+def test_one_long_class_among_many_does_not_make_all_of_them_long(tmp_path):
+    """An array of text gives each as much room as the longest; a small file could ask for any amount of memory."""
+    labels = np.array([*(f"{k:04}" for k in range(2000)), "x" * 10_000], dtype=object)
+    model = DEVDAN(random_state=0).teach(np.arange(2001.0)[:, None], labels)
+    model.save(tmp_path / "m")
+    rewritten(tmp_path / "m", lambda header: header.update(dtype="<U10000"))
+    loaded = DEVDAN.load(tmp_path / "m")
+    assert loaded.classes_.dtype == object
+    assert loaded.classes_.tolist() == model.classes_.tolist()

@@ -160,7 +160,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             given = options.check_initial_weights(self.initial_weights, n, n_named)
         n_hidden = given["encoder"].shape[1] if given else int(self.n_hidden)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        state = kernel.new_state(n, room_for(n_hidden), max(len(classes), 2), EVENTS, int(seed))
+        room = room_for(max(n_hidden, int(self.n_hidden)))  # further layers start from that many
+        state = kernel.new_state(n, room, max(len(classes), 2), EVENTS, int(seed))
         net = kernel.views(state)
         if given:
             net.header[kernel.N_HIDDEN] = n_hidden
@@ -229,7 +230,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             raise ValueError("it has more layers than its options say")
         for below, state in pairwise(networks):
             lower, upper = kernel.views(below).header, kernel.views(state).header
-            if upper[kernel.N_FEATURES] != self.n_features_in_ + lower[kernel.N_HIDDEN]:
+            fits = upper[kernel.N_FEATURES] == self.n_features_in_ + lower[kernel.N_HIDDEN]
+            fits = fits and upper[kernel.N_FOLLOWED] == lower[kernel.N_EVENTS]
+            if not fits or upper[kernel.MAX_CLASSES] != lower[kernel.MAX_CLASSES]:
                 raise ValueError("its layers do not fit each other")
         self._networks = networks
 

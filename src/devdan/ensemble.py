@@ -101,7 +101,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         return list(self._states)
 
     def _options(self) -> dict[str, Any]:
-        return {**self._member._options(), "visits": self.visits, "n": self.n}
+        return {**self._member._options(), "visits": self.visits, "n": self.n, "n_jobs": self.n_jobs}
 
     def _settings(self, chosen: dict[str, Any]) -> Floats:
         words = options.settings(chosen)
@@ -129,7 +129,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
         self._count(len(X), first, last)
         before = self._n_drifts()
-        self._learn_members(slice(0, self.n), X, codes, first, last)
+        self._learn_members(slice(0, len(self._states)), X, codes, first, last)
         replaced = self._replace(np.flatnonzero(self._n_drifts() > before))
         if replaced is not None:
             self._learn_members(slice(replaced, replaced + 1), X, codes, first, last)
@@ -201,11 +201,13 @@ class DEVDANEnsemble(EvolvingClassifier):
         def predict(part: slice) -> None:
             kernel.predict_members(self._states, kernel.scratch_for(self._states[0]), X[part], out[part])
 
-        self._spread(predict, len(X), len(X) * self.n)
+        self._spread(predict, len(X), len(X) * len(self._states))
 
     def _spread(self, work: Callable[[slice], None], length: int, n_visits: int) -> None:
         """Do work on slices of a range in threads, or at once where that is faster."""
-        n_threads = min(joblib.effective_n_jobs(self.n_jobs), length) if n_visits >= _WORTH else 1
+        n_threads = 1
+        if n_visits >= _WORTH:
+            n_threads = min(joblib.effective_n_jobs(self.n_jobs), joblib.cpu_count(), length)
         if n_threads == 1:
             work(slice(0, length))
             return

@@ -202,6 +202,10 @@ def new_state(features: int, hidden: int, classes: int, events: int, seed: int) 
     return state
 
 
+LARGEST_LEARNED = 1e100  # of weights and statistics from elsewhere, so that the steps from there are finite
+LARGEST_COUNT = 2**62  # of counters from elsewhere, so that they can go on
+
+
 def generator(state: Floats) -> Random:
     """The random generator's word, for :func:`shuffle`."""
     return state[RANDOM : RANDOM + 1].view(np.uint64)
@@ -216,18 +220,24 @@ def check_state(state: Floats) -> None:
     if (room < 0).any() or (room > len(state)).any() or state_size(*room.tolist()) != len(state):
         raise ValueError("the state's length does not match its sizes")
     counters = np.delete(header, RANDOM)
-    if (counters < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1:
+    if (counters < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or room[MAX_EVENTS] < 1:
         raise ValueError("the state's sizes are out of range")
     net = views(state)
     unseen = np.isposinf(net.low) & np.isneginf(net.high)
     floats = [net.settings, net.monitors, net.scale_count, net.low[~unseen], net.high[~unseen]]
     if not all(np.isfinite(array).all() for array in (*floats, *net[Network._fields.index("mean") : -1])):
         raise ValueError("the state holds numbers that are not finite")
+    learned = (net.monitors, *net[Network._fields.index("input_count") : -1])
+    if any((np.abs(array) > LARGEST_LEARNED).any() for array in learned):
+        raise ValueError("the state holds numbers that no learning leads to")
+    if any((np.abs(array) > LARGEST).any() for array in (net.mean, net.low[~unseen], net.high[~unseen])):
+        raise ValueError("the state holds features larger than any")
     counts = [net.scale_count, net.input_count, net.monitors[:, :, COUNT], net.square, net.input_square]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
         raise ValueError("the state holds a negative count or variance")
     flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_KIND] // 2)
-    if header[N_NAMED] > header[MAX_CLASSES] or not all(np.isin(flag, (0, 1)).all() for flag in flags):
+    in_order = header[N_NAMED] <= header[MAX_CLASSES] and header[AVERAGED_SINCE] <= header[N_TAUGHT]
+    if not in_order or (counters > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
 
 

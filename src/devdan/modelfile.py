@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import struct
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -27,6 +28,8 @@ MAGIC = b"\x89DEVDAN\n"
 VERSION = 2
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
+_TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
+_MOST_TEXT = 2**24  # characters of classes in an array, where each takes as many as the longest; beyond, one by one
 
 
 class ModelFileError(ValueError):
@@ -61,7 +64,7 @@ def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
         for part in states:
             kernel.check_state(part)
         model = _restored(header, states, kind)
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
     return model
 
@@ -90,8 +93,10 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     labels = _labels(header["classes"], str(header["dtype"]))
     outputs = np.array(header["outputs"], dtype=np.int64)
     n_named = max(int(kernel.views(state).header[kernel.N_NAMED]) for state in states)
-    if header["n_features"] != n_features or max(n_classes, n_named) > len(outputs):
+    if header["n_features"] != n_features or not max(n_classes, n_named) <= len(outputs) <= first[kernel.MAX_CLASSES]:
         raise ValueError("header and state disagree")
+    if chosen["n_hidden"] > first[kernel.MAX_HIDDEN]:
+        raise ValueError("it has no room for the hidden units that it starts from")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
     for state in states:
@@ -108,10 +113,14 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
 
 def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
     """The classes in their type; of text, the longest one sets the size, whatever the file says."""
-    kind = np.dtype(dtype).kind
-    if kind not in "biufUO" or (kind in "UO" and not all(isinstance(value, str) for value in values)):
+    if dtype == "object" or _TEXT.fullmatch(dtype):
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ValueError("the classes are not text")
+        width = max(map(len, values), default=0)
+        return np.array(values, dtype=object if dtype == "object" or width * len(values) > _MOST_TEXT else str)
+    if not _NUMBERS.fullmatch(dtype):
         raise ValueError(f"labels of type {dtype} are not supported")
-    return np.array(values, dtype=str if kind == "U" else np.dtype(dtype))
+    return np.array(values, dtype=dtype)
 
 
 def _plain(value: Any) -> Any:
@@ -130,9 +139,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     """The header and the states, one after the other, all still to be checked for their meaning."""
-    content = Path(path).read_bytes()
-    if content[: len(MAGIC)] != MAGIC[: len(content)] or not content:
-        raise ModelFileError(f"{path} is not a DEVDAN model")
+    with open(path, "rb") as file:
+        content = file.read(len(MAGIC))
+        if content != MAGIC[: len(content)] or not content:  # before all of what may be large, or without end
+            raise ModelFileError(f"{path} is not a DEVDAN model")
+        content += file.read()
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +16,8 @@ _SWITCHES = ("generative", "grow", "prune", "shuffle", "interleave")
 _BELOW_ONE = ("masking", "momentum", "averaging")
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _RATES = ("generative_learning_rate", "learning_rate")
+_MOST_LAYERS = 100
+_MOST_VISITS = 700  # beyond, the kernel's Poisson draws would be too few: exp(-visits) comes near the smallest float
 
 # What the kernel is told of; initial_weights and random_state matter only where a model starts.
 NAMES = ("n_hidden", "n_layers", "scaling", "scope", "optimizer", *_SWITCHES, *_BELOW_ONE, *_RATES)
@@ -39,9 +40,12 @@ def check(options: dict[str, Any]) -> None:
     n_layers = options["n_layers"]
     if "n" in options:
         _require(is_count(options["n"]), "n", "a whole number of at least 1", options["n"])
-        _require(_is_real(options["visits"]) and options["visits"] > 0, "visits", "greater than 0", options["visits"])
-    automatic = isinstance(n_layers, str) and n_layers == "auto"
-    _require(automatic or is_count(n_layers), "n_layers", "a whole number of at least 1 or 'auto'", n_layers)
+        visits, n_jobs = options["visits"], options["n_jobs"]
+        right = _is_real(visits) and 0 < visits <= _MOST_VISITS
+        _require(right, "visits", f"greater than 0 and at most {_MOST_VISITS}", visits)
+        _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", "a whole number but 0", n_jobs)
+    right = (isinstance(n_layers, str) and n_layers == "auto") or (is_count(n_layers) and n_layers <= _MOST_LAYERS)
+    _require(right, "n_layers", f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}", n_layers)
 
 
 def settings(options: dict[str, Any]) -> Floats:
@@ -89,18 +93,22 @@ def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict
                 f"initial_weights[{name!r}] must have the shape ({', '.join(_SHAPES[name])}), here {shape}, got "
                 f"{array.shape}{remedy}"
             )
-        if not np.isfinite(array).all():
-            raise ValueError(f"initial_weights[{name!r}] must be finite")
+        if not (np.abs(array) <= kernel.LARGEST_LEARNED).all():
+            raise ValueError(f"initial_weights[{name!r}] must be finite, and at most {kernel.LARGEST_LEARNED}")
     return arrays
 
 
 def is_count(value: Any) -> bool:
     """Whether it is a whole number of at least 1."""
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_)) and int(value) >= 1
+    return _is_whole(value) and int(value) >= 1
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
 def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
 
 
 def _is_among(value: Any, choices: dict[Any, float]) -> bool:
