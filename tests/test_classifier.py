@@ -173,6 +173,8 @@ def test_it_may_start_from_given_weights(taught):
         DEVDAN(initial_weights=[1]).observe(X)
     with pytest.raises(ValueError, match="must be finite"):
         DEVDAN(initial_weights={"encoder": np.full((4, 2), np.nan)}).observe(X)
+    with pytest.raises(ValueError, match=r"at most 1e\+100"):
+        DEVDAN(initial_weights={"encoder": np.full((4, 2), 1e101)}).observe(X)
 
 
 def test_options_may_change_between_chunks(taught):
@@ -187,6 +189,8 @@ def test_options_may_change_between_chunks(taught):
         taught.set_params(masking=0, scaling="minmax").partial_fit(X, y)
     with pytest.raises(ValueError, match="masking must be in"):
         taught.set_params(masking=np.array([0.1, 0.2]), scaling="standard").partial_fit(X, y)
+    with pytest.raises(ValueError, match="n_hidden must stay 1 once the model has learned"):
+        taught.set_params(masking=0, n_hidden=100).partial_fit(X, y)
     assert bits(taught) == before
 
 
@@ -498,6 +502,10 @@ BAD = {
     "1-D X": (X[0], Y, "Expected 2D array, got 1D"),
     "text in X": ([["a", "b", "c", "d"]], [1], "X must hold numbers, got text such as"),
     "text in a frame": (pd.DataFrame([["a", 1.0, 2.0, 3.0]]), [1], "could not convert string to float: 'a'"),
+    "dates": (np.zeros((6, 4), "M8[s]"), Y, "X must hold numbers, got datetime64"),
+    "dates in a frame": (pd.DataFrame(np.zeros((6, 4), "M8[s]")), Y, "X must hold numbers, got datetime64"),
+    "numbers beyond floats": (np.full((6, 4), 10**400, object), Y, "of a float's range"),
+    "long doubles beyond floats": (np.full((6, 4), np.longdouble("1e400")), Y, "infinity"),
     "infinity": (np.where(X.max() - 1 < X, np.inf, X), Y, "infinity"),
     "empty chunk": (X[:0], Y[:0], "0 sample"),
     "ragged": ([[1.0, 2.0], [1.0]], [1, 2], "inhomogeneous|sequence"),
@@ -541,6 +549,7 @@ def test_bad_input_gets_a_clear_error_and_does_no_harm(taught, verb, case):
     ("name", "value", "requirement"),
     [
         ("masking", 1.3, r"masking must be in \[0, 1\), got 1.3"),
+        ("masking", 10**400, r"masking must be in \[0, 1\), got 1000"),
         ("masking", "much", r"masking must be in \[0, 1\), got 'much'"),
         ("momentum", 1.0, r"momentum must be in \[0, 1\), got 1.0"),
         ("learning_rate", -0.1, r"learning_rate must be in \[0, 1\], got -0.1"),
@@ -581,3 +590,10 @@ def test_numeric_input_of_other_types_gives_the_same_model():
     for other in (whole, whole.tolist(), np.asfortranarray(whole), whole.astype(np.float32), readonly):
         model = DEVDAN(random_state=0)
         assert bits(model.partial_fit(other, Y)) == reference
+
+
+def test_what_is_masked_is_missing():
+    holed = X.copy()
+    holed[2, 1] = np.nan
+    masked = np.ma.array(np.where(np.isnan(holed), 1e9, holed), mask=np.isnan(holed))
+    assert bits(DEVDAN(random_state=0).partial_fit(masked, Y)) == bits(DEVDAN(random_state=0).partial_fit(holed, Y))

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 PHASES = ("generative", "discriminative")
 KINDS = ("pruning", "growth", "replacement", "drift")
-_FIXED = ("scaling", "n_layers", "n")  # options that must stay what they were once the model has learned
+_FIXED = ("n_hidden", "scaling", "n_layers", "n")  # options that must stay what they were once the model has learned
 _UNLABELLED = np.empty(0, np.int64)
+_PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
 
 
 class Event(NamedTuple):
@@ -189,12 +190,10 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
         if type(X) is list:
             X = np.asarray(X)
-        if type(X) is np.ndarray and X.dtype.kind in "US" and X.size > 0:
-            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
-        plain = type(X) is np.ndarray and X.dtype.kind in "fiub" and X.ndim == 2 and len(X) > 0 and not reset
+        plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset
         plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
         if not plain:
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+            X = self._validated(X, reset)
         # A read-only array would be another type to the kernel, to be compiled again.
         checked: Floats = np.require(X, np.float64, ["C", "W"])
         if np.isinf(checked).any():
@@ -208,6 +207,21 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
                 stacklevel=4,
             )
         return checked
+
+    def _validated(self, X: Any, reset: bool) -> npt.NDArray[Any]:
+        """``X`` as a plain array of numbers, by scikit-learn's rules; what is masked is missing."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        if type(X) is np.ndarray and X.dtype.kind in "UST" and X.size > 0:
+            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
+        try:
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        except OverflowError as error:
+            raise ValueError("X must hold numbers of a float's range, got a larger one") from error
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"X must hold numbers, got {X.dtype}; encode it first")
+        with np.errstate(over="ignore"):  # what no float can hold becomes infinity, which is refused
+            return np.asarray(X, dtype=np.float64)
 
     # --- What it has become --------------------------------------------------------------------------------------
 
