@@ -3,19 +3,14 @@
 import copy
 import itertools
 import pickle
-import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from devdan import DEVDAN, kernel
 from devdan.base import PHASES
@@ -380,31 +375,6 @@ def test_reconstruct_fills_in_what_is_missing(scaling):
     holed[:, 0] = np.nan
     filled = model.reconstruct(holed)[:, 0]
     assert np.corrcoef(filled, X[-500:, 0])[0, 1] > 0.8
-
-
-def test_frames_keep_their_names_and_their_order_is_checked(taught):
-    X, y = chunk()
-    names = list("abcd")
-    frame = pd.DataFrame(X, columns=names)
-    model = DEVDAN(random_state=0).partial_fit(frame, pd.Series(y))
-    assert model.feature_names_in_.tolist() == names
-    assert bits(model) == bits(taught)
-    with warnings.catch_warnings():  # older releases of scikit-learn do not see a Polars frame's names
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        assert (model.predict(pl.DataFrame(X, schema=names)) == model.predict(frame)).all()
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["b", "a", "c", "d"]])
-    with pytest.warns(UserWarning, match="valid feature names"):
-        model.predict(X)
-
-
-def test_at_home_in_pipelines_and_searches():
-    X, y = chunk(300)
-    search = GridSearchCV(make_pipeline(StandardScaler(), DEVDAN(scaling="standard", random_state=0)),
-                          {"devdan__learning_rate": [0.01, 0.02]}, cv=3)  # fmt: skip
-    assert search.fit(X, y).best_score_ > 0.7
-    frame = DEVDAN(random_state=0).set_output(transform="pandas").fit(X, y).transform(X)
-    assert frame.columns[0] == "devdan0"
 
 
 def test_pickle_copy_and_clone(taught):
