@@ -184,6 +184,9 @@ def test_options_may_change_between_chunks(taught):
         taught.set_params(masking=0, scaling="minmax").partial_fit(X, y)
     with pytest.raises(ValueError, match="masking must be in"):
         taught.set_params(masking=np.array([0.1, 0.2]), scaling="standard").partial_fit(X, y)
+    with pytest.raises(ValueError, match="optimizer must stay 'adaptive' once the model has learned"):
+        taught.set_params(masking=0, optimizer="momentum").partial_fit(X, y)
+    taught.set_params(optimizer="adaptive")
     with pytest.raises(ValueError, match="n_hidden must stay 1 once the model has learned"):
         taught.set_params(masking=0, n_hidden=100).partial_fit(X, y)
     assert bits(taught) == before

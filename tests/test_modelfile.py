@@ -188,6 +188,8 @@ def set_word(name, index, value):
         set_word("header", kernel.AVERAGED_SINCE, 101),
         set_word("encoder", (0, 0), 1e101),
         set_word("losses", 2, -1e101),
+        set_word("settings", kernel.SCALING, kernel.MINMAX),
+        set_word("output_bias_moment", 0, -1.0),
         set_word("mean", 0, 1e151),
         set_word("low", 0, -1e151),
     ],
@@ -213,6 +215,7 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
         lambda header: header.update(classes=[0, 1]),
         lambda header: header.update(dtype="M8[s]"),
         lambda header: header.update(dtype="no type"),
+        lambda header: header.update(dtype="<f8", classes=[0.5, 1.5, 2.5]),
         lambda header: header.update(dtype="((1)i4,i4"),
         lambda header: header.update(dtype="<f16"),
         lambda header: header.update(kind=json.loads("[" * 900 + "]" * 900)),
@@ -227,7 +230,7 @@ def test_a_strangers_header_is_checked(path, change):
         DEVDAN.load(rewritten(path, change_header=change))
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{", 200_000 * b"["], ids=range(4))
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{", b'{"options": NaN}', 200_000 * b"["], ids=range(5))
 def test_a_header_that_is_no_header(path, text):
     content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, len(text), 0) + text
     path.write_bytes(content + hashlib.sha256(content).digest())

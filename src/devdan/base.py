@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 PHASES = ("generative", "discriminative")
 KINDS = ("pruning", "growth", "replacement", "drift")
-_FIXED = ("n_hidden", "scaling", "n_layers", "n")  # options that must stay what they were once the model has learned
+_FIXED = (
+    "n_hidden",
+    "scaling",
+    "optimizer",
+    "n_layers",
+    "n",
+)  # options that must stay what they were once the model has learned
 _UNLABELLED = np.empty(0, np.int64)
 _PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
 

@@ -233,6 +233,8 @@ def check_state(state: Floats) -> None:
     if any((np.abs(array) > LARGEST).any() for array in (net.mean, net.low[~unseen], net.high[~unseen])):
         raise ValueError("the state holds features larger than any")
     counts = [net.scale_count, net.input_count, net.monitors[:, :, COUNT], net.square, net.input_square]
+    if net.settings[ADAPTIVE_RATE] == 1.0:  # there the moments are mean squares
+        counts += [net.encoder_moment, net.encoder_bias_moment, net.output_moment, net.output_bias_moment]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
         raise ValueError("the state holds a negative count or variance")
     flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_KIND] // 2)

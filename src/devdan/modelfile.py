@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from devdan import kernel, options
 from devdan.atomic import write_atomically
-from devdan.classes import Classes
+from devdan.classes import Classes, check_labels
 from devdan.kernel import Floats
 
 Model = TypeVar("Model")
@@ -90,7 +90,7 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     first = kernel.views(states[0]).header
     n_features = int(first[kernel.N_FEATURES])
     n_classes = max(int(kernel.views(state).header[kernel.N_CLASSES]) for state in states)
-    labels = _labels(header["classes"], str(header["dtype"]))
+    labels = check_labels(_labels(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
     n_named = max(int(kernel.views(state).header[kernel.N_NAMED]) for state in states)
     if header["n_features"] != n_features or not max(n_classes, n_named) <= len(outputs) <= first[kernel.MAX_CLASSES]:
@@ -99,8 +99,8 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
         raise ValueError("it has no room for the hidden units that it starts from")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    for state in states:
-        kernel.views(state).settings[:] = model._settings(chosen)
+    if any((kernel.views(state).settings != model._settings(chosen)).any() for state in states):
+        raise ValueError("options and states disagree")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
     model._take(states)
     model._warned = bool(header["warned"])
@@ -128,6 +128,10 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"an option of type {type(value).__name__} cannot be saved")
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -> None:
@@ -160,7 +164,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
         raise ModelFileError(f"{path} was altered: its checksum does not match")
     middle = _PREFIX.size + n_text
     try:
-        header = json.loads(content[_PREFIX.size : middle])
+        header = json.loads(content[_PREFIX.size : middle], parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):
