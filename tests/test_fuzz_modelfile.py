@@ -1,0 +1,183 @@
+"""Any bytes in place of a model's file: a ``ModelFileError``, or a model that works.
+
+Without the JIT, where an index beyond an array is an error, it also shows that nothing reaches there (``make fuzz``).
+"""
+
+import hashlib
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
+
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+X = np.random.default_rng(0).normal(size=(12, 3))
+Y = np.arange(12) % 3
+NAMES = np.array(["dry", "rain", "snow"])
+MODELS = {
+    "one": DEVDAN(random_state=0).partial_fit(X, Y),
+    "minmax": DEVDAN(random_state=0, scaling="minmax", optimizer="momentum").observe(X).teach(X, NAMES[Y]),
+    "unlabelled": DEVDAN(random_state=0, scaling=None).observe(np.abs(X) % 1),
+    "deep": DEVDAN(n_layers="auto", random_state=0).partial_fit(X, Y.astype(float)),
+    "three": DEVDAN(n_layers=3, random_state=0).partial_fit(X, Y == 1),
+    "ensemble": DEVDANEnsemble(n=2, random_state=0, n_jobs=1).partial_fit(X, NAMES[Y].astype(object)),
+}
+KINDS = st.sampled_from(sorted(MODELS))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    for name, model in MODELS.items():
+        model.save(folder / name)
+    return folder
+
+
+def loads_or_says_so(path, kind):
+    """Whatever is loaded predicts and learns on."""
+    try:
+        model = type(MODELS[kind]).load(path)
+    except ModelFileError:
+        return
+    assert model.n_features_in_ < 100
+    rows = np.tile(X, (1, -(-model.n_features_in_ // 3)))[:, : model.n_features_in_]
+    for _ in range(2):
+        model.observe(np.abs(rows) % 1)
+        if hasattr(model, "classes_"):
+            y = np.resize(model.classes_, len(rows))
+            model.partial_fit(np.abs(rows) % 1, y)
+            probabilities = model.predict_proba(rows % 1)
+            np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
+        for state in model._networks:
+            learned = kernel.views(state)[kernel.Network._fields.index("mean") : -1]
+            assert all(np.isfinite(array).all() for array in learned)
+    assert repr(model)
+    assert len(model.events_) <= model.n_events_
+
+
+# --- Bytes -------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def changes(draw, length):
+    """A function of the file's bytes: some flipped, left out, put in or exchanged."""
+    a, b = sorted(draw(st.tuples(st.integers(0, length), st.integers(0, length))))
+    what = draw(st.binary(min_size=1, max_size=40))
+    way = draw(st.sampled_from(["flip", "cut", "truncate", "insert", "repeat", "swap"]))
+
+    def change(content):
+        a_, b_ = a % (len(content) + 1), b % (len(content) + 1)
+        if way == "flip":
+            flipped = bytes(x ^ y for x, y in zip(content[a_:], what, strict=False))
+            return content[:a_] + flipped + content[a_ + len(flipped) :]
+        return {
+            "cut": content[:a_] + content[b_:],
+            "truncate": content[:a_],
+            "insert": content[:a_] + what + content[a_:],
+            "repeat": content[:b_] + content[a_:b_] + content[b_:],
+            "swap": content[b_:] + content[a_:b_] + content[:a_],
+        }[way]
+
+    return change
+
+
+@given(content=st.binary(max_size=600), prefix=st.sampled_from([b"", modelfile.MAGIC, modelfile.MAGIC + b"\2\0\0\0"]))
+@SETTINGS
+def test_any_bytes(files, content, prefix):
+    path = files / "any"
+    path.write_bytes(prefix + content)
+    with pytest.raises(ModelFileError):
+        DEVDAN.load(path)
+
+
+@given(kind=KINDS, change=changes(20_000), checked=st.booleans())
+@SETTINGS
+def test_altered_bytes(files, kind, change, checked):
+    """Also where the checksum was made to match, and the lengths of header and states where that can be."""
+    content = change((files / kind).read_bytes()[:-32])
+    if checked and len(content) >= modelfile._PREFIX.size:
+        magic, version, n_text, _ = modelfile._PREFIX.unpack_from(content)
+        n_words = max(len(content) - modelfile._PREFIX.size - n_text, 0) // 8
+        content = modelfile._PREFIX.pack(magic, version, n_text, n_words) + content[modelfile._PREFIX.size :]
+    (files / "altered").write_bytes(content + hashlib.sha256(content).digest())
+    loads_or_says_so(files / "altered", kind)
+
+
+# --- Headers -----------------------------------------------------------------------------------------------------
+
+HEADER = {"kind", "options", "states", "n_features", "feature_names", "classes", "dtype", "outputs", "warned"}
+TEXTS = "auto standard minmax momentum adaptive object |b1 <U1 <U9999999 <f2 >i4 <M8[s] ((1)i4,i4 DEVDAN"
+DEEP = json.loads("[" * 900 + "]" * 900)  # what "deep" stands for, since nobody could print it
+VALUES = st.one_of(
+    st.sampled_from(
+        [None, True, 0, 1, -1, 2, 7, 1000, 2**31, 2**62, 2**63, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")]
+    ),
+    st.sampled_from(["", "deep", *TEXTS.split()]),
+    st.sampled_from([[], {}, [[]], [0], [1, 0], [0, 1, 2], ["a", "b", "c"], ["a"] * 3, [0.5, 1.5, 2.5], {"a": 1}]),
+)
+
+
+@given(
+    kind=KINDS,
+    key=st.sampled_from(sorted(HEADER)),
+    value=VALUES,
+    drop=st.booleans(),
+)
+@SETTINGS
+@example("one", "kind", "deep", False)
+@example("one", "dtype", "((1)i4,i4", False)
+@example("one", "feature_names", "deep", False)
+def test_altered_headers(files, kind, key, value, drop):
+    header, words = modelfile.read(files / kind)
+    header[key] = DEEP if value == "deep" else value
+    if drop:
+        del header[key]
+    write(files / "header", header, words)
+    loads_or_says_so(files / "header", kind)
+
+
+@given(kind=KINDS, data=st.data(), value=VALUES)
+@SETTINGS
+def test_altered_options(files, kind, data, value):
+    header, words = modelfile.read(files / kind)
+    chosen = header["options"]
+    if data.draw(st.booleans()) and "estimator" in chosen:
+        chosen = chosen["estimator"]
+    chosen[data.draw(st.sampled_from([*chosen, "unknown", "self"]))] = DEEP if value == "deep" else value
+    write(files / "options", header, words)
+    loads_or_says_so(files / "options", kind)
+
+
+def write(path, header, words):
+    """As modelfile does, but with whatever JSON can say, NaN too."""
+    text = json.dumps(header).encode()
+    content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, len(text), len(words)) + text + words.tobytes()
+    path.write_bytes(content + hashlib.sha256(content).digest())
+
+
+# --- States ------------------------------------------------------------------------------------------------------
+
+WORDS = st.one_of(
+    st.sampled_from([0, 1, 2, 3, 15, 16, 17, 1000, 1001, 10**6, 2**31, 2**53, 2**62, 2**63 - 1, -1, -(2**63)]).map(
+        lambda word: struct.unpack("<d", struct.pack("<q", word))[0]
+    ),
+    st.sampled_from([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 1e99, -1e99, 1e150, 1e308, 1e-320, np.nan, np.inf, -np.inf]),
+)
+
+
+@given(kind=KINDS, data=st.data())
+@SETTINGS
+def test_altered_states(files, kind, data):
+    header, words = modelfile.read(files / kind)
+    starts = np.concatenate([[0], np.cumsum(header["states"])[:-1]]).tolist()
+    for _ in range(data.draw(st.integers(1, 3))):
+        start = data.draw(st.sampled_from(starts))
+        part = data.draw(st.sampled_from([kernel.HEADER, kernel.HEADER + 60, 600, len(words) - start]))
+        words[start + data.draw(st.integers(0, min(part, len(words) - start) - 1))] = data.draw(WORDS)
+    write(files / "states", header, words)
+    loads_or_says_so(files / "states", kind)
