@@ -1,4 +1,4 @@
-"""What must be in the environment before the packages that read it are imported."""
+"""What must be set before the tests are imported."""
 
 import os
 import shutil

@@ -41,6 +41,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     variance. Unlabelled samples train the autoencoder (:meth:`observe`, the generative phase), labelled ones the
     classifier (:meth:`teach`, the discriminative phase); :meth:`partial_fit` does both. NaN means missing.
 
+    Whatever is wrong with samples, labels, options or a file is a ``ValueError`` or a ``TypeError``, of which
+    ``NotFittedError`` and ``ModelFileError`` are special cases; the model is then what it was before.
+
     Parameters
     ----------
     n_hidden : int, default=1

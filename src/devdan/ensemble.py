@@ -29,7 +29,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     Each member visits each sample as often as a Poisson draw of its own says, starts from random weights of its own and
     finds a structure of its own. The ensemble predicts the mean of their probabilities. A member whose error signals a
-    drift is replaced by a new one, as long as no other member is still young.
+    drift is replaced by a new one, as long as no other member is still young. Its errors are those of a DEVDAN.
 
     Parameters
     ----------

@@ -28,7 +28,8 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     Each sample is predicted and learned by itself: the generative phase, then the discriminative one. A feature that
     was never seen before gains an input, one that is missing, or NaN, is left out. :meth:`learn_unlabeled_one` learns
-    from a sample whose label has not come.
+    from a sample whose label has not come. Whatever is wrong with a sample or a label is a ``ValueError`` or a
+    ``TypeError``, and the model is then what it was before.
 
     Parameters
     ----------
