@@ -18,7 +18,10 @@ from capymoa.drift.detectors import ADWIN
 from capymoa.evaluation import prequential_evaluation, prequential_ssl_evaluation
 from capymoa.stream import NumpyStream, Schema, generator, stream_from_file
 from capymoa.stream.preprocessing import ClassifierPipeline, MOATransformer
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
 from moa.streams.filters import NormalisationFilter
+from test_fuzz import SETTINGS, START_OPTIONS, Twins, options
 
 from devdan import DEVDAN, kernel
 from devdan.capymoa import DEVDANClassifier, DEVDANClassifierSSL
@@ -228,3 +231,49 @@ def test_a_schema_without_features_and_classes(schema):
 def test_options_out_of_range(options):
     with pytest.raises(ValueError, match="must be"):
         DEVDANClassifier(SCHEMA, **options)
+
+
+# --- All verbs in any order --------------------------------------------------------------------------------------
+
+ROWS = st.lists(st.floats(width=64), min_size=1, max_size=3)  # now and then as many as the schema says
+LABELS = st.integers(-1, 4)
+
+
+class CapyMOAFace(Twins):
+    """Instances of all kinds; a copy is what was saved and loaded."""
+
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in ("n_hidden", "masking", "scaling", "averaging")}))
+    def begin(self, chosen):
+        self.model, self.twin = (DEVDANClassifierSSL(SCHEMA, **chosen) for _ in range(2))
+
+    def words(self, model):
+        return model._network.state.tobytes()
+
+    def states(self):
+        # A network that has learned nothing has no units yet.
+        return [self.model._network.state] if counted(self.model, kernel.N_HIDDEN) > 0 else []
+
+    def copies(self):
+        file = io.BytesIO()
+        save_model(self.model, file)
+        file.seek(0)
+        return [load_model(file)]
+
+    @rule(x=ROWS, y=LABELS)
+    def train(self, x, y):
+        self.attempt("train", LabeledInstance.from_array(SCHEMA, np.array(x), y))
+
+    @rule(x=ROWS, verb=st.sampled_from(["train_on_unlabeled", "predict", "predict_proba"]))
+    def use(self, x, verb):
+        self.attempt(verb, Instance.from_array(SCHEMA, np.array(x)))
+
+    @rule(x=st.tuples(*[st.floats(-5, 5) | st.just(np.nan)] * 2))
+    @precondition(lambda self: counted(self.model, kernel.N_TAUGHT) > 0)
+    def predictions_are_probabilities(self, x):
+        probabilities = self.model.predict_proba(Instance.from_array(SCHEMA, np.array(x)))
+        assert (probabilities >= 0).all()
+        assert probabilities.sum() == pytest.approx(1)
+
+
+class TestCapyMOA(CapyMOAFace.TestCase):
+    settings = SETTINGS

@@ -60,9 +60,13 @@ class Twins(RuleBasedStateMachine):
         getattr(self.twin, verb)(*given, **options)
         return True
 
-    @rule(way=st.sampled_from([copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]))
-    def copy(self, way):
-        self.twin = way(self.model)
+    def copies(self):
+        """The model once more, in all ways there are."""
+        return [copy.deepcopy(self.model), pickle.loads(pickle.dumps(self.model))]
+
+    @rule(data=ANY)
+    def copy(self, data):
+        self.twin = data.draw(st.sampled_from(self.copies()))
 
     @invariant()
     def twins_are_alike(self):
@@ -281,10 +285,11 @@ class RiverFace(Twins):
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._state.tobytes(), list(model._columns.items()), list(model._codes.items())
+        return model._network.state.tobytes(), list(model._columns.items()), list(model._codes.items())
 
     def states(self):
-        return [self.model._state] if len(self.model._state) > 0 else []
+        state = self.model._network.state
+        return [state] if len(state) > 0 else []
 
     @rule(x=SAMPLES, y=RIVER_LABELS)
     def learn_one(self, x, y):
