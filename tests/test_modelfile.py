@@ -178,6 +178,8 @@ def set_word(name, index, value):
         set_word("scale_count", 0, np.nan),
         set_word("scale_count", 0, -1.0),
         set_word("monitors", (0, 0, kernel.COUNT), -1.0),
+        set_word("monitors", (0, 0, kernel.COUNT), 0.0),
+        set_word("scale_count", 0, 0.5),
         set_word("events", (0, kernel.EVENT_PHASE), 77),
         set_word("monitors", (0, 0, kernel.RESTART), 0.5),
         set_word("monitors", (0, 0, kernel.SQUARE), -0.5),

@@ -237,6 +237,10 @@ def check_state(state: Floats) -> None:
         counts += [net.encoder_moment, net.encoder_bias_moment, net.output_moment, net.output_bias_moment]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
         raise ValueError("the state holds a negative count or variance")
+    monitored = (net.monitors[:, :, COUNT], net.monitors[:, :, MEAN], net.monitors[:, :, SQUARE])
+    means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
+    if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
+        raise ValueError("the state holds a mean of nothing")  # whose first value could make a negative variance
     flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_KIND] // 2)
     in_order = header[N_NAMED] <= header[MAX_CLASSES] and header[AVERAGED_SINCE] <= header[N_TAUGHT]
     if not in_order or (counters > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
