@@ -46,7 +46,8 @@ def test_a_member_learns_what_a_network_learns_that_visits_the_same_samples():
             kernel.shuffle(kernel.generator(state), order)
             assert kernel.learn(state, kernel.scratch_for(state), X, outputs, order, 0, phase, phase) == len(order)
         words = slice(kernel.HEADER, None)  # one header also counts what came to the ensemble
-        np.testing.assert_array_equal(state[words], after[words])
+        # Compiled into another function, the same sums may be rounded otherwise.
+        np.testing.assert_allclose(state[words], after[words], rtol=0, atol=1e-10)
         compared += 1
     assert compared >= 3
 

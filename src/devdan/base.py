@@ -1,23 +1,19 @@
-"""What all models share behind scikit-learn's face: it checks what users bring, knows the classes and the options."""
+"""What DEVDAN and its ensemble share behind scikit-learn's face: networks, their options and what became of them."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
 
-from devdan import kernel, modelfile, notice, options  # noqa: F401 (importing the notice arms it)
-from devdan.classes import Classes, check_labels
+from devdan import kernel, modelfile, options
+from devdan.classes import Classes
+from devdan.face import StreamClassifier
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
 
 if TYPE_CHECKING:
@@ -25,15 +21,9 @@ if TYPE_CHECKING:
 
 PHASES = ("generative", "discriminative")
 KINDS = ("pruning", "growth", "replacement", "drift")
-_FIXED = (
-    "n_hidden",
-    "scaling",
-    "optimizer",
-    "n_layers",
-    "n",
-)  # options that must stay what they were once the model has learned
+# Options that must stay what they were once the model has learned.
+_FIXED = ("n_hidden", "scaling", "optimizer", "n_layers", "n")
 _UNLABELLED = np.empty(0, np.int64)
-_PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
 
 
 class Event(NamedTuple):
@@ -61,10 +51,9 @@ def events_of(net: kernel.Network, network: int = 0) -> list[Event]:
     ]
 
 
-class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class EvolvingClassifier(StreamClassifier):
     """A classifier that consists of networks, each a state of the kernel's."""
 
-    scaling: Any
     _networks: Any  # a list of states
     _classes: Classes
     _chosen: dict[str, Any]  # the options that the networks were given last
@@ -99,6 +88,9 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         """What they predict, a row of ``out`` for each sample, a column for each output."""
 
+    def check_options(self) -> None:
+        options.check(self._options())
+
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
@@ -127,31 +119,12 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
             X = self._checked(X, reset=afresh)
             known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
             if last == DISCRIMINATIVE:
-                y = check_labels(y)
-                if len(y) != len(X):
-                    raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
                 if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
                     classes = y  # the outputs are there already, so their classes must be
-                if classes is not None:
-                    named = np.unique(check_labels(classes))
-                    if len(named) == 0:
-                        raise ValueError("classes must name at least one class, got none")
-                    _, known = known.encode(named)
-                    n_named = len(known)
-                codes, known = known.encode(y)
+                codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named)
         self._visit(X, codes, first, last)
         return self
-
-    @contextmanager
-    def _unharmed(self) -> Iterator[None]:
-        """Leave the model as it was if anything is wrong with the input."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
         """Check the options, make or enlarge the networks, and hand the options over to them."""
@@ -187,57 +160,14 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
         self._add_probabilities(X, out)
         return out[:, outputs]
 
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The most probable class of each sample."""
-        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
-
-    def _checked(self, X: Any, reset: bool) -> Floats:
-        """``X`` as the kernel takes it; a plain array of the right form costs next to nothing."""
-        if type(X) is list:
-            X = np.asarray(X)
-        plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset
-        plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
-        if not plain:
-            X = self._validated(X, reset)
-        # A read-only array would be another type to the kernel, to be compiled again.
-        checked: Floats = np.require(X, np.float64, ["C", "W"])
-        if np.isinf(checked).any():
-            raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
-        scaling = self.scaling if reset else self._chosen["scaling"]
-        if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
-            self._warned = True
-            warnings.warn(
-                "X has values outside [0, 1], which are clipped: scaling=None takes data in [0, 1] only; "
-                "use scaling='minmax' or scaling='standard' for this stream",
-                stacklevel=4,
-            )
-        return checked
-
-    def _validated(self, X: Any, reset: bool) -> npt.NDArray[Any]:
-        """``X`` as a plain array of numbers, by scikit-learn's rules; what is masked is missing."""
-        if isinstance(X, np.ma.MaskedArray):
-            X = np.ma.filled(X.astype(np.float64), np.nan)
-        if type(X) is np.ndarray and X.dtype.kind in "UST" and X.size > 0:
-            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
-        try:
-            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
-        except OverflowError as error:
-            raise ValueError("X must hold numbers of a float's range, got a larger one") from error
-        if X.dtype.kind not in "fiub":
-            raise ValueError(f"X must hold numbers, got {X.dtype}; encode it first")
-        with np.errstate(over="ignore"):  # what no float can hold becomes infinity, which is refused
-            return np.asarray(X, dtype=np.float64)
-
     # --- What it has become --------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_networks" in self.__dict__
 
-    def _check_is_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            name = type(self).__name__
-            raise NotFittedError(f"This {name} has not seen a sample yet: call partial_fit, observe or fit first")
+    @property
+    def _scaling_in_use(self) -> Any:
+        return self._chosen["scaling"]
 
     def _nets(self) -> list[kernel.Network]:
         self._check_is_fitted()
@@ -309,7 +239,6 @@ class EvolvingClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[m
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         # From one unit, one pass over a few hundred samples: enough with standardised inputs, not with min-max.
         tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from devdan import kernel, layers, options
 from devdan.base import EvolvingClassifier
 from devdan.classes import Classes
+from devdan.face import StreamClassifier
 from devdan.kernel import DISCRIMINATIVE, Floats, Words
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         )
 
 
-def compile_kernel(model: EvolvingClassifier) -> None:
-    """Compile what a model needs of the kernel, or load it from the cache, so that no later call has to."""
+def compile_kernel(model: StreamClassifier) -> None:
+    """Compile what a model needs of its kernel, or load it from the cache, so that no later call has to."""
     X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
-    clone(model).partial_fit(X, y).predict(X)
+    clone(model).partial_fit(X, y).partial_fit(X, y).predict(X)  # ensembles of rules judge from the second chunk on

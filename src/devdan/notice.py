@@ -7,8 +7,6 @@ from typing import Any
 
 from numba.core import event
 
-from devdan import kernel
-
 _log = logging.getLogger("devdan")
 
 
@@ -18,7 +16,7 @@ class _CompilationNotice(event.Listener):  # type: ignore[misc]
     said = False
 
     def on_start(self, event: Any) -> None:
-        if not self.said and event.data["dispatcher"].py_func.__module__ == kernel.__name__:
+        if not self.said and event.data["dispatcher"].py_func.__module__.startswith("devdan."):
             self.said = True
             _log.warning("devdan is compiling its kernel for this machine: some 10 seconds, the first time only")
 

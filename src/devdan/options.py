@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Container
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,26 +28,24 @@ NAMES = ("n_hidden", "n_layers", "scaling", "scope", "optimizer", *_SWITCHES, *_
 def check(options: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names the first option out of its range."""
     for name in _SWITCHES:
-        _require(isinstance(options[name], (bool, np.bool_)), name, "True or False", options[name])
+        require(isinstance(options[name], (bool, np.bool_)), name, "True or False", options[name])
     for name in _BELOW_ONE:
-        _require(_is_real(options[name]) and 0 <= options[name] < 1, name, "in [0, 1)", options[name])
+        require(is_real(options[name]) and 0 <= options[name] < 1, name, "in [0, 1)", options[name])
     for name in _RATES:
-        _require(_is_real(options[name]) and 0 <= options[name] <= 1, name, "in [0, 1]", options[name])
-    _require(_is_among(options["scaling"], _SCALINGS), "scaling", "'minmax', 'standard' or None", options["scaling"])
-    _require(_is_among(options["scope"], _SCOPES), "scope", "'fixed' or 'adaptive'", options["scope"])
-    _require(
-        _is_among(options["optimizer"], _OPTIMIZERS), "optimizer", "'adaptive' or 'momentum'", options["optimizer"]
-    )
-    _require(is_count(options["n_hidden"]), "n_hidden", "a whole number of at least 1", options["n_hidden"])
+        require(is_real(options[name]) and 0 <= options[name] <= 1, name, "in [0, 1]", options[name])
+    require(is_among(options["scaling"], _SCALINGS), "scaling", "'minmax', 'standard' or None", options["scaling"])
+    require(is_among(options["scope"], _SCOPES), "scope", "'fixed' or 'adaptive'", options["scope"])
+    require(is_among(options["optimizer"], _OPTIMIZERS), "optimizer", "'adaptive' or 'momentum'", options["optimizer"])
+    require(is_count(options["n_hidden"]), "n_hidden", "a whole number of at least 1", options["n_hidden"])
     n_layers = options["n_layers"]
     if "n" in options:
-        _require(is_count(options["n"]), "n", "a whole number of at least 1", options["n"])
+        require(is_count(options["n"]), "n", "a whole number of at least 1", options["n"])
         visits, n_jobs = options["visits"], options["n_jobs"]
-        right = _is_real(visits) and 0 < visits <= _MOST_VISITS
-        _require(right, "visits", f"greater than 0 and at most {_MOST_VISITS}", visits)
-        _require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", "a whole number but 0", n_jobs)
+        right = is_real(visits) and 0 < visits <= _MOST_VISITS
+        require(right, "visits", f"greater than 0 and at most {_MOST_VISITS}", visits)
+        require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", "a whole number but 0", n_jobs)
     right = (isinstance(n_layers, str) and n_layers == "auto") or (is_count(n_layers) and n_layers <= _MOST_LAYERS)
-    _require(right, "n_layers", f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}", n_layers)
+    require(right, "n_layers", f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}", n_layers)
 
 
 def settings(options: dict[str, Any]) -> Floats:
@@ -107,14 +107,18 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
 
 
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+def is_real(value: Any) -> bool:
+    """Whether it is a finite number."""
+    number: Any = value
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and -math.inf < number < math.inf
 
 
-def _is_among(value: Any, choices: dict[Any, float]) -> bool:
+def is_among(value: Any, choices: Container[Any]) -> bool:
+    """Whether it is one of several words, or None where that is one of them."""
     return (value is None and None in choices) or (isinstance(value, str) and value in choices)
 
 
-def _require(holds: bool, name: str, requirement: str, value: Any) -> None:
+def require(holds: bool, name: str, requirement: str, value: Any) -> None:
+    """Raise a ``ValueError`` that names an option which is not what it must be."""
     if not holds:
         raise ValueError(f"{name} must be {requirement}, got {value!r}")

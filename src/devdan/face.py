@@ -1,0 +1,136 @@
+"""scikit-learn's face of every classifier here: it checks what users bring and knows which class is which output."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import Tags
+from sklearn.utils.validation import validate_data
+
+from devdan import notice  # noqa: F401 (importing it arms it)
+from devdan.classes import Classes, check_labels
+from devdan.kernel import Floats, Words
+
+_PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
+
+
+class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A classifier that learns from a stream, chunk by chunk, and may meet new classes at any time."""
+
+    scaling: Any
+    _takes_nan = True
+    _ways_to_start = "partial_fit, observe or fit"
+
+    # --- What a model must bring ---------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes seen so far, sorted."""
+
+    @property
+    @abstractmethod
+    def _scaling_in_use(self) -> Any:
+        """How features were scaled so far, whatever was set since."""
+
+    @abstractmethod
+    def check_options(self) -> None:
+        """Raise a ``ValueError`` that names the first option out of its range."""
+
+    @abstractmethod
+    def predict_proba(self, X: npt.ArrayLike) -> Floats:
+        """The probability of each of ``classes_``, a row for each sample."""
+
+    @abstractmethod
+    def __sklearn_is_fitted__(self) -> bool: ...
+
+    # --- What it has of it ---------------------------------------------------------------------------------------
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The most probable class of each sample."""
+        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """Leave the model as it was if anything is wrong with the input."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def _checked(self, X: Any, reset: bool) -> Floats:
+        """``X`` as a kernel takes it; a plain array of the right form costs next to nothing."""
+        if type(X) is list:
+            X = np.asarray(X)
+        plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset
+        plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
+        if not plain:
+            X = self._validated(X, reset)
+        # A read-only array would be another type to the kernel, to be compiled again.
+        checked: Floats = np.require(X, np.float64, ["C", "W"])
+        if np.isinf(checked).any():
+            raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
+        if not self._takes_nan and np.isnan(checked).any():
+            name = type(self).__name__
+            raise ValueError(f"Input X contains NaN, which {name} cannot take: impute it first, as SimpleImputer does")
+        scaling = self.scaling if reset else self._scaling_in_use
+        if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
+            self._warned = True
+            warnings.warn(
+                "X has values outside [0, 1], which are clipped: scaling=None takes data in [0, 1] only; "
+                "use scaling='minmax' or another for this stream",
+                stacklevel=4,
+            )
+        return checked
+
+    def _validated(self, X: Any, reset: bool) -> npt.NDArray[Any]:
+        """``X`` as a plain array of numbers, by scikit-learn's rules; what is masked is missing."""
+        if isinstance(X, np.ma.MaskedArray):
+            X = np.ma.filled(X.astype(np.float64), np.nan)
+        if type(X) is np.ndarray and X.dtype.kind in "UST" and X.size > 0:
+            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
+        try:
+            X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        except OverflowError as error:
+            raise ValueError("X must hold numbers of a float's range, got a larger one") from error
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"X must hold numbers, got {X.dtype}; encode it first")
+        with np.errstate(over="ignore"):  # what no float can hold becomes infinity, which is refused
+            return np.asarray(X, dtype=np.float64)
+
+    @staticmethod
+    def _encoded(y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
+        """Labels as outputs, the classes with those that are new, and how many were named in advance."""
+        y = check_labels(y)
+        if len(y) != n_samples:
+            raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(y)}")
+        n_named = 0
+        if named is not None:
+            named = np.unique(check_labels(named))
+            if len(named) == 0:
+                raise ValueError("classes must name at least one class, got none")
+            _, known = known.encode(named)
+            n_named = len(known)
+        codes, known = known.encode(y)
+        return codes, known, n_named
+
+    def _check_is_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            name = type(self).__name__
+            raise NotFittedError(f"This {name} has not seen a sample yet: call {self._ways_to_start} first")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_nan
+        return tags
