@@ -20,9 +20,9 @@ $(READY): pyproject.toml
 run: $(READY)  ## the main job, on a built-in stream; ends with the page to look at
 	$(BIN)/devdan run sea
 
-test: $(READY)  ## all but the slow tests, and those of the kernel once more as plain Python, for coverage
+test: $(READY)  ## all but the slow tests, and those of the kernels once more as plain Python, for coverage
 	$(BIN)/python -m pytest -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of it as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz

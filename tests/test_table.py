@@ -179,6 +179,35 @@ def test_the_csv_agrees_with_the_cells(tmp_path):
     assert found["sea", "pENsemble+", "all", "CR"]["paper"] == "92.0"
 
 
+def test_rules_members_and_labels_used(tmp_path):
+    folder = make(tmp_path, streams=["sea", "weather"], models=["devdan", "pensemble+"], cells=False, seeds=1)
+    for stream in ("sea", "weather"):
+        keep(folder, stream, "devdan", **result(stream, "devdan"), n_labels=1000, n_classes=2)
+        sizes = {"hn_mean": 2.0, "nop_mean": 40.0, "members_mean": 1.5, "n_labels": 300, "n_classes": 2}
+        keep(folder, stream, "pensemble+", **result(stream, "devdan") | sizes)
+    texts = written(folder)
+    text = texts["table.md"]
+    hidden, parameters, members, labels = (
+        text[text.index(f"### {head}") :] for head in ("Hidden units", "Parameters", "Members", "Labels used")
+    )
+    assert rows(hidden)["pensemble+"][0].startswith("2.00")
+    assert "pensemble+ − pENsemble+" not in hidden[: hidden.index("### Parameters")]
+    assert rows(parameters)["pensemble+"] == ["40.0", "40.0"]
+    scripted = parameters[parameters.index("*Counted as if rules had two inputs*") :]
+    assert rows(scripted)["pensemble+"] == ["24.0", "24.0"]
+    assert rows(scripted)["pensemble+ − pENsemble+"] == ["−36.3", "−0.3"]
+    assert rows(members)["pensemble+"] == ["1.50", "1.50"]
+    assert "devdan" not in rows(members[: members.index("### Labels used")])
+    assert rows(labels)["pensemble+"] == ["30.0", "30.0"]
+    assert "devdan" not in rows(labels[: labels.index("## Average ranks")])
+    found = lines(texts["table.csv"])
+    assert float(found["sea", "pensemble+", "all", "NoP_scripts"]["mean"]) == 24
+    assert found["sea", "devdan", "all", "NoP_scripts"]["mean"] == ""
+    assert found["sea", "pensemble+", "all", "CR"]["paper"] == "92.0"
+    assert found["sea", "pENsemble", "all", "CR"]["paper"] == "92.0"
+    assert ("sea", "pENsemble+", "all", "CR") not in found
+
+
 def test_ranks_in_all_forms(tmp_path):
     texts = written(make(tmp_path))
     section = markdown_sections(tmp_path)["ranks"]

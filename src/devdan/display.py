@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from devdan.record import Record, Summary
+from devdan.report.paper import OF_RULES
 from devdan.streams import Stream
 
 _LATELY = 20  # chunks
@@ -118,7 +119,10 @@ def results(figures: dict[str, Any]) -> Table:
         ("execution time", f"{seconds:.2f} s{speed}", "ET, learning and predicting"),
     ]
     if figures["hn_mean"] is not None:
-        rows.append(("hidden units", _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
+        units = "rules" if figures["model"] in OF_RULES else "hidden units"
+        rows.append((units, _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
+    if figures["members_mean"] is not None:
+        rows.append(("members", f"{figures['members_mean']:.2f}", ""))
     if figures["nop_mean"] is not None:
         rows.append(("parameters", f"{figures['nop_mean']:.1f}", "NoP"))
     rows += [

@@ -16,8 +16,8 @@ from joblib import Parallel, delayed
 
 from devdan import models
 from devdan.atomic import write_atomically
-from devdan.base import EvolvingClassifier
 from devdan.classifier import compile_kernel
+from devdan.face import StreamClassifier
 from devdan.prequential import Evaluation
 from devdan.record import Mean, Summary
 from devdan.runs import circumstances, prepared
@@ -83,7 +83,7 @@ class Plan:
             except ValueError as error:
                 self.models_missing[name] = str(error)
         folder.mkdir(parents=True, exist_ok=True)
-        about = {name: text for name, (text, _) in (models.VARIANTS | models.PEERS).items() if name in self.models}
+        about = {name: text for name, text in models.ABOUT.items() if name in self.models}
         content = json.dumps(asdict(self) | {"command": command, "about": about}, indent=2) + "\n"
         write_atomically(folder / "table.json", content.encode())
         return [*self.missing.values(), *self.models_missing.values()]
@@ -154,7 +154,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
         stream = open_stream(cell.stream, chunk=cell.chunk, data=data)
         stream = stream if cell.limit is None else stream.first(cell.limit)
         stream, classes, scaled = prepared(stream, model)
-        if isinstance(model, EvolvingClassifier):
+        if isinstance(model, StreamClassifier):
             compile_kernel(model)
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))
     except Exception as error:
@@ -166,6 +166,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     return {
         **summary.criteria(),
         **kept,
+        "n_classes": len(details["classes"]),
         "wall_seconds": time.perf_counter() - begin,
         "origin": Path(stream.origin).name,
         "scaled": scaled,

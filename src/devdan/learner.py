@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from devdan.base import EvolvingClassifier
+from devdan.baselines.base import RuleClassifier
 from devdan.kernel import Floats
 from devdan.record import Phases
 
@@ -26,8 +27,11 @@ class Learner(Protocol):
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         """A row of probabilities for each sample."""
 
-    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
-        """Take in a chunk, and the labels that have come; ``whole``: they are just those of the chunk."""
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
+        """Take in a chunk, and the labels that have come; ``whole``: they are just those of the chunk.
+
+        Returns how many labels it has used.
+        """
 
     def structure(self) -> dict[str, Any]:
         """What a record has to say about the model."""
@@ -54,6 +58,8 @@ def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Seq
     """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
     if isinstance(model, EvolvingClassifier):
         return _Devdan(model)
+    if isinstance(model, RuleClassifier):
+        return _Rules(model, classes)
     if hasattr(model, "learn_one"):
         return _River(model, feature_names)
     return _Incremental(model, classes)
@@ -78,13 +84,15 @@ class _Devdan:
         except NotFittedError:
             return None
 
-    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is not None and whole:
             self.model.partial_fit(*taught)
-            return
+            return len(taught[1])
         self.model.observe(X)
-        if taught is not None:
-            self.model.teach(*taught)
+        if taught is None:
+            return 0
+        self.model.teach(*taught)
+        return len(taught[1])
 
     def structure(self) -> dict[str, Any]:
         model = self.model
@@ -93,6 +101,7 @@ class _Devdan:
         return {
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
+            "n_members": getattr(model, "n_members_", None),
             "growths": Phases(*(new["growth", phase] for phase in Phases._fields)),
             "prunings": Phases(*(new["pruning", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
@@ -110,7 +119,7 @@ def _begun(means: dict[str, float]) -> Phases:
     return Phases(**{phase: mean or None for phase, mean in means.items()})
 
 
-_NO_STRUCTURE = dict.fromkeys(("n_hidden", "n_parameters", "growths", "prunings", "bias2", "variance"))
+_NO_STRUCTURE = dict.fromkeys(("n_hidden", "n_parameters", "n_members", "growths", "prunings", "bias2", "variance"))
 
 
 class _Incremental:
@@ -133,14 +142,15 @@ class _Incremental:
         except NotFittedError:
             return None
 
-    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
-            return
+            return 0
         if self._started:
             self.model.partial_fit(*taught)
         else:
             self._start(*taught)
         self._started = True
+        return len(taught[1])
 
     def _start(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
         """The first call names the classes, for models that take them, whether they must know them or not."""
@@ -164,6 +174,22 @@ class _Incremental:
     def structure(self) -> dict[str, Any]:
         weights = [*getattr(self.model, "coefs_", []), *getattr(self.model, "intercepts_", [])]
         return _NO_STRUCTURE | ({"n_parameters": int(sum(array.size for array in weights))} if weights else {})
+
+
+class _Rules(_Incremental):
+    """pClass and its ensembles; their hidden units are rules."""
+
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
+        before = self.model.n_labels_used_ if self._started else 0
+        super().learn(X, taught, whole)
+        return self.model.n_labels_used_ - before if self._started else 0
+
+    def structure(self) -> dict[str, Any]:
+        if not self._started:
+            return dict(_NO_STRUCTURE)
+        model = self.model
+        sizes = {"n_hidden": model.n_rules_, "n_parameters": model.n_parameters_, "n_members": model.n_members_}
+        return _NO_STRUCTURE | sizes
 
 
 class _River:
@@ -207,10 +233,12 @@ class _River:
         rows = [sorted(self.model.predict_proba_one(x).values(), reverse=True)[:2] for x in self._samples(X)]
         return np.array([[*row, 0.0, 0.0][:2] for row in rows])
 
-    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> None:
-        if taught is not None:
-            for x, y in zip(self._samples(taught[0]), taught[1].tolist(), strict=True):
-                self.model.learn_one(x, self._taken(y))
+    def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
+        if taught is None:
+            return 0
+        for x, y in zip(self._samples(taught[0]), taught[1].tolist(), strict=True):
+            self.model.learn_one(x, self._taken(y))
+        return len(taught[1])
 
     def structure(self) -> dict[str, Any]:
         return dict(_NO_STRUCTURE)

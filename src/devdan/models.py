@@ -14,11 +14,11 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
-from devdan.base import EvolvingClassifier
+from devdan.baselines import PClass, PENsemble, PENsemblePlus
 from devdan.classifier import DEVDAN, options_of_the_paper
 from devdan.ensemble import DEVDANEnsemble
+from devdan.face import StreamClassifier
 from devdan.learner import check_model
-from devdan.options import check
 
 _PAPER = options_of_the_paper()
 _FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}
@@ -35,6 +35,16 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "devdan-no-growing": ("devdan-paper that never grows", {**_PAPER, "grow": False}),
     "devdan-no-pruning": ("devdan-paper that never prunes", {**_PAPER, "prune": False}),
 }
+
+# The other methods of the paper's Table 1, whose inputs are scaled beforehand too.
+BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
+    "pensemble": ("pENsemble, an evolving ensemble of fuzzy rules", {"estimator": PClass(scaling=None)}),
+    "pensemble+": (
+        "pENsemble+, which merges members and chooses its labels",
+        {"estimator": PClass(scaling=None, spread=10.0)},
+    ),
+}
+_KINDS = {"devdan-ensemble": DEVDANEnsemble, "pensemble": PENsemble, "pensemble+": PENsemblePlus}  # others are DEVDANs
 
 
 def _river_logreg(seed: int) -> Any:
@@ -78,7 +88,8 @@ PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled", _sklearn_sgd),
     "sklearn-mlp": ("scikit-learn's network of ten hidden units, Adam 0.01, batches of 32, scaled", _sklearn_mlp),
 }
-NAMES = (*VARIANTS, *PEERS)
+ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items()}
+NAMES = tuple(ABOUT)
 
 
 class Scaled:
@@ -126,9 +137,9 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     options = options or {}
     if name in PEERS:
         return _peer(name, seed, options)
-    if name in VARIANTS:
-        kind: Any = DEVDANEnsemble if name == "devdan-ensemble" else DEVDAN
-        given = VARIANTS[name][1]
+    if name in VARIANTS or name in BASELINES:
+        kind: Any = _KINDS.get(name, DEVDAN)
+        given = (VARIANTS | BASELINES)[name][1]
     elif ":" in name:
         kind, given = _imported(name), {}
     else:
@@ -150,8 +161,8 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     except TypeError as error:
         raise ValueError(f"{name} cannot be made: {error}") from error
     check_model(model)
-    if isinstance(model, EvolvingClassifier):
-        check(model._options())
+    if isinstance(model, StreamClassifier):
+        model.check_options()
     return model
 
 

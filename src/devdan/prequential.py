@@ -90,7 +90,7 @@ class Evaluation:
         middle = time.perf_counter()
         taught, whole = self._arrivals(X, y, known, margins)
         begin_training = time.perf_counter()
-        self._learner.learn(X, taught, whole)
+        n_labels = self._learner.learn(X, taught, whole)
         end = time.perf_counter()
 
         before = len(self._appeared)
@@ -102,7 +102,7 @@ class Evaluation:
             n_classes=len(self._appeared),
             new_classes=tuple(self._appeared[before:]),
             counts=counts,
-            n_labels=0 if taught is None else len(taught[1]),
+            n_labels=n_labels,
             no_change=no_change,
             test_seconds=middle - begin,
             train_seconds=end - begin_training,

@@ -38,9 +38,9 @@ class Record:
     n_classes: int  # met so far
     new_classes: tuple[Any, ...]  # those that appear for the first time
     counts: tuple[tuple[int, int, int], ...]  # class, predicted class, samples
-    n_labels: int  # that the model was taught after this chunk
+    n_labels: int  # that the model learned from after this chunk
     no_change: tuple[int, int]  # samples whose label is that of the one before, of how many
-    n_hidden: int | None  # None, here and below, where a model has no such thing
+    n_hidden: int | None  # of fuzzy rules, the rules; None, here and below, where a model has no such thing
     n_parameters: int | None
     growths: Phases | None  # of the chunk's latest 1,000 changes
     prunings: Phases | None
@@ -48,6 +48,7 @@ class Record:
     variance: Phases | None
     test_seconds: float
     train_seconds: float
+    n_members: int | None = None  # of an ensemble
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +97,7 @@ class Record:
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
         """The record of such a line."""
-        values = json.loads(line)
+        values = {"n_members": None} | json.loads(line)  # which older records do not have
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not whole")
         taken = {name: values[name] for name in _FIELDS}
@@ -151,7 +152,7 @@ class Summary:
         self.n_chunks = self.n_samples = self.n_labels = 0
         self.classes: list[Any] = []
         self.rate = Mean()  # the paper's CR: the chunks' accuracies in percent, the first chunk left out
-        self.hidden, self.parameters = Mean(), Mean()
+        self.hidden, self.parameters, self.members = Mean(), Mean(), Mean()
         self.train_seconds = self.test_seconds = 0.0
         self.growths: Phases | None = None
         self.prunings: Phases | None = None
@@ -170,6 +171,7 @@ class Summary:
         self.classes += record.new_classes
         self.hidden.add(record.n_hidden)
         self.parameters.add(record.n_parameters)
+        self.members.add(record.n_members)
         self.train_seconds += record.train_seconds
         self.test_seconds += record.test_seconds
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
@@ -209,6 +211,7 @@ class Summary:
             "hn_mean": self.hidden.mean,
             "hn_std": self.hidden.std,
             "nop_mean": self.parameters.mean,
+            "members_mean": self.members.mean,
             "train_seconds": self.train_seconds,
             "test_seconds": self.test_seconds,
             "samples_per_second": self.samples_per_second,

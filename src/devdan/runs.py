@@ -23,6 +23,7 @@ from typing import Any
 from devdan.atomic import lock, write_atomically
 from devdan.base import EvolvingClassifier
 from devdan.classes import is_missing
+from devdan.face import StreamClassifier
 from devdan.prequential import Evaluation
 from devdan.record import Record, Summary
 from devdan.report import write_report
@@ -277,10 +278,10 @@ def prepared(stream: Stream, model: Any) -> tuple[Stream, list[Any] | None, bool
     Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
     classes, for which a stream that does not know them is read through once.
     """
-    is_devdan = isinstance(model, EvolvingClassifier)
-    scaled = is_devdan and model.scaling is None and stream.origin != "generated"
+    is_own = isinstance(model, StreamClassifier)
+    scaled = is_own and model.scaling is None and stream.origin != "generated"
     stream = stream.scaled() if scaled else stream
-    if stream.classes is not None or is_devdan or not hasattr(model, "partial_fit"):
+    if stream.classes is not None or is_own or not hasattr(model, "partial_fit"):
         return stream, None, scaled
     return stream, sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()}), scaled
 

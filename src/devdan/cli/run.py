@@ -7,13 +7,13 @@ import warnings
 from pathlib import Path
 
 from devdan import display, models, runs
-from devdan.base import EvolvingClassifier
 from devdan.classifier import compile_kernel
 from devdan.cli import options as opt
 from devdan.cli import tracking
 from devdan.cli.console import clear_errors, note, out, say
 from devdan.cli.follow import follow, log_past
 from devdan.cli.typed import again
+from devdan.face import StreamClassifier
 from devdan.labels import SPELLINGS, Labels
 from devdan.prequential import Evaluation
 from devdan.record import Summary
@@ -76,7 +76,7 @@ def run(
             else:
                 if resume and not job.summary.n_chunks:
                     say("There is nothing to resume: starting from the beginning.")
-                if isinstance(learner, EvolvingClassifier):
+                if isinstance(learner, StreamClassifier):
                     compile_kernel(learner)  # so that the times are the model's own
                 follow(job, loggers)
         result = runs.read_summary(folder)

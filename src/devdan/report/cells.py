@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
+from devdan.report.paper import OF_RULES
 from devdan.report.runs import ReportError
 
 
@@ -50,6 +51,18 @@ def _seconds(result: dict[str, Any]) -> float | None:
     return None if train is None or test is None else train + test
 
 
+def _by_the_scripts(result: dict[str, Any]) -> float | None:
+    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs, whatever it has."""
+    rules, m = _field("hn_mean")(result), _field("n_classes")(result)
+    return None if rules is None or m is None or result.get("model") not in OF_RULES else rules * (2 + 4 + 3 * m)
+
+
+def _labels_used(result: dict[str, Any]) -> float | None:
+    labels, samples = _field("n_labels")(result), _field("n_samples")(result)
+    return 100 * labels / samples if labels is not None and samples else None
+
+
+SCRIPTS = "NoP_scripts"
 CRITERIA = {
     criterion.name: criterion
     for criterion in (
@@ -57,6 +70,9 @@ CRITERIA = {
         Criterion("ET", _seconds),
         Criterion("HN", _field("hn_mean"), _field("hn_std")),
         Criterion("NoP", _field("nop_mean")),
+        Criterion(SCRIPTS, _by_the_scripts),
+        Criterion("members", _field("members_mean")),
+        Criterion("labels", _labels_used),
         *(Criterion(name, _field(name)) for name in ("kappa", "f1_macro", "g_mean", "samples_per_second")),
     )
 }

@@ -93,7 +93,7 @@ def legend(findings: Findings) -> list[tuple[str, str, str]]:
         marks.append(("ring", "own-paper", "DEVDAN in the paper"))
     greys = [model for model in models if mark_style(model) == "rest"]
     others = "scikit-learn" if all(m.startswith("sklearn-") for m in greys if shape_of(m) == "diamond") else "others"
-    names = {"dot": "ablations, ae, dae", "square": "River", "diamond": others}
+    names = {"dot": "others of this package", "square": "River", "diamond": others}
     return marks + [(shape, "rest", names[shape]) for shape in names if shape in map(shape_of, greys)]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from devdan.report.cells import Grid, Key, Stat
+from devdan.report.cells import SCRIPTS, Grid, Key, Stat
 from devdan.report.gridfindings import GENERATIVE, Findings, difference, is_own, policy_name
 from devdan.report.gridnotes import listed, machines, ranks_text
-from devdan.report.paper import COUNTERPARTS, METHODS, published
+from devdan.report.paper import COUNTERPARTS, METHODS, OF_RULES, published
 from devdan.report.words import NOTHING, how_many, number, signed, three_digits
 
 
@@ -78,19 +78,28 @@ FORMS = {
         "Hidden units",
         _digits(2),
         lambda value: signed(value, 2),
-        "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none.",
+        "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none. Of "
+        "pENsemble and pENsemble+ they are rules; the paper's HN there may be members.",
     ),
     "NoP": Form(
         "Parameters",
         _digits(1),
         lambda value: signed(value, 1),
-        "Of the network, on average over the chunks. Models of another kind have no such count.",
+        "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count. The "
+        "paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
+    ),
+    "members": Form("Members", _digits(2), None, "Of ensembles, on average over the chunks."),
+    "labels": Form(
+        "Labels used, %",
+        _digits(1),
+        None,
+        "Of all samples, for models that choose among the labels they are given; the others use all of those.",
     ),
 }
 
 
 def main_sheets(findings: Findings) -> list[Sheet]:
-    """CR, ET, HN and NoP by model and stream, beside the paper's."""
+    """CR, ET, HN and NoP by model and stream, beside the paper's; members and labels where they say something."""
     sheets = [_criterion_sheet(findings, criterion) for criterion in FORMS]
     return [sheet for sheet in sheets if sheet.groups]
 
@@ -99,14 +108,17 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     grid, form = findings.grid, FORMS[criterion]
     ranked = criterion == "CR" and bool(findings.ranking.models)
     rows = {model: [_entry(findings, stream, model, criterion) for stream in grid.streams] for model in grid.models}
-    if criterion in ("HN", "NoP"):
+    if criterion in ("HN", "NoP", "members"):
         rows = {model: own for model, own in rows.items() if any(entry.remark for entry in own)}
+    if criterion == "labels":
+        rows = {model: own for model, own in rows.items() if _chooses(grid, model)}
     if ranked:
         ranks = dict(zip(findings.ranking.models, findings.ranking.ranks, strict=True))
         rows = {model: [*own, Entry(number(ranks.get(model), 2))] for model, own in rows.items()}
     groups = [
         Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
         Group("From elsewhere", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
+        *([_as_scripted(findings)] if criterion == "NoP" else []),
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
     few = any(entry.few for own in rows.values() for entry in own)
@@ -128,8 +140,25 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     )
 
 
+def _as_scripted(findings: Findings) -> Group:
+    """The parameters of rules as the paper has them."""
+    grid = findings.grid
+    models = [m for m in grid.models if m in OF_RULES and any(grid.of(s, m, grid.main) for s in grid.streams)]
+    rows = [Row(model, [_entry(findings, s, model, SCRIPTS) for s in grid.streams]) for model in models]
+    return Group("Counted as if rules had two inputs", rows)
+
+
+def _chooses(grid: Grid, model: str) -> bool:
+    """Whether a model used fewer labels than another on some stream, hence fewer than it was given."""
+    used = grid.values(grid.main, "labels")
+    most = {
+        stream: max((share for (own, _), share in used.items() if own == stream), default=0) for stream in grid.streams
+    }
+    return any(used.get((stream, model), most[stream]) < most[stream] for stream in grid.streams)
+
+
 def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Entry:
-    grid, form = findings.grid, FORMS[criterion]
+    grid, form = findings.grid, FORMS["NoP" if criterion == SCRIPTS else criterion]
     stat = grid.stat(stream, model, grid.main, criterion)
     if stat is None:
         failed = any(Key(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))

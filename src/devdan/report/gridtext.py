@@ -179,7 +179,7 @@ def rows(grid: Grid) -> Iterator[dict[str, Any]]:
             values = [stream, model, labels, name, *ours, failed, *(theirs or (None, None)), beyond]
             yield dict(zip(COLUMNS, values, strict=True))
     if "all" in grid.labels:
-        others = [method for method in METHODS if method not in COUNTERPARTS.values()]
+        others = [method for method in METHODS if method not in map(COUNTERPARTS.get, grid.models)]
         for stream, method, name in product(grid.streams, others, CRITERIA):
             if theirs := published(stream, name, method):
                 values = [stream, method, "all", name, None, None, None, 0, 0, *theirs, None]

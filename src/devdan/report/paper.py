@@ -8,7 +8,14 @@ from importlib.resources import files
 from typing import NamedTuple
 
 METHODS = ("DEVDAN", "AE", "DAE", "pENsemble", "pENsemble+")
-COUNTERPARTS = {"devdan-paper": "DEVDAN", "ae": "AE", "dae": "DAE"}  # ours: the paper's
+COUNTERPARTS = {  # ours: the paper's
+    "devdan-paper": "DEVDAN",
+    "ae": "AE",
+    "dae": "DAE",
+    "pensemble": "pENsemble",
+    "pensemble+": "pENsemble+",
+}
+OF_RULES = ("pensemble", "pensemble+")
 
 _STREAMS = {
     "sea": "SEA",
