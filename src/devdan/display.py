@@ -121,7 +121,7 @@ def results(figures: dict[str, Any]) -> Table:
     if figures["hn_mean"] is not None:
         units = "rules" if figures["model"] in OF_RULES else "hidden units"
         rows.append((units, _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
-    if figures["members_mean"] is not None:
+    if figures.get("members_mean") is not None:  # which older summaries do not have
         rows.append(("members", f"{figures['members_mean']:.2f}", ""))
     if figures["nop_mean"] is not None:
         rows.append(("parameters", f"{figures['nop_mean']:.1f}", "NoP"))

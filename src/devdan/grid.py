@@ -160,9 +160,8 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"} | circumstances()
     details = summary.details()
-    kept = {
-        name: details[name] for name in ("accuracy", "kappa_no_change", "n_labels", "n_chunks", "growths", "prunings")
-    }
+    named = ("accuracy", "kappa_no_change", "n_labels", "n_chunks", "members_mean", "growths", "prunings")
+    kept = {name: details[name] for name in named}
     return {
         **summary.criteria(),
         **kept,

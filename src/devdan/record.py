@@ -211,7 +211,6 @@ class Summary:
             "hn_mean": self.hidden.mean,
             "hn_std": self.hidden.std,
             "nop_mean": self.parameters.mean,
-            "members_mean": self.members.mean,
             "train_seconds": self.train_seconds,
             "test_seconds": self.test_seconds,
             "samples_per_second": self.samples_per_second,
@@ -224,6 +223,7 @@ class Summary:
         return {
             "n_chunks": self.n_chunks,
             "n_labels": self.n_labels,
+            "members_mean": self.members.mean,
             "accuracy": confusion.accuracy,
             "kappa_no_change": beyond(confusion.accuracy, self.no_change),
             "growths": None if self.growths is None else self.growths._asdict(),
