@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from devdan.record import Record, Summary
-from devdan.report.paper import OF_RULES
+from devdan.report.paper import units
 from devdan.streams import Stream
 
 _LATELY = 20  # chunks
@@ -25,8 +25,8 @@ _WIDTH = 24
 class Display:
     """Follows a run: a live panel on a terminal, else a plain line now and then. Use it as a context."""
 
-    def __init__(self, console: Console, stream: Stream, summary: Summary) -> None:
-        self.console, self.name, self.summary = console, stream.name, summary
+    def __init__(self, console: Console, stream: Stream, summary: Summary, units: str = "hidden units") -> None:
+        self.console, self.name, self.summary, self.units = console, stream.name, summary, units
         self.total = stream.n_samples or stream.estimated_samples
         self.is_exact = stream.n_samples is not None
         self._begin = self._latest = time.monotonic()
@@ -105,7 +105,7 @@ class Display:
         if scored:
             parts.append(f"{100 * hits / scored:.2f} % lately")
         if self._n_hidden is not None:
-            parts.append(f"{self._n_hidden} hidden unit{'s' if self._n_hidden != 1 else ''}")
+            parts.append(f"{self._n_hidden} {self.units if self._n_hidden != 1 else self.units.removesuffix('s')}")
         return ", ".join(parts) or "nothing to score yet"
 
 
@@ -119,8 +119,7 @@ def results(figures: dict[str, Any]) -> Table:
         ("execution time", f"{seconds:.2f} s{speed}", "ET, learning and predicting"),
     ]
     if figures["hn_mean"] is not None:
-        units = "rules" if figures["model"] in OF_RULES else "hidden units"
-        rows.append((units, _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
+        rows.append((units(figures["model"]), _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
     if figures.get("members_mean") is not None:  # which older summaries do not have
         rows.append(("members", f"{figures['members_mean']:.2f}", ""))
     if figures["nop_mean"] is not None:

@@ -13,6 +13,7 @@ from devdan import display, runs
 from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.typed import command
 from devdan.loggers import Log, Logger
+from devdan.report.paper import units
 
 
 def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
@@ -29,7 +30,7 @@ def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
     try:
         with (
             _log(job, loggers) as log,
-            display.Display(err, job.stream, job.summary) as panel,
+            display.Display(err, job.stream, job.summary, units(job.settings["model"])) as panel,
             closing(job.records()) as records,
         ):
             for record in records:

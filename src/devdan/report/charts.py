@@ -82,7 +82,7 @@ def hidden_units(run: Run) -> Chart | None:
     body = plot.axes(ticks(0, plot.high, 5, smallest=1))
     body += stretched(plot.steps([bin.end for bin in bins], values, "units"))
     body += Markup("").join(_draw(plot, markers(bins, run.summary.n_samples)))
-    return Chart(body, f"Hidden units over time: {min(known)} to {max(known)}, {known[-1]} at the end.")
+    return Chart(body, f"{run.units.capitalize()} over time: {min(known)} to {max(known)}, {known[-1]} at the end.")
 
 
 def markers(bins: Sequence[Bin], end: int) -> list[Marker]:

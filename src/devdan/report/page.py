@@ -121,7 +121,7 @@ def _series(run: Run) -> list[Series]:
     found = [
         share("accuracy", (bin.accuracy for bin in bins)),
         share("moving mean", charts.smooth_accuracy(bins)),
-        Series("main", "hidden units", 0, "", [bin.n_hidden for bin in bins]),
+        Series("main", run.units, 0, "", [bin.n_hidden for bin in bins]),
         Series("main", "growths", 0, "", [None if bin.growths is None else int(bin.growths.total) for bin in bins]),
         Series("main", "prunings", 0, "", [None if bin.prunings is None else int(bin.prunings.total) for bin in bins]),
     ]

@@ -40,7 +40,7 @@ def picture_of_run(run: Run) -> str:
     top = 42
     for chart, height, head in (
         (charts.accuracy(run), 200, ""),
-        (charts.hidden_units(run), 130, "Hidden units"),
+        (charts.hidden_units(run), 130, run.units.capitalize()),
     ):
         if chart is None:
             continue
@@ -49,7 +49,7 @@ def picture_of_run(run: Run) -> str:
             top += 30
         body += placed(top, height, chart.body)
         top += height + 58
-    return framed(f"{run.title}: accuracy and hidden units over {run.summary.n_samples:,} samples", top - 12, body)
+    return framed(f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples", top - 12, body)
 
 
 def framed(title: str, height: float, body: Markup, style: str = "") -> str:

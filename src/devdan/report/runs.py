@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from devdan.record import Phases, Record, Summary, together
+from devdan.report.paper import units
 
 MOST_POINTS = 800
 
@@ -125,6 +126,11 @@ class Run:
     @property
     def title(self) -> str:
         return " · ".join(str(self.info[key]) for key in ("stream", "model") if self.info.get(key)) or self.name
+
+    @property
+    def units(self) -> str:
+        """What its model is made of."""
+        return units(self.info.get("model"))
 
 
 def read_run(folder: Path) -> Run:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from devdan.report.paper import OF_RULES
 from devdan.report.runs import Run
 from devdan.report.words import NOTHING, how_many, moment, number, percent, seconds, short
 
@@ -52,8 +51,7 @@ def tiles(run: Run) -> list[Tile]:
     ]
     if summary.hidden.n:
         remark = f"± {number(summary.hidden.std, 1)} over time, {number(run.last.n_hidden)} now"
-        units = "Rules" if run.info.get("model") in OF_RULES else "Hidden units"
-        found.append(Tile(units, number(summary.hidden.mean, 1), "", remark))
+        found.append(Tile(run.units.capitalize(), number(summary.hidden.mean, 1), "", remark))
     if summary.members.n:
         found.append(Tile("Members", number(summary.members.mean, 1), "", f"{number(run.last.n_members)} now"))
     if summary.parameters.n:
