@@ -61,7 +61,7 @@ class RuleBase:
     def outputs(self, X: Floats) -> Floats:
         """Regressions on one-hot targets, a row for each sample: no probabilities."""
         out = np.empty((len(X), self.n_classes))
-        rulekernel.outputs(self.rules, self._scratch, X, out)
+        rulekernel.outputs(self.rules, self._scratch, X, self.firings(X), out)
         return out
 
     def firings(self, X: Floats) -> Floats:
