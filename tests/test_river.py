@@ -138,6 +138,17 @@ def test_drifts_are_signalled_when_they_happen():
     assert not model.drift_detected
 
 
+def test_a_feature_without_a_name_is_refused():
+    model = learned()
+    before = words(model), dict(model._columns)
+    for x in ({np.nan: 1.0}, {"x0": 1.0, float("nan"): 2.0}):
+        with pytest.raises(ValueError, match="name that equals itself"):
+            model.learn_one(x, "up")
+        with pytest.raises(ValueError, match="name that equals itself"):
+            model.learn_many(pd.DataFrame([list(x.values())], columns=list(x)), pd.Series(["up"]))
+    assert (words(model), model._columns) == before
+
+
 def test_labels_of_any_kind():
     model = DEVDANClassifier(seed=1)
     for y in (True, "rain", 3, ("a", 1), None):

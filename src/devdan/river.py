@@ -187,6 +187,9 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         new = sorted(
             (name for name in names if name not in self._columns), key=lambda name: (str(type(name)), repr(name))
         )
+        for name in new:
+            if name != name:  # noqa: PLR0124 (NaN would be another feature each time)
+                raise ValueError(f"a feature must have a name that equals itself, got {name!r}")
         if len(self._network.state) == 0:
             self._network.begin(max(len(new), 1), self.seed)
         for name in new:
