@@ -719,7 +719,7 @@ def watch_drift(net: Network, work: Work, phase: int) -> None:
     monitor[COUNT] += 1.0
     share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
     monitor[MEAN] += share * step
-    monitor[SQUARE] += share * (step * (value - monitor[MEAN]) - monitor[SQUARE])
+    monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, however it is rounded
     monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
     standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
     change = (monitor[LATE] - monitor[MEAN]) / standard_error
