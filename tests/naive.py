@@ -62,6 +62,13 @@ class Monitor:
         return fired
 
 
+def recent_mean(values, memory):
+    """The mean of the first values, up to as many as the memory, each later one taken in at a share of 1 / memory."""
+    mean, later = values[:memory].mean(), values[memory:]
+    kept = (1 - 1 / memory) ** np.arange(len(later) + 1)
+    return mean * kept[-1] + (later[::-1] * kept[:-1]).sum() / memory
+
+
 class Surprise:
     """Two exponential means of all values since they last parted, one with a short memory."""
 
@@ -71,10 +78,8 @@ class Surprise:
 
     def drifts(self, value):
         self.values.append(value)
-        late = past = square = 0
-        for count, v in enumerate(self.values, 1):
-            late += (v - late) / min(count, 200)
-            past, square = (old + (new - old) / min(count, 10_000) for old, new in ((past, v), (square, v**2)))
+        values = np.array(self.values)
+        late, past, square = recent_mean(values, 200), recent_mean(values, 10_000), recent_mean(values**2, 10_000)
         change = (late - past) * math.sqrt(399) / max(math.sqrt(square - past**2), 0.1)
         if len(self.values) < 300 or (-4 if self.may_fall else -math.inf) <= change <= 4:
             return False

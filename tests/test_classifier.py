@@ -192,6 +192,14 @@ def test_options_may_change_between_chunks(taught):
     assert bits(taught) == before
 
 
+def test_averages_switched_on_in_mid_stream_begin_with_the_weights_as_they_are():
+    X, y = chunk(2000, seed=1)
+    model = DEVDAN(random_state=0, averaging=0.0).partial_fit(X, y)
+    twin = copy.deepcopy(model).partial_fit(X[:1], y[:1])
+    model.set_params(averaging=0.998).partial_fit(X[:1], y[:1])
+    np.testing.assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=0.01)
+
+
 # --- Classes -----------------------------------------------------------------------------------------------------
 
 

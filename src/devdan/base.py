@@ -145,8 +145,10 @@ class EvolvingClassifier(StreamClassifier):
             self._make_room(max(len(classes), 2 * room))
         if changed or n_named > 0:
             for state in self._networks:
-                net = kernel.views(state)
-                net.settings[:] = self._settings(chosen)
+                net, settings = kernel.views(state), self._settings(chosen)
+                if net.settings[kernel.AVERAGING] == 0 < settings[kernel.AVERAGING]:
+                    kernel.begin_averages(net)
+                net.settings[:] = settings
                 net.header[kernel.N_NAMED] = n_named or net.header[kernel.N_NAMED]
         self._classes, self._chosen = classes, chosen
 

@@ -981,6 +981,14 @@ def follow(net: Network) -> None:
     average(net.output_bias_slow, net.output_bias, m, share)
 
 
+def begin_averages(net: Network) -> None:
+    """Averages that were left out so far begin with the weights as they are."""
+    net.header[AVERAGED_SINCE] = net.header[N_TAUGHT]
+    net.losses[:2] = 0.0
+    for name in ("encoder", "encoder_bias", "output", "output_bias"):
+        getattr(net, f"{name}_slow")[:] = getattr(net, name)
+
+
 def share_of_averages(net: Network) -> float:
     """The share of the averages in a prediction: Bayes' posterior by the recent losses of both."""
     if net.settings[AVERAGING] == 0.0:
