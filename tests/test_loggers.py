@@ -84,7 +84,7 @@ def expected(records):
             "n_labels": record.n_labels,
         }
         for phase in ("generative", "discriminative"):
-            for name in ("bias2", "variance", "growths", "prunings"):
+            for name in ("bias2", "variance", "growths", "prunings", "drifts"):
                 values[f"{name}/{phase}"] = getattr(getattr(record, name), phase, None)
         for name, value in values.items():
             if value is not None:

@@ -249,6 +249,8 @@ def test_records_hold_what_happened():
     for phase in ("generative", "discriminative"):
         assert getattr(summary.growths, phase) == kinds.count((phase, "growth"))
         assert getattr(summary.prunings, phase) == kinds.count((phase, "pruning"))
+        assert getattr(summary.drifts, phase) == kinds.count((phase, "drift"))
+    assert sum(summary.drifts) > 0  # or the lines above would say little
     assert records[-1].n_hidden == 1 + sum(summary.growths) - sum(summary.prunings) == model.n_hidden_
     assert records[-1].bias2._asdict() == model.bias2_
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -11,7 +11,7 @@ from devdan import DEVDAN
 from devdan.prequential import prequential
 from devdan.record import Phases, Record, Summary
 from devdan.report import ReportError, write_picture, write_report
-from devdan.report.charts import markers
+from devdan.report.charts import drifts, markers
 from devdan.report.comparison import differences
 from devdan.report.runs import MOST_POINTS, read_run
 from devdan.streams import sea
@@ -33,7 +33,7 @@ INFO = {
 }
 
 
-def record(chunk, *, n=10, hits=8, classes=("a", "b"), structure=True, growths=(0, 0), prunings=(0, 0)):
+def record(chunk, *, n=10, hits=8, classes=("a", "b"), structure=True, growths=(0, 0), prunings=(0, 0), drifts=(0, 0)):
     """A chunk of the second class, and of it alone."""
     return Record(
         chunk=chunk,
@@ -48,6 +48,7 @@ def record(chunk, *, n=10, hits=8, classes=("a", "b"), structure=True, growths=(
         n_parameters=20 if structure else None,
         growths=Phases(*growths) if structure else None,
         prunings=Phases(*prunings) if structure else None,
+        drifts=Phases(*drifts) if structure else None,
         bias2=Phases(0.3, 0.2) if structure else None,
         variance=Phases(0.1, 0.05) if structure else None,
         test_seconds=0.001,
@@ -157,7 +158,7 @@ def test_users_text_stays_text(tmp_path, page):
 
 def test_thinning_keeps_every_total(tmp_path, page):
     records = [
-        record(chunk, hits=chunk % 11, growths=(chunk % 2, chunk % 3), prunings=(0, chunk % 5))
+        record(chunk, hits=chunk % 11, growths=(chunk % 2, chunk % 3), prunings=(0, chunk % 5), drifts=(chunk % 7, 1))
         for chunk in range(20_000)
     ]
     folder = save(tmp_path / "run", records)
@@ -167,11 +168,11 @@ def test_thinning_keeps_every_total(tmp_path, page):
     assert [bin.start for bin in run.bins[1:]] == [bin.end for bin in run.bins[:-1]]
     weighted = sum(bin.accuracy * bin.n_scored for bin in run.bins) / sum(bin.n_scored for bin in run.bins)
     assert weighted == pytest.approx(summary.confusion.accuracy)
-    drawn = markers(run.bins, run.summary.n_samples)
-    for kind, phases in (("growth", summary.growths), ("pruning", summary.prunings)):
+    drawn = markers(run.bins, run.summary.n_samples) + drifts(run.bins, run.summary.n_samples)
+    for kind, phases in (("growth", summary.growths), ("pruning", summary.prunings), ("drift", summary.drifts)):
         for phase, total in phases._asdict().items():
             assert sum(mark.n for mark in drawn if (mark.kind, mark.phase) == (kind, phase)) == total
-    assert len(drawn) <= 4 * 100
+    assert len(drawn) <= 6 * 100
     assert len(page(folder)) < 400_000
 
 
@@ -180,6 +181,33 @@ def test_a_few_chunks_are_drawn_as_they_are(tmp_path):
     run = read_run(save(tmp_path / "run", records))
     assert [bin.accuracy for bin in run.bins] == [r.accuracy for r in records]
     assert [(mark.sample, mark.n) for mark in markers(run.bins, 70)] == [(10 * (n + 1), n) for n in range(1, 7)]
+
+
+def test_drifts_are_lines_with_a_key(tmp_path, page):
+    records = [record(chunk, drifts=(2 * (chunk == 4), chunk in (5, 9))) for chunk in range(12)]
+    folder = save(tmp_path / "run", records)
+    html = page(folder)
+    titles = ["2 virtual drifts by sample 50", "1 real drift by sample 60", "1 real drift by sample 100"]
+    assert re.findall(r'<line class="drift \w+"[^>]*><title>([^<]+)', html) == titles
+    assert "2 virtual drifts 2 real drifts" in Text(html).text
+    write_picture(folder, tmp_path / "run.svg")
+    drawn = (tmp_path / "run.svg").read_text()
+    assert all(title in drawn for title in titles)
+    assert ">2 real drifts</text>" in drawn
+
+
+def test_a_run_without_drifts_does_not_speak_of_them(tmp_path, page):
+    records = [record(chunk) for chunk in range(12)]
+    assert 'class="drift' not in page(save(tmp_path / "run", records))
+
+
+def test_records_from_before_drifts_were_counted_are_shown(tmp_path, page):
+    folder = save(tmp_path / "run", [record(chunk) for chunk in range(12)])
+    lines = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    old = [{name: value for name, value in line.items() if name != "drifts"} for line in lines]
+    (folder / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
+    assert read_run(folder).summary.drifts is None
+    assert "signalled" not in page(folder)
 
 
 def test_an_unfinished_run_says_so(tmp_path, page):

@@ -120,7 +120,11 @@ def results(figures: dict[str, Any]) -> Table:
     ]
     if figures["hn_mean"] is not None:
         rows.append((units(figures["model"]), _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
-    if figures.get("members_mean") is not None:  # which older summaries do not have
+    if figures.get("drifts") is not None:  # this and members_mean: which older summaries do not have
+        drifts = figures["drifts"]
+        of = ", each member's own" if figures["members_mean"] is not None else ""
+        rows.append(("drifts", f"{drifts['discriminative']}", f"real ones{of}; virtual: {drifts['generative']}"))
+    if figures.get("members_mean") is not None:
         rows.append(("members", f"{figures['members_mean']:.2f}", ""))
     if figures["nop_mean"] is not None:
         rows.append(("parameters", f"{figures['nop_mean']:.1f}", "NoP"))

@@ -104,13 +104,15 @@ class _Devdan:
             "n_members": getattr(model, "n_members_", None),
             "growths": Phases(*(new["growth", phase] for phase in Phases._fields)),
             "prunings": Phases(*(new["pruning", phase] for phase in Phases._fields)),
+            "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
         }
 
     def _counted(self) -> dict[tuple[str, str], int]:
-        """All changes of structure so far, by kind and phase."""
-        counts = (("growth", self.model.growths_), ("pruning", self.model.prunings_))
+        """All changes of structure and drifts so far, by kind and phase."""
+        model = self.model
+        counts = (("growth", model.growths_), ("pruning", model.prunings_), ("drift", model.drifts_))
         return {(kind, phase): n for kind, phases in counts for phase, n in phases.items()}
 
 
@@ -119,7 +121,9 @@ def _begun(means: dict[str, float]) -> Phases:
     return Phases(**{phase: mean or None for phase, mean in means.items()})
 
 
-_NO_STRUCTURE = dict.fromkeys(("n_hidden", "n_parameters", "n_members", "growths", "prunings", "bias2", "variance"))
+_NO_STRUCTURE = dict.fromkeys(
+    ("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance")
+)
 
 
 class _Incremental:

@@ -42,13 +42,14 @@ class Record:
     no_change: tuple[int, int]  # samples whose label is that of the one before, of how many
     n_hidden: int | None  # of fuzzy rules, the rules; None, here and below, where a model has no such thing
     n_parameters: int | None
-    growths: Phases | None  # of the chunk's latest 1,000 changes
+    growths: Phases | None
     prunings: Phases | None
     bias2: Phases | None
     variance: Phases | None
     test_seconds: float
     train_seconds: float
     n_members: int | None = None  # of an ensemble
+    drifts: Phases | None = None  # virtual ones in the generative phase, real ones in the discriminative phase
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,11 +98,11 @@ class Record:
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
         """The record of such a line."""
-        values = {"n_members": None} | json.loads(line)  # which older records do not have
+        values = {"n_members": None, "drifts": None} | json.loads(line)  # which older records do not have
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not whole")
         taken = {name: values[name] for name in _FIELDS}
-        for name in ("growths", "prunings", "bias2", "variance"):
+        for name in ("growths", "prunings", "drifts", "bias2", "variance"):
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         taken["counts"] = tuple(tuple(count) for count in taken["counts"])
         same, compared = taken["no_change"]
@@ -156,6 +157,7 @@ class Summary:
         self.train_seconds = self.test_seconds = 0.0
         self.growths: Phases | None = None
         self.prunings: Phases | None = None
+        self.drifts: Phases | None = None
         self._counts: dict[tuple[int, int], int] = {}
         self._same = self._compared = 0
         for record in records:
@@ -175,6 +177,7 @@ class Summary:
         self.train_seconds += record.train_seconds
         self.test_seconds += record.test_seconds
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
+        self.drifts = together(self.drifts, record.drifts)
         for true, guess, n in record.counts:
             self._counts[true, guess] = self._counts.get((true, guess), 0) + n
         self._same += record.no_change[0]
@@ -228,6 +231,7 @@ class Summary:
             "kappa_no_change": beyond(confusion.accuracy, self.no_change),
             "growths": None if self.growths is None else self.growths._asdict(),
             "prunings": None if self.prunings is None else self.prunings._asdict(),
+            "drifts": None if self.drifts is None else self.drifts._asdict(),
             "classes": self.classes,
             "recall": [confusion.recall(c) for c in classes],
             "precision": [confusion.precision(c) for c in classes],

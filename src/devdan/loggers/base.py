@@ -128,7 +128,7 @@ def curves(record: Record, summary: Summary) -> dict[str, float]:
         "n_parameters": record.n_parameters,
         "n_labels": record.n_labels,
     }
-    for name in ("bias2", "variance", "growths", "prunings"):
+    for name in ("bias2", "variance", "growths", "prunings", "drifts"):
         phases = getattr(record, name)
         if phases is not None:
             values |= {f"{name}/{phase}": value for phase, value in phases._asdict().items()}

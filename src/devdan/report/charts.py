@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -10,7 +11,7 @@ from markupsafe import Markup
 from devdan.record import Phases
 from devdan.report.plot import Plot, Values, stretched, ticks
 from devdan.report.runs import Bin, Run, moving_mean, smooth_width
-from devdan.report.words import how_many, percent
+from devdan.report.words import DRIFTS, how_many, percent
 
 MOST_MARKERS = 160  # beyond that, those close to each other become one
 SMALLEST_CHUNK_WITH_BAND = 20  # for smaller ones, lowest and highest accuracy say little
@@ -24,7 +25,7 @@ class Chart(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """Growths or prunings of one phase."""
+    """Growths, prunings or drifts of one phase."""
 
     sample: int
     n_hidden: int
@@ -34,7 +35,7 @@ class Marker(NamedTuple):
 
 
 def accuracy(run: Run) -> Chart | None:
-    """Accuracy per chunk, its moving mean, and the no-change predictor's moving mean where it is near."""
+    """Accuracy per chunk, its moving mean, the no-change predictor's where it is near, and the drifts signalled."""
     bins, plot, banded = run.bins, _accuracy_plane(run), has_band(run)
     if plot is None:
         return None
@@ -42,6 +43,7 @@ def accuracy(run: Run) -> Chart | None:
     lows, highs = in_percent(bin.low for bin in bins), in_percent(bin.high for bin in bins)
     ends = [bin.end for bin in bins]
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %")
+    body += Markup("").join(_stand(plot, drifts(bins, run.summary.n_samples)))
     body += stretched(
         plot.band(ends, lows, highs, "band") if banded else Markup(""),
         plot.line(ends, in_percent(smooth_no_change(bins)), "no-change"),
@@ -50,6 +52,8 @@ def accuracy(run: Run) -> Chart | None:
     )
     known = [mean for mean in means if mean is not None]
     label = f"Accuracy over {run.summary.n_samples:,} samples, between {min(known):.1f} % and {max(known):.1f} %."
+    if run.summary.drifts is not None:
+        label += f" {how_many(run.summary.drifts.total, 'drift')} signalled."
     return Chart(body, label)
 
 
@@ -86,8 +90,18 @@ def hidden_units(run: Run) -> Chart | None:
 
 
 def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
-    """Every growth and pruning, counted once; those that would stand too close together are added up."""
-    eventful = [bin for bin in bins if any((*(bin.growths or ()), *(bin.prunings or ())))]
+    """Every growth and pruning."""
+    return _marked(bins, end, {"growth": attrgetter("growths"), "pruning": attrgetter("prunings")})
+
+
+def drifts(bins: Sequence[Bin], end: int) -> list[Marker]:
+    """Every drift that was signalled."""
+    return _marked(bins, end, {"drift": attrgetter("drifts")})
+
+
+def _marked(bins: Sequence[Bin], end: int, kinds: Mapping[str, Callable[[Bin], Phases | None]]) -> list[Marker]:
+    """What happened, counted once; marks that would stand too close together are added up."""
+    eventful = [bin for bin in bins if any(n for of in kinds.values() for n in of(bin) or ())]
     if len(eventful) > MOST_MARKERS:
         slots: dict[int, Bin] = {}
         for bin in eventful:
@@ -97,10 +111,22 @@ def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
     return [
         Marker(bin.end, bin.n_hidden or 0, kind, phase, int(n))
         for bin in eventful
-        for kind, phases in (("growth", bin.growths), ("pruning", bin.prunings))
-        for phase, n in (phases._asdict() if phases else {}).items()
+        for kind, of in kinds.items()
+        for phase, n in zip(Phases._fields, of(bin) or (), strict=False)
         if n
     ]
+
+
+def _stand(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
+    """Drifts as lines from top to bottom."""
+    for mark in marks:
+        yield Markup(
+            '<line class="drift {phase}" x1="{x:.2f}%" x2="{x:.2f}%" y1="0" y2="100%"><title>{text}</title></line>'
+        ).format(
+            phase=mark.phase,
+            x=plot.x(mark.sample),
+            text=f"{how_many(mark.n, f'{DRIFTS[mark.phase]} drift')} by sample {mark.sample:,}",
+        )
 
 
 def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:

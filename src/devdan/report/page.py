@@ -29,6 +29,7 @@ def page_of_run(run: Run) -> str:
         resolution=f" Each point is the mean of {width:,} chunks." if width > 1 else "",
         banded=charts.has_band(run),
         no_change=charts.no_change_place(run),
+        drifts=tables.drifts(run),
         hidden_units=charts.hidden_units(run),
         changes=tables.changes(run),
         phases=[(phase, chart) for phase, chart in phases if chart],
@@ -112,6 +113,9 @@ def _series(run: Run) -> list[Series]:
     def share(name: str, shares: Iterable[float | None]) -> Series:
         return Series("main", name, 1, " %", [None if v is None else round(100 * v, 2) for v in shares])
 
+    def counted(name: str, pairs: Iterable[Phases | None]) -> Series:
+        return Series("main", name, 0, "", [None if pair is None else int(pair.total) for pair in pairs])
+
     def running(phase: str, name: str, pairs: Iterable[Phases | None]) -> Series:
         known = (None if pair is None else pair.of(phase) for pair in pairs)
         values = [None if value is None else round(value, 5) for value in known]
@@ -122,8 +126,9 @@ def _series(run: Run) -> list[Series]:
         share("accuracy", (bin.accuracy for bin in bins)),
         share("moving mean", charts.smooth_accuracy(bins)),
         Series("main", run.units, 0, "", [bin.n_hidden for bin in bins]),
-        Series("main", "growths", 0, "", [None if bin.growths is None else int(bin.growths.total) for bin in bins]),
-        Series("main", "prunings", 0, "", [None if bin.prunings is None else int(bin.prunings.total) for bin in bins]),
+        counted("growths", (bin.growths for bin in bins)),
+        counted("prunings", (bin.prunings for bin in bins)),
+        counted("drifts", (bin.drifts for bin in bins)),
     ]
     for phase in Phases._fields:
         found.append(running(phase, "bias²", (bin.bias2 for bin in bins)))

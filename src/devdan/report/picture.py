@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from devdan.report import charts
+from devdan.report import charts, tables
 from devdan.report.runs import Run
 from devdan.report.words import number
 
 _WIDTH, _LEFT, _RIGHT = 800, 58, 16
+_KEYS = (290, 390)  # where the keys of a legend begin
 
 STYLE = """
   svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
@@ -25,6 +26,7 @@ STYLE = """
   path.each { stroke: var(--blue-soft); stroke-width: 1.1px; }
   path.smooth { stroke: var(--blue); stroke-width: 2.4px; }
   path.no-change { stroke: var(--grey); stroke-width: 1.4px; stroke-dasharray: 5 4; stroke-linecap: butt; }
+  .drift { stroke: var(--orange); stroke-width: 1.3px; opacity: .75; } .drift.generative { stroke-dasharray: 2 3; }
   path.units { stroke: var(--ink); stroke-width: 1.8px; stroke-linejoin: miter; }
   #growth, #pruning { fill: inherit; }
   .growth { stroke: var(--blue); fill: var(--blue); stroke-width: 1.5px; }
@@ -36,7 +38,7 @@ STYLE = """
 def picture_of_run(run: Run) -> str:
     """An SVG document with a transparent background, for light and dark pages."""
     rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
-    body = caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %")
+    body = caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %") + drift_legend(24, run)
     top = 42
     for chart, height, head in (
         (charts.accuracy(run), 200, ""),
@@ -75,12 +77,22 @@ def caption(y: float, left: str, right: str) -> Markup:
     )
 
 
+def drift_legend(y: float, run: Run) -> Markup:
+    """The lines of the drifts that there are."""
+    body = Markup("")
+    for (phase, total), x in zip(tables.drifts(run), _KEYS, strict=False):
+        body += Markup(
+            '<line class="drift {0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/><text x="{4}" y="{3}">{5}</text>'
+        ).format(phase, x, y - 13, y, x + 8, total)
+    return body
+
+
 def legend(y: float) -> Markup:
     """The marks of growth and pruning."""
     body = Markup('<text x="{}" y="{}" text-anchor="end">open: generative phase, filled: discriminative</text>').format(
         _WIDTH - _RIGHT, y
     )
-    for kind, x in (("growth", 290), ("pruning", 390)):
+    for kind, x in zip(("growth", "pruning"), _KEYS, strict=True):
         for phase, shift in (("generative", 0), ("discriminative", 14)):
             body += Markup('<use href="#{0}" class="{0} {1}" x="{2}" y="{3}"/>').format(kind, phase, x + shift, y - 4)
         body += Markup('<text x="{}" y="{}">{}</text>').format(x + 26, y, kind)

@@ -31,9 +31,10 @@ class Bin:
     high: float | None
     same: int  # samples whose label is that of the one before
     compared: int
-    n_hidden: int | None  # this and the last four: after the last chunk
     growths: Phases | None
     prunings: Phases | None
+    drifts: Phases | None
+    n_hidden: int | None  # this and the last two: after the last chunk
     bias2: Phases | None
     variance: Phases | None
 
@@ -51,9 +52,10 @@ class Bin:
             high=record.accuracy,
             same=record.no_change[0],
             compared=record.no_change[1],
-            n_hidden=record.n_hidden,
             growths=record.growths,
             prunings=record.prunings,
+            drifts=record.drifts,
+            n_hidden=record.n_hidden,
             bias2=record.bias2,
             variance=record.variance,
         )
@@ -70,9 +72,10 @@ class Bin:
             high=max((a for a in (self.high, later.high) if a is not None), default=None),
             same=self.same + later.same,
             compared=self.compared + later.compared,
-            n_hidden=later.n_hidden,
             growths=together(self.growths, later.growths),
             prunings=together(self.prunings, later.prunings),
+            drifts=together(self.drifts, later.drifts),
+            n_hidden=later.n_hidden,
             bias2=later.bias2,
             variance=later.variance,
         )
@@ -88,7 +91,7 @@ class Bins(list[Bin]):
 
     >>> bins = Bins(most=4)
     >>> for chunk in range(9):
-    ...     bins.add(Bin(500 * chunk, 500 * (chunk + 1), 1, 450, 500, 0.9, 0.9, 0, 0, *[None] * 5))
+    ...     bins.add(Bin(500 * chunk, 500 * (chunk + 1), 1, 450, 500, 0.9, 0.9, 0, 0, *[None] * 6))
     >>> [bin.n_chunks for bin in bins]
     [4, 4, 1]
     """

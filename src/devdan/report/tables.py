@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from devdan.report.runs import Run
-from devdan.report.words import NOTHING, how_many, moment, number, percent, seconds, short
+from devdan.report.words import DRIFTS, NOTHING, how_many, moment, number, percent, seconds, short
 
 LARGEST_WITH_TEXT = 12  # classes; beyond that the cells of the confusion matrix are too small for it
 MOST_CLASSES = 100
@@ -132,6 +132,12 @@ def changes(run: Run) -> list[tuple[str, str, str]]:
         for kind, phases in totals
         for phase, n in (phases._asdict() if phases else {}).items()
     ]
+
+
+def drifts(run: Run) -> list[tuple[str, str]]:
+    """Phase, and how many drifts it has signalled, where it has."""
+    counted = run.summary.drifts._asdict() if run.summary.drifts else {}
+    return [(phase, how_many(n, f"{DRIFTS[phase]} drift")) for phase, n in counted.items() if n]
 
 
 _OF_THE_STREAM = (

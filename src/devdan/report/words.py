@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 NOTHING = "–"
+DRIFTS = {"generative": "virtual", "discriminative": "real"}  # what a drift is called by the phase that signals it
 
 
 def number(value: float | None, digits: int = 0) -> str:
