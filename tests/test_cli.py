@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from devdan import DEVDAN, __version__
 from devdan.cli import app
 from devdan.record import Record
+from devdan.streams import sea
 
 KEYS = [
     *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
@@ -432,10 +433,41 @@ def test_a_table_is_made_and_taken_up_again(tmp_path):
     assert sum(later[path] != times[path] for path in times) == 1
 
 
+def write_csv(path, seed):
+    """SEA with a column that must not be learned from."""
+    X, y = next(iter(sea(1500, chunk=1500, seed=seed)))
+    lines = [
+        f"{k},{a},{b},{c},{'up' if label else 'down'}" for k, ((a, b, c), label) in enumerate(zip(X, y, strict=True))
+    ]
+    path.write_text("\n".join(["id,a,b,c,kind", *lines]) + "\n")
+
+
+def test_a_table_compares_models_on_files(tmp_path):
+    write_csv(tmp_path / "mine.csv", 1)
+    write_csv(tmp_path / "sea.csv", 2)
+    arguments = ("table", "--streams", "mine.csv,sea.csv", "--target", "kind", "--drop", "id")
+    arguments += ("--models", "devdan,dae,sklearn-sgd", "--seeds", 1)
+    assert "6 runs. Look at table/table.html" in devdan(*arguments, folder=tmp_path).stdout
+    text = (tmp_path / "table/table.md").read_text()
+    assert "paper" not in re.sub("devdan-paper|the paper's settings", "", text.split("## What was run")[0])
+    assert "- mine: mine.csv, target kind, without id" in text
+    alone = devdan("run", "mine.csv", "--target", "kind", "--drop", "id", "--json", folder=tmp_path)
+    result = json.loads((tmp_path / "table/cells/mine/devdan/all/0.json").read_text())
+    assert result["cr_mean"] == json.loads(alone.stdout)["cr_mean"]
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
+    assert {path.parts[-4] for path in times} == {"mine", "sea.csv"}  # the latter is not the paper's
+    write_csv(tmp_path / "mine.csv", 3)  # the same name, but not the same stream
+    devdan(*arguments, folder=tmp_path)
+    later = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
+    assert {path.parts[-4] for path in times if later[path] != times[path]} == {"mine"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--streams", "see"], "no stream 'see'; did you mean sea"),
+        (["--streams", "see.csv"], "there is no file see.csv"),
+        (["--streams", "sea", "--target", "y"], "--target, --drop and --header are for files"),
         (["--models", "devdann"], "no model 'devdann'; did you mean devdan"),
         (["--models", ","], "name at least one model"),
         (["--labels", "few"], "labels must be one of"),

@@ -20,11 +20,27 @@ from devdan.classifier import compile_kernel
 from devdan.face import StreamClassifier
 from devdan.prequential import Evaluation
 from devdan.record import Mean, Summary
-from devdan.runs import circumstances, prepared
-from devdan.streams import StreamError, open_stream
+from devdan.runs import circumstances, fingerprint, prepared
+from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.catalogue import ENTRIES
 
 _LIVES = 2  # how often a cell may kill its worker
+
+
+@dataclass(frozen=True)
+class File:
+    """A user's file, how to read it, and what tells it from what it was before."""
+
+    path: str
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    header: bool | None = None
+    fingerprint: str | None = None
+
+    @classmethod
+    def at(cls, path: str, target: str | None = None, drop: Sequence[str] = (), header: bool | None = None) -> File:
+        """The file as it is now."""
+        return cls(path, target, tuple(drop), header, fingerprint(Path(path)))
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,18 @@ class Cell:
     seed: int = 0
     chunk: int = 500
     limit: int | None = None
+    file: File | None = None  # that the stream is; by default it is one of the paper's
+
+    def open(self, data: Path | None = None) -> Stream:
+        """Its stream."""
+        if self.file is None:
+            stream = open_stream(self.stream, chunk=self.chunk, data=data)
+        else:
+            file = self.file
+            stream = open_stream(
+                file.path, target=file.target, drop=file.drop, header=file.header, chunk=self.chunk, name=self.stream
+            )
+        return stream if self.limit is None else stream.first(self.limit)
 
     def path(self, folder: Path) -> Path:
         """Where its result is kept."""
@@ -48,7 +76,8 @@ class Cell:
             result: dict[str, Any] = json.loads(self.path(folder).read_bytes())
         except (FileNotFoundError, ValueError):
             return None
-        return result if all(result.get(name) == value for name, value in asdict(self).items()) else None
+        asked = json.loads(json.dumps(asdict(self)))  # with lists for tuples, as there
+        return result if all(result.get(name) == value for name, value in asked.items()) else None
 
     def keep(self, folder: Path, result: dict[str, Any]) -> None:
         """Write its result in one go."""
@@ -67,15 +96,21 @@ class Plan:
     seeds: int = 5
     chunk: int = 500
     limit: int | None = None
+    files: dict[str, File] = field(default_factory=dict)  # the streams that are not the paper's
     missing: dict[str, str] = field(default_factory=dict)  # streams that are not on this machine, and how to get them
     models_missing: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, folder: Path, data: Path | None, command: str) -> list[str]:
-        """Find out what cannot be run here, and write down what is; returns what there is to say about the former."""
+        """Find out what cannot be run here, and write down what is; returns what there is to say about the former.
+
+        A file that cannot be read is an error: whoever named it has it.
+        """
         for name in self.streams:
             try:
-                open_stream(name, data=data)
+                Cell(name, "", file=self.files.get(name)).open(data)
             except StreamError as error:
+                if name in self.files:
+                    raise
                 self.missing[name] = str(error)
         for name in self.models:
             try:
@@ -93,7 +128,7 @@ class Plan:
         """All that can be run, the seeds in turn, so that an interrupted grid has something of everything."""
         grid = product(range(self.seeds), self.labels, self.streams, self.models)
         return [
-            Cell(stream, name, policy, seed, self.chunk, self.limit)
+            Cell(stream, name, policy, seed, self.chunk, self.limit, self.files.get(stream))
             for seed, policy, stream, name in grid
             if stream not in self.missing and name not in self.models_missing
         ]
@@ -117,6 +152,7 @@ class Remaining:
         self._left, self._jobs = list(todo), jobs
         self._seconds: dict[tuple[str, str], Mean] = {}
         self._per_sample: dict[str, Mean] = {}
+        self._sizes = {name: entry.n_samples for name, entry in ENTRIES.items()}
         for cell, result in done:
             self._note(cell, result)
 
@@ -129,6 +165,8 @@ class Remaining:
         if "error" not in result:
             self._seconds.setdefault((cell.stream, cell.model), Mean()).add(result["wall_seconds"])
             self._per_sample.setdefault(cell.model, Mean()).add(result["wall_seconds"] / result["n_samples"])
+            if cell.limit is None:
+                self._sizes[cell.stream] = result["n_samples"]
 
     @property
     def seconds(self) -> float | None:
@@ -140,7 +178,7 @@ class Remaining:
         for cell in self._left:
             same = self._seconds.get((cell.stream, cell.model))
             alike = self._per_sample.get(cell.model)
-            n = min(ENTRIES[cell.stream].n_samples, cell.limit or math.inf) if cell.stream in ENTRIES else 10_000
+            n = min(self._sizes.get(cell.stream, 10_000), cell.limit or math.inf)
             per_sample = max(known) if alike is None or alike.mean is None else alike.mean
             total += same.mean if same is not None and same.mean is not None else n * per_sample
         return total / self._jobs
@@ -151,9 +189,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         model = models.build(cell.model, cell.seed)
-        stream = open_stream(cell.stream, chunk=cell.chunk, data=data)
-        stream = stream if cell.limit is None else stream.first(cell.limit)
-        stream, classes, scaled = prepared(stream, model)
+        stream, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))

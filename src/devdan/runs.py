@@ -251,7 +251,7 @@ def describe(stream: Stream, learner: Any, **settings: Any) -> dict[str, Any]:
         **settings,
         "options": {name: value if _is_plain(value) else repr(value) for name, value in options.items()},
         "origin": stream.origin,
-        "source": _fingerprint(Path(stream.origin)),
+        "source": fingerprint(Path(stream.origin)),
         "order": "shuffled" if stream.is_shuffled else None,
         "n_samples": stream.n_samples,
         "n_features": None if stream.feature_names is None else len(stream.feature_names),
@@ -314,7 +314,7 @@ def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, (bool, int, float, str))
 
 
-def _fingerprint(path: Path) -> str | None:
+def fingerprint(path: Path) -> str | None:
     """Tells one file from another: by all of it, or where that would take long, by its beginning, size and date."""
     if not path.is_file():
         return None

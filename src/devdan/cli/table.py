@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from devdan import display, grid, models
 from devdan.cli.console import clear_errors, err, out, say
-from devdan.cli.options import Data
+from devdan.cli.options import Data, Drop, Header, Target
 from devdan.cli.typed import command
 from devdan.labels import Labels
 from devdan.report import read_rows, write_tables
@@ -26,8 +26,15 @@ SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05
 def table(
     names: Annotated[
         str,
-        typer.Option("--streams", metavar="NAMES", help="Streams, with commas between; by default the paper's nine."),
+        typer.Option(
+            "--streams",
+            metavar="NAMES",
+            help="Streams, with commas between: the paper's nine, which are the default, or files, as in `devdan run`.",
+        ),
     ] = ",".join(catalogue.ENTRIES),
+    target: Target = None,
+    drop: Drop = None,
+    header: Header = None,
     wanted: Annotated[
         str, typer.Option("--models", metavar="NAMES", help="Models, with commas between; by default all.")
     ] = ",".join(models.NAMES),
@@ -48,19 +55,24 @@ def table(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for what comes out.")] = Path("table"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Reproduce the paper's Table 1, beside its own figures and the methods people use today.
+    """Reproduce the paper's Table 1, beside its own figures and the methods people use today, or compare them on files.
 
     Runs models × streams × seeds and writes table.html, table.md, table.csv and table.tex. Interrupted, the same
     command does only what is missing; a run that fails is reported and does not stop the others.
+
+    - devdan table --streams sea,hyperplane --models devdan,river-arf
+    - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
     """
     with clear_errors():
+        streams, files = _streams(names, target, drop or [], header)
         plan = grid.Plan(
-            _listed(names, catalogue.ENTRIES, "stream"),
+            streams,
             _listed(wanted, models.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
             limit,
+            files,
         )
         for message in plan.prepare(folder, data, command()):
             say(f"Left out: {message}")
@@ -73,9 +85,33 @@ def table(
     out.print(f"{n_done} runs{failed}. Look at {folder / 'table.html'}", highlight=False)
 
 
+def _streams(
+    text: str, target: str | None, drop: list[str], header: bool | None
+) -> tuple[list[str], dict[str, grid.File]]:
+    """The names of the streams in a list, and the files among them; what does not fit them is an error, not ignored."""
+    files: dict[str, grid.File] = {}
+    names: list[str] = []
+    for word in _words(text):
+        name = word
+        if not catalogue.is_name(word) and (Path(word).suffix or Path(word).exists()):
+            file = Path(word).name
+            name = next((own for own in (file.split(".")[0], file) if own not in (*catalogue.ENTRIES, *files)), "")
+            if not name:
+                raise ValueError(f"two streams would be called {file}: rename one of them")
+            files[name] = grid.File.at(word, target, drop, header)
+        names.append(name)
+    if not files and (target is not None or header is not None or drop):
+        raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
+    return _listed(",".join(names), {**catalogue.ENTRIES, **files}, "stream"), files
+
+
+def _words(text: str) -> list[str]:
+    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+
+
 def _listed(text: str, known: Container[str], kind: str) -> list[str]:
     """The names in a list; an unknown one is an error."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = _words(text)
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, list(known), cutoff=0.4)  # type: ignore[call-overload]
@@ -83,7 +119,7 @@ def _listed(text: str, known: Container[str], kind: str) -> list[str]:
             raise ValueError(f"there is no {kind} {name!r}{meant}")
     if not names:
         raise ValueError(f"name at least one {kind}")
-    return list(dict.fromkeys(names))
+    return names
 
 
 def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:

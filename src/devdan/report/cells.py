@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
-from devdan.report.paper import OF_RULES
+from devdan.report.paper import OF_RULES, published
 from devdan.report.runs import ReportError
 
 
@@ -91,6 +91,11 @@ class Grid:
     failures: dict[Key, str]
 
     @property
+    def is_papers(self) -> bool:
+        """Whether any of the streams is in the paper's Table 1."""
+        return any(published(stream, "CR", "DEVDAN") for stream in self.streams)
+
+    @property
     def main(self) -> str:
         """The labels of the main table."""
         return "all" if "all" in self.labels else self.labels[0]
@@ -169,9 +174,11 @@ def read_grid(folder: Path) -> Grid:
 
 def _cells(folder: Path, keys: Iterable[Key], info: dict[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What is there of these cells; a damaged file, or one of other settings, is as good as none."""
+    files = info.get("files") or {}
     for key in keys:
         path = folder / "cells" / key.stream / key.model / key.labels.replace(":", "-") / f"{key.seed}.json"
         asked: dict[str, Any] = key._asdict() | {name: info[name] for name in ("chunk", "limit") if name in info}
+        asked["file"] = files.get(key.stream)
         try:
             result = json.loads(path.read_bytes())
         except (OSError, ValueError):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from devdan.report.cells import Grid, Key
 from devdan.report.gridfindings import Findings
 from devdan.report.ranks import ALPHA
 from devdan.report.words import how_many, moment, number
+
+
+def title(grid: Grid) -> str:
+    """What it is all about."""
+    return f"DEVDAN beside {'the paper and ' if grid.is_papers else ''}other methods"
 
 
 def ranks_text(findings: Findings) -> list[str]:
@@ -51,6 +56,7 @@ def settings(grid: Grid) -> list[tuple[str, str]]:
         ("chunk", number(info["chunk"]) if isinstance(info.get("chunk"), int) else ""),
         ("samples", f"the first {info['limit']:,} of each stream" if isinstance(info.get("limit"), int) else "all"),
         ("labels", ", ".join(grid.labels)),
+        *((name, told) for name, told in _files(grid)),
     ]
     times = sorted(str(result["started"]) for result in results if result.get("started"))
     if times:
@@ -64,6 +70,16 @@ def settings(grid: Grid) -> list[tuple[str, str]]:
             versions.setdefault(str(name), {})[str(version)] = None
     rows += [(name, ", ".join(found)) for name, found in versions.items()]
     return [(name, text) for name, text in rows if text]
+
+
+def _files(grid: Grid) -> Iterator[tuple[str, str]]:
+    """The streams that are files, and how they were read."""
+    files = grid.info.get("files")
+    for name, file in files.items() if isinstance(files, dict) else ():
+        if isinstance(file, dict):
+            how = [f"target {file['target']}"] if file.get("target") is not None else []
+            how += [f"without {', '.join(map(str, file['drop']))}"] if file.get("drop") else []
+            yield str(name), ", ".join([str(file.get("path")), *how])
 
 
 def machines(grid: Grid) -> list[str]:

@@ -8,7 +8,6 @@ from markupsafe import Markup
 
 from devdan.report import gridcharts, gridnotes, gridsheets
 from devdan.report.gridfindings import GENERATIVE, Findings, difference, policy_name, share_of
-from devdan.report.gridtext import TITLE
 from devdan.report.picture import STYLE
 from devdan.report.rankchart import diagram
 from devdan.report.render import render
@@ -25,7 +24,7 @@ def page_of_grid(findings: Findings) -> str:
     scarce = gridsheets.scarcity_sheets(findings)
     return render(
         "grid.html",
-        title=TITLE,
+        title=gridnotes.title(grid),
         subtitle=_subtitle(findings),
         progress=gridnotes.progress(grid),
         n_failed=len(grid.failures),

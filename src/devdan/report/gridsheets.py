@@ -53,6 +53,7 @@ class Form(NamedTuple):
     text: Callable[[float | None], str]
     difference: Callable[[float], str] | None
     about: str
+    of_paper: str = ""  # what there is to say where the paper's figures stand beside
 
 
 def _digits(n: int) -> Callable[[float | None], str]:
@@ -64,29 +65,30 @@ FORMS = {
         "Classification rate, %",
         _digits(2),
         lambda value: signed(value, 2),
-        "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over chunks, as "
-        "in the paper, both averaged over seeds. Bold: the best of the runs on each stream.",
+        "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over chunks, "
+        "both averaged over seeds. Bold: the best of the runs on each stream.",
     ),
     "ET": Form(
         "Execution time, s",
         three_digits,
         None,
-        "Training and testing together, averaged over seeds. Times compare within one run of the table only: the "
-        "paper's were measured on another machine, with MATLAB, so no difference is given.",
+        "Training and testing together, averaged over seeds. Times compare within one run of the table only.",
+        "The paper's were measured on another machine, with MATLAB, so no difference is given.",
     ),
     "HN": Form(
         "Hidden units",
         _digits(2),
         lambda value: signed(value, 2),
         "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none. Of "
-        "pENsemble and pENsemble+ they are rules; the paper's HN there may be members.",
+        "pENsemble and pENsemble+ they are rules.",
+        "The paper's HN of pENsemble and pENsemble+ may be members.",
     ),
     "NoP": Form(
         "Parameters",
         _digits(1),
         lambda value: signed(value, 1),
-        "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count. The "
-        "paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
+        "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count.",
+        "The paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
     ),
     "members": Form("Members", _digits(2), None, "Of ensembles, on average over the chunks."),
     "labels": Form(
@@ -122,13 +124,14 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
     few = any(entry.few for own in rows.values() for entry in own)
-    about = [form.about, "* fewer seeds than the others." if few else ""]
+    about = [f"{form.about} {form.of_paper if grid.is_papers else ''}".strip()]
+    about.append("* fewer seeds than the others." if few else "")
     if criterion == "CR":
         about.append(_of_rank(findings) if ranked else "")
         limit = grid.info.get("limit")
-        about.append(
-            f"Only the first {limit:,} samples of each stream; the paper’s are of whole streams." if limit else ""
-        )
+        if limit:
+            of_paper = "; the paper’s are of whole streams" if grid.is_papers else ""
+            about.append(f"Only the first {limit:,} samples of each stream{of_paper}.")
     if criterion == "ET" and len(machines(grid)) > 1:
         about.append("The runs were made on several machines: times compare only roughly.")
     return Sheet(

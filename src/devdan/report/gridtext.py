@@ -10,7 +10,7 @@ from typing import Any
 
 from devdan.report.cells import CRITERIA, Grid
 from devdan.report.gridfindings import Findings, difference
-from devdan.report.gridnotes import failures, models_told, pieces, progress, settings
+from devdan.report.gridnotes import failures, models_told, pieces, progress, settings, title
 from devdan.report.gridsheets import Entry, Sheet, main_sheets, ranks_sheet, scarcity_sheets
 from devdan.report.paper import COUNTERPARTS, METHODS, published
 
@@ -47,7 +47,6 @@ def sections(findings: Findings) -> dict[str, str]:
     }
 
 
-TITLE = "DEVDAN beside the paper and other methods"
 _HEADS = {
     "table": "Figures",
     "ranks": "Average ranks",
@@ -62,7 +61,7 @@ def document(findings: Findings) -> str:
     """All of it as one Markdown page."""
     texts = sections(findings)
     parts = [f"## {head}\n\n{texts[key]}" for key, head in _HEADS.items() if texts[key]]
-    return "\n".join([f"# {TITLE}\n", *filter(None, [texts["progress"]]), *parts])
+    return "\n".join([f"# {title(findings.grid)}\n", *filter(None, [texts["progress"]]), *parts])
 
 
 def markdown(sheet: Sheet, bare: bool = False) -> str:
