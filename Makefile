@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
 SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
+HELD_OUT := devdan,devdan-deep,devdan-ensemble,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
 .PHONY: run test fuzz test-slow lint bench table picture docs clean
@@ -44,6 +45,7 @@ table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hour
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) --jobs $(JOBS) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/single
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1000 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/thousand
+	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) --models $(HELD_OUT) --jobs $(JOBS) --out benchmarks/results/held-out
 	$(BIN)/python benchmarks/page.py
 
 picture: $(READY)  ## the pictures of the README and of "How it works", from real runs

@@ -57,7 +57,7 @@ CASES = (
 
 def alarms(case: Case, seed: int) -> dict[str, list[int]]:
     """The samples at which each detector gave an alarm; ADWIN and DDM watch the errors of the same model."""
-    model, paper = DEVDANClassifier(seed=seed), DEVDAN.paper(random_state=seed)
+    model, chunked, paper = DEVDANClassifier(seed=seed), DEVDAN(random_state=seed), DEVDAN.paper(random_state=seed)
     rivals = {"ADWIN": drift.ADWIN(), "DDM": drift.binary.DDM()}
     found: dict[str, list[int]] = {name: [] for name in rivals}
     t = 0
@@ -71,28 +71,35 @@ def alarms(case: Case, seed: int) -> dict[str, list[int]]:
                     found[name].append(t)
             model.learn_one(x, label)
             t += 1
+        chunked.partial_fit(X, y)
         paper.partial_fit(np.clip(X, 0, 1), y)
-    for kind, phase, name in (
-        (DRIFT, "discriminative", "DEVDAN, real drift"),
-        (DRIFT, "generative", "DEVDAN, virtual drift"),
-        (GROWTH, "discriminative", "growth, discriminative phase"),
-        (GROWTH, "generative", "growth, generative phase"),
+    for source, kind, phase, name in (
+        (model, DRIFT, "discriminative", "DEVDAN, real drift"),
+        (model, DRIFT, "generative", "DEVDAN, virtual drift"),
+        (chunked, DRIFT, "discriminative", "real drift, chunks of 500"),
+        (chunked, DRIFT, "generative", "virtual drift, chunks of 500"),
+        (model, GROWTH, "discriminative", "growth, discriminative phase"),
+        (model, GROWTH, "generative", "growth, generative phase"),
+        (paper, GROWTH, "discriminative", "growth with the paper's settings, discriminative phase"),
+        (paper, GROWTH, "generative", "growth with the paper's settings, generative phase"),
     ):
-        found[name] = [event.sample - 1 for event in model.events_ if (event.kind, event.phase) == (kind, phase)]
-    for phase in ("discriminative", "generative"):
-        found[f"growth with the paper's settings, {phase} phase"] = [
-            event.sample - 1 for event in paper.events_ if (event.kind, event.phase) == (GROWTH, phase)
-        ]
+        found[name] = [event.sample - 1 for event in source.events_ if (event.kind, event.phase) == (kind, phase)]
     return found
 
 
-ROWS = (
+DRAWN = (
     "DEVDAN, real drift",
     "DEVDAN, virtual drift",
     "ADWIN",
     "DDM",
     "growth, discriminative phase",
     "growth, generative phase",
+)
+ROWS = (
+    *DRAWN[:2],
+    "real drift, chunks of 500",
+    "virtual drift, chunks of 500",
+    *DRAWN[2:],
     "growth with the paper's settings, discriminative phase",
     "growth with the paper's settings, generative phase",
 )
@@ -133,7 +140,7 @@ STYLE = """
 
 def picture(results: dict[str, list[dict[str, list[int]]]]) -> str:
     """One seed: a line for each detector, a stroke for each alarm, the drifts shaded."""
-    body, top, shown = Markup(""), 0, ROWS[:6]
+    body, top, shown = Markup(""), 0, DRAWN
     for case in CASES:
         body += caption(top + 24, f"{case.name}, {case.drifts}", "shaded: a drift is on; strokes: alarms")
         plot = Plot(case.n_samples, 0, len(shown))

@@ -197,7 +197,7 @@ def generative(seeds: int) -> list[str]:
 class NeverReplaces(DEVDANEnsemble):
     """An ensemble whose members stay."""
 
-    def _replace(self) -> None:
+    def _replace(self, drifted: kernel.Words) -> None:
         return None
 
 
