@@ -451,6 +451,7 @@ def test_a_table_compares_models_on_files(tmp_path):
     text = (tmp_path / "table/table.md").read_text()
     assert "paper" not in re.sub("devdan-paper|the paper's settings", "", text.split("## What was run")[0])
     assert "- mine: mine.csv, target kind, without id" in text
+    assert "in the paper" not in (tmp_path / "table/table.html").read_text()
     alone = devdan("run", "mine.csv", "--target", "kind", "--drop", "id", "--json", folder=tmp_path)
     result = json.loads((tmp_path / "table/cells/mine/devdan/all/0.json").read_text())
     assert result["cr_mean"] == json.loads(alone.stdout)["cr_mean"]

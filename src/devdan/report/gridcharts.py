@@ -89,7 +89,7 @@ def legend(findings: Findings) -> list[tuple[str, str, str]]:
     """Shape, style and meaning of the marks that there are."""
     models = findings.grid.models
     marks = [("dot", mark_style(model), model) for model in ("devdan", "devdan-paper") if model in models]
-    if findings.grid.main == "all":
+    if findings.grid.main == "all" and findings.grid.is_papers:
         marks.append(("ring", "own-paper", "DEVDAN in the paper"))
     greys = [model for model in models if mark_style(model) == "rest"]
     others = "scikit-learn" if all(m.startswith("sklearn-") for m in greys if shape_of(m) == "diamond") else "others"
