@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
 SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
-HELD_OUT := devdan,devdan-deep,devdan-ensemble,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
+HELD_OUT := devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
 .PHONY: run test fuzz test-slow lint bench table picture docs clean

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from devdan import grid, models
-from devdan.grid import Cell, Plan, Remaining
+from devdan.grid import Cell, File, Plan, Remaining
 from devdan.prequential import prequential
 from devdan.record import Summary
 from devdan.streams import open_stream, sea
@@ -61,6 +61,15 @@ def test_a_river_model_for_two_classes_says_so_at_the_third():
     X = np.zeros((6, 1))
     with pytest.raises(ValueError, match="takes two classes, got a third, 2"):
         list(prequential([(X, np.arange(6) % 3)], models.build("river-logreg")))
+
+
+def test_a_river_model_for_two_classes_learns_three_of_a_file(tmp_path):
+    pytest.importorskip("river")
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=2000)
+    np.savez(tmp_path / "three.npz", X=3 * np.eye(3)[y] + random.normal(size=(2000, 3)), y=y)
+    result = grid.evaluate(Cell("three", "river-logreg", file=File.at(str(tmp_path / "three.npz"))))
+    assert result["cr_mean"] > 90
 
 
 def test_a_cell_is_the_run_of_the_command_line(tmp_path):

@@ -189,7 +189,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         model = models.build(cell.model, cell.seed)
-        stream, classes, scaled = prepared(cell.open(data), model)
+        stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))

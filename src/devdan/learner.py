@@ -54,6 +54,18 @@ def check_model(model: Any, wants_probabilities: bool = False) -> None:
         raise ValueError(f"labels by uncertainty take a model with predict_proba, got {model}")
 
 
+def takes_two_classes(model: Any) -> bool:
+    """Whether it is one of River's that take two classes only, and those as False and True, whatever they are given."""
+    return hasattr(model, "learn_one") and not getattr(model, "_multiclass", True)
+
+
+def one_against_the_rest(model: Any) -> Any:
+    """A classifier of River's for two classes as one for more."""
+    from river.multiclass import OneVsRestClassifier  # noqa: PLC0415 (an optional extra)
+
+    return OneVsRestClassifier(model)
+
+
 def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
     """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
     if isinstance(model, EvolvingClassifier):
@@ -202,9 +214,8 @@ class _River:
     def __init__(self, model: Any, feature_names: Sequence[str] | None) -> None:
         self.model = model
         self._names: list[Any] | None = None if feature_names is None else list(feature_names)
-        # Some take two classes only, and those as False and True, whatever they are given: here, by their appearance.
-        self._is_binary = not getattr(model, "_multiclass", True)
-        self._labels: list[Any] = []
+        self._is_binary = takes_two_classes(model)
+        self._labels: list[Any] = []  # of those, in the order of their appearance
 
     def _samples(self, X: npt.NDArray[Any]) -> list[dict[Any, float]]:
         names = self._names or list(range(X.shape[1]))

@@ -81,7 +81,10 @@ def _sklearn_mlp(seed: int) -> Any:
 
 # What users would pick instead, with its makers' settings, on inputs standardised online where it needs them.
 PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
-    "river-logreg": ("River's logistic regression, scaled", _river_logreg),
+    "river-logreg": (
+        "River's logistic regression, scaled; of more than two classes, one against the rest",
+        _river_logreg,
+    ),
     "river-hat": ("River's Hoeffding adaptive tree", _river_hat),
     "river-arf": ("River's adaptive random forest of ten trees", _river_arf),
     "river-srp": ("River's streaming random patches of ten trees", _river_srp),

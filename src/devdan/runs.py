@@ -18,12 +18,13 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from devdan.atomic import lock, write_atomically
 from devdan.base import EvolvingClassifier
 from devdan.classes import is_missing
 from devdan.face import StreamClassifier
+from devdan.learner import one_against_the_rest, takes_two_classes
 from devdan.prequential import Evaluation
 from devdan.record import Record, Summary
 from devdan.report import write_report
@@ -272,18 +273,31 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def prepared(stream: Stream, model: Any) -> tuple[Stream, list[Any] | None, bool]:
-    """The stream as the model takes it, the classes it must know beforehand, and whether the stream was scaled.
+class Prepared(NamedTuple):
+    """A stream and a model that fit each other."""
+
+    stream: Stream
+    model: Any
+    classes: list[Any] | None  # that the model must know beforehand, where the stream does not
+    scaled: bool  # whether the stream was
+
+
+def prepared(stream: Stream, model: Any) -> Prepared:
+    """Make them fit each other.
 
     Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
-    classes, for which a stream that does not know them is read through once.
+    classes, and River's for two classes learn more of them one against the rest. For that, a stream that does not know
+    its classes is read through once.
     """
     is_own = isinstance(model, StreamClassifier)
     scaled = is_own and model.scaling is None and stream.origin != "generated"
     stream = stream.scaled() if scaled else stream
-    if stream.classes is not None or is_own or not hasattr(model, "partial_fit"):
-        return stream, None, scaled
-    return stream, sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()}), scaled
+    takes_two, classes = takes_two_classes(model), None
+    if stream.classes is None and (takes_two or (hasattr(model, "partial_fit") and not is_own)):
+        classes = sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
+    if takes_two and len(classes or stream.classes or ()) > 2:
+        model = one_against_the_rest(model)
+    return Prepared(stream, model, classes, scaled)
 
 
 def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:

@@ -60,7 +60,7 @@ def run(
         policy = Labels.parse(labels, seed)
         samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
         samples = samples if limit is None else samples.first(limit)
-        samples, classes, scaled = runs.prepared(samples, learner)
+        samples, learner, classes, scaled = runs.prepared(samples, learner)
         settings = runs.describe(
             samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, header=header,
             drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
