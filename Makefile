@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
+PARALLEL := -n auto --dist loadscope
 SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
-HELD_OUT := devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
+HELD_OUT := devdan,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
 .PHONY: run test fuzz test-slow lint bench table picture docs clean
@@ -22,8 +23,8 @@ run: $(READY)  ## the main job, on a built-in stream; ends with the page to look
 	$(BIN)/devdan run sea
 
 test: $(READY)  ## all but the slow tests, and those of the kernels once more as plain Python, for coverage
-	$(BIN)/python -m pytest -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
+	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of it as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz

@@ -69,10 +69,10 @@ ROWS = {
 }
 
 
-def rows(path):
-    """Name and figures of each row of the page's tables; of rows of one name, the first."""
+def rows(text):
+    """Name and figures of each row of the tables; of rows of one name, the first."""
     found = {}
-    for line in path.read_text().splitlines():
+    for line in text.splitlines():
         name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
         found.setdefault(name, [match[0] for cell in cells if (match := re.search(r"\d+\.\d\d", cell))])
     return found
@@ -80,11 +80,14 @@ def rows(path):
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_figures_are_those_of_the_benchmarks(page):
-    quoted, measured = rows(ROOT / page), rows(ROOT / "docs" / "benchmarks.md")
+    benchmarks = (ROOT / "docs" / "benchmarks.md").read_text()
+    quoted, measured = rows((ROOT / page).read_text()), rows(benchmarks)
+    held_out = rows(benchmarks.split("## Streams that nobody tuned on")[1])
     shown = ROWS.keys() & quoted.keys()
     assert {"`DEVDAN()`", "River's adaptive random forest"} <= shown
     for name in shown:
-        assert quoted[name] == measured[ROWS[name]][:5], name
+        average = held_out[f"`{ROWS[name]}`"][-1:] if name != "the paper" else []
+        assert quoted[name] == measured[ROWS[name]][:5] + average, name
 
 
 def test_the_picture_of_growth_follows_every_unit():
