@@ -175,11 +175,14 @@ class EvolvingClassifier(StreamClassifier):
         self._check_is_fitted()
         return [kernel.views(state) for state in self._networks]
 
+    def _headers(self) -> list[Words]:
+        self._check_is_fitted()
+        return [kernel.header_of(state) for state in self._networks]
+
     def _header(self) -> Words:
         """That of the first network."""
         self._check_is_fitted()
-        words: Words = self._networks[0][: kernel.HEADER].view(np.int64)
-        return words
+        return kernel.header_of(self._networks[0])
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
@@ -190,11 +193,11 @@ class EvolvingClassifier(StreamClassifier):
 
     @property
     def n_hidden_(self) -> int:
-        return sum(int(net.header[kernel.N_HIDDEN]) for net in self._nets())
+        return sum(int(header[kernel.N_HIDDEN]) for header in self._headers())
 
     @property
     def n_parameters_(self) -> int:
-        sizes = [net.header[kernel.N_FEATURES : kernel.N_CLASSES + 1].tolist() for net in self._nets()]
+        sizes = [header[kernel.N_FEATURES : kernel.N_CLASSES + 1].tolist() for header in self._headers()]
         return sum(r * (n + 1) + m * (r + 1) for n, r, m in sizes)
 
     @property
@@ -203,7 +206,7 @@ class EvolvingClassifier(StreamClassifier):
 
     @property
     def n_events_(self) -> int:
-        return sum(int(net.header[kernel.N_EVENTS]) for net in self._nets())
+        return sum(int(header[kernel.N_EVENTS]) for header in self._headers())
 
     @property
     def growths_(self) -> dict[str, int]:
@@ -222,7 +225,7 @@ class EvolvingClassifier(StreamClassifier):
         return self._counted(kernel.N_CHANGES + kind, 2)
 
     def _counted(self, word: int, stride: int) -> dict[str, int]:
-        headers = [net.header for net in self._nets()]
+        headers = self._headers()
         return {
             name: sum(int(header[word + stride * phase]) for header in headers) for phase, name in enumerate(PHASES)
         }
@@ -236,8 +239,9 @@ class EvolvingClassifier(StreamClassifier):
         return self._monitored(kernel.VARIANCE)
 
     def _monitored(self, quantity: int) -> dict[str, float]:
-        means = np.mean([net.monitors[:, quantity, kernel.MEAN] for net in self._nets()], axis=0)
-        return dict(zip(PHASES, means.tolist(), strict=True))
+        self._check_is_fitted()
+        means = [kernel.monitors_of(state)[:, quantity, kernel.MEAN].tolist() for state in self._networks]
+        return {name: sum(own) / len(means) for name, own in zip(PHASES, zip(*means, strict=True), strict=True)}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -184,7 +184,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     def _enlarge(self, layer: int, hidden: int = 0, classes: int = 0) -> None:
         state = self._networks[layer]
-        n, r, m, _ = kernel.views(state).header[: kernel.MAX_EVENTS + 1].tolist()
+        n, r, m, _ = kernel.header_of(state)[: kernel.MAX_EVENTS + 1].tolist()
         self._networks[layer] = kernel.resized(state, n, max(r, hidden), max(m, classes))
 
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
@@ -227,7 +227,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             done = kernel.learn(state, kernel.scratch_for(state), X, codes, order, done, first, last)
             if done == len(order):
                 return
-            self._enlarge(layer, hidden=2 * int(kernel.views(state).header[kernel.MAX_HIDDEN]))
+            self._enlarge(layer, hidden=2 * int(kernel.header_of(state)[kernel.MAX_HIDDEN]))
 
     def _take(self, networks: list[Floats]) -> None:
         if self.n_layers != "auto" and len(networks) > int(self.n_layers):
@@ -263,7 +263,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self._check_is_fitted()
         X = self._checked(X, reset=False)
         hidden = [
-            self._use(kernel.transform, state, inputs, int(kernel.views(state).header[kernel.N_HIDDEN]))
+            self._use(kernel.transform, state, inputs, int(kernel.header_of(state)[kernel.N_HIDDEN]))
             for state, inputs in zip(self._networks, self._inputs(X), strict=True)
         ]
         return hidden[0] if len(hidden) == 1 else np.hstack(hidden)

@@ -114,7 +114,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         self._states = np.array([kernel.new_state(*size, int(seed)) for seed in seeds])
 
     def _take(self, networks: list[Floats]) -> None:
-        rooms = {tuple(kernel.views(state).header[: kernel.N_FEATURES + 1].tolist()) for state in networks}
+        rooms = {tuple(kernel.header_of(state)[: kernel.N_FEATURES + 1].tolist()) for state in networks}
         if len(networks) != self.n or len(rooms) != 1:
             raise ValueError("its members do not fit each other")
         self._states = np.array(networks)
@@ -174,7 +174,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def _replace(self, drifted: Words) -> int | None:
         """A member that has just signalled a drift begins anew, unless another is still too young to stand in."""
-        if len(drifted) == 0 or min(net.header[kernel.N_SEEN] for net in self._nets()) < _GROWN_UP * self.visits:
+        if len(drifted) == 0 or min(header[kernel.N_SEEN] for header in self._headers()) < _GROWN_UP * self.visits:
             return None
         self._renew(int(drifted[0]))
         return int(drifted[0])

@@ -182,6 +182,17 @@ def views(state: Floats) -> Network:
 unpack = inlined(views)
 
 
+def header_of(state: Floats) -> Words:
+    """The header alone; all views take twenty times as long, which counts where samples come one by one."""
+    header: Words = state[:HEADER].view(np.int64)
+    return header
+
+
+def monitors_of(state: Floats) -> Floats:
+    """The monitors alone."""
+    return state[HEADER + SETTINGS : HEADER + SETTINGS + 6 * MONITOR].reshape(2, 3, MONITOR)
+
+
 def aligned(size: int) -> Floats:
     """Zeros that start with a cache line; if there is room for a multiple of eight units, each row of weights does."""
     words = np.zeros(size + 7)

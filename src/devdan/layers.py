@@ -45,13 +45,13 @@ def followed(state: Floats, below: Floats, n_features: int) -> Floats:
             state = kernel.add_feature(state)
         elif kind == kernel.PRUNING:
             kernel.remove_feature(state, n_features + unit)
-    kernel.views(state).header[kernel.N_FOLLOWED] = lower.header[kernel.N_EVENTS]
+    kernel.header_of(state)[kernel.N_FOLLOWED] = lower.header[kernel.N_EVENTS]
     return state
 
 
 def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
     """Layers that fit each other, wherever their learning was interrupted."""
-    begun = [layer for layer in layers if kernel.views(layer).header[kernel.N_HIDDEN] > 0]
+    begun = [layer for layer in layers if kernel.header_of(layer)[kernel.N_HIDDEN] > 0]
     for k in range(1, len(begun)):
         begun[k] = followed(begun[k], begun[k - 1], n_features)
     return begun or layers
@@ -59,7 +59,7 @@ def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
 
 def features(X: Floats, below: Floats, inputs: Floats) -> Floats:
     """What the next layer sees: the stream's features, and the units of the layer below, whose own inputs are given."""
-    hidden = np.empty((len(X), int(kernel.views(below).header[kernel.N_HIDDEN])))
+    hidden = np.empty((len(X), int(kernel.header_of(below)[kernel.N_HIDDEN])))
     kernel.transform(below, kernel.scratch_for(below), inputs, hidden)
     return np.hstack([X, hidden])
 

@@ -89,10 +89,10 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     options.check(chosen)
     first = kernel.views(states[0]).header
     n_features = int(first[kernel.N_FEATURES])
-    n_classes = max(int(kernel.views(state).header[kernel.N_CLASSES]) for state in states)
+    n_classes = max(int(kernel.header_of(state)[kernel.N_CLASSES]) for state in states)
     labels = check_labels(_labels(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
-    n_named = max(int(kernel.views(state).header[kernel.N_NAMED]) for state in states)
+    n_named = max(int(kernel.header_of(state)[kernel.N_NAMED]) for state in states)
     if header["n_features"] != n_features or not max(n_classes, n_named) <= len(outputs) <= first[kernel.MAX_CLASSES]:
         raise ValueError("header and state disagree")
     if chosen["n_hidden"] > first[kernel.MAX_HIDDEN]:

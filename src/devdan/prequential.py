@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import eq
 from typing import Any
 
 import numpy as np
@@ -141,22 +144,21 @@ class Evaluation:
         """Counts of (class, predicted class), and of how often the label was that of the sample before."""
         if len(y) == 0:
             return (), (0, 0)
-        true = self._numbers(y)
-        before = np.concatenate([[-1 if self._last is None else self._last], true[:-1]])
-        self._last = int(true[-1])
+        true = self._numbers(y).tolist()
+        before = [self._last, *true[:-1]]
+        self._last = true[-1]
         if guesses is None:
             return (), (0, 0)
         predicted = ~is_missing(guesses)
         if not predicted.all():
-            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
+            true, before = list(compress(true, predicted)), list(compress(before, predicted))
+            guesses = guesses[predicted]
             if len(true) == 0:
                 return (), (0, 0)
-        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
-        n = len(self._appeared)
-        pairs, numbers = np.unique(true * n + guess, return_counts=True)
-        counts = tuple((pair // n, pair % n, k) for pair, k in zip(pairs.tolist(), numbers.tolist(), strict=True))
-        compared = before >= 0
-        return counts, (int((true == before)[compared].sum()), int(compared.sum()))
+        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses).tolist()
+        pairs = Counter(zip(true, guess, strict=True))
+        same = sum(map(eq, before, true))
+        return tuple((*pair, n) for pair, n in sorted(pairs.items())), (same, len(before) - before.count(None))
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:
         """Labels as numbers, those that appear for the first time included."""
