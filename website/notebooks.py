@@ -33,7 +33,8 @@ def markdown(path: Path, run: bool) -> str:
     notebook = nbformat.read(path, as_version=4)
     if run:
         place = {"metadata": {"path": str(path.parent)}}
-        NotebookClient(notebook, coalesce_streams=True, resources=place).execute()
+        quiet = ["--log-level=ERROR"]  # it warns of the sockets that it talks through, on every machine
+        NotebookClient(notebook, coalesce_streams=True, resources=place, extra_arguments=quiet).execute()
     parts = [part for cell in notebook.cells for part in cell_parts(cell)]
     return "\n\n".join([*parts, f'<a href="{path.name}" download>This page as a notebook</a>'])
 
