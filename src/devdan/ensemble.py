@@ -51,7 +51,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     n_hidden_, n_parameters_ : hidden units and parameters now, of all members.
     n_seen_ : samples seen so far.
     events_, n_events_ : the latest changes of the members, also replacements, and how many there were in all.
-    growths_, prunings_ : dict, how many there were in each phase, in all members.
+    growths_, prunings_, drifts_ : dict, how many there were in each phase, in all members.
     bias2_, variance_ : dict, the means over the members.
 
     Examples
