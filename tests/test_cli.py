@@ -478,6 +478,15 @@ def test_a_table_of_nothing_known(arguments, message, tmp_path):
     assert message in devdan("table", *arguments, folder=tmp_path, code=2).stderr
 
 
+@pytest.fixture
+def ctrl_c():
+    """Tests that a shell runs in the background do not hear it, nor would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_table_that_is_interrupted_goes_on(tmp_path):
     arguments = ["table", "--streams", "sea,hyperplane", "--models", "devdan,dae", "--seeds", "20", "--jobs", "2"]
     process = subprocess.Popen(
