@@ -402,6 +402,8 @@ def test_users_text_stays_text(tmp_path):
         {"labels": ["delay:1000", "fraction:0.5"]},
         {"missing": dict.fromkeys(STREAMS, "gone")},
         {"missing": None, "models_missing": None, "cells": False},
+        {"files": "what?"},
+        {"files": {"sea": None, "rain": 3}},
     ],
 )
 def test_whatever_there_is_can_be_shown(tmp_path, grid):

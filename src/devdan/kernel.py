@@ -183,7 +183,7 @@ unpack = inlined(views)
 
 
 def header_of(state: Floats) -> Words:
-    """The header alone; all views take twenty times as long, which counts where samples come one by one."""
+    """The header alone: all views take many times as long, which counts where samples come one by one."""
     header: Words = state[:HEADER].view(np.int64)
     return header
 

@@ -172,13 +172,18 @@ def read_grid(folder: Path) -> Grid:
     return Grid(streams, models, labels, seeds, info, results, failures)
 
 
+def files_of(info: dict[str, Any]) -> dict[str, Any]:
+    """The streams that are files, and how they were read."""
+    files = info.get("files")
+    return files if isinstance(files, dict) else {}
+
+
 def _cells(folder: Path, keys: Iterable[Key], info: dict[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
     """What is there of these cells; a damaged file, or one of other settings, is as good as none."""
-    files = info.get("files") or {}
     for key in keys:
         path = folder / "cells" / key.stream / key.model / key.labels.replace(":", "-") / f"{key.seed}.json"
         asked: dict[str, Any] = key._asdict() | {name: info[name] for name in ("chunk", "limit") if name in info}
-        asked["file"] = files.get(key.stream)
+        asked["file"] = files_of(info).get(key.stream)
         try:
             result = json.loads(path.read_bytes())
         except (OSError, ValueError):

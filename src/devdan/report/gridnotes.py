@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from devdan.report.cells import Grid, Key
+from devdan.report.cells import Grid, Key, files_of
 from devdan.report.gridfindings import Findings
 from devdan.report.ranks import ALPHA
 from devdan.report.words import how_many, moment, number
@@ -56,7 +56,7 @@ def settings(grid: Grid) -> list[tuple[str, str]]:
         ("chunk", number(info["chunk"]) if isinstance(info.get("chunk"), int) else ""),
         ("samples", f"the first {info['limit']:,} of each stream" if isinstance(info.get("limit"), int) else "all"),
         ("labels", ", ".join(grid.labels)),
-        *((name, told) for name, told in _files(grid)),
+        *_files(grid),
     ]
     times = sorted(str(result["started"]) for result in results if result.get("started"))
     if times:
@@ -74,8 +74,7 @@ def settings(grid: Grid) -> list[tuple[str, str]]:
 
 def _files(grid: Grid) -> Iterator[tuple[str, str]]:
     """The streams that are files, and how they were read."""
-    files = grid.info.get("files")
-    for name, file in files.items() if isinstance(files, dict) else ():
+    for name, file in files_of(grid.info).items():
         if isinstance(file, dict):
             how = [f"target {file['target']}"] if file.get("target") is not None else []
             how += [f"without {', '.join(map(str, file['drop']))}"] if file.get("drop") else []
