@@ -84,13 +84,13 @@ def test_a_cell_is_the_run_of_the_command_line(tmp_path):
 def test_only_what_is_missing_is_run(tmp_path):
     plan = Plan(["sea"], list(QUICK), ["all"], seeds=2, limit=1000)
     assert plan.prepare(tmp_path, None, "devdan table") == []
-    done, todo = plan.results(tmp_path)
-    assert (len(done), len(todo)) == (0, 6)
+    done, wanted = plan.results(tmp_path)
+    assert (len(done), len(wanted)) == (0, 6)
     ran = []
-    grid.run(todo[:4], tmp_path, progress=lambda cell, result: ran.append(cell))
+    grid.run(wanted[:4], tmp_path, progress=lambda cell, result: ran.append(cell))
     done, rest = plan.results(tmp_path)
-    assert [cell for cell, _ in done] == ran == todo[:4]
-    assert rest == todo[4:]
+    assert [cell for cell, _ in done] == ran == wanted[:4]
+    assert rest == wanted[4:]
     grid.run(rest, tmp_path, jobs=2)
     done, rest = plan.results(tmp_path)
     assert (len(done), rest) == (6, [])
@@ -124,9 +124,9 @@ def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, 
     monkeypatch.setitem(models.PEERS, "sklearn-mlp", ("", fails))
     plan = Plan(["sea"], ["ae", "sklearn-mlp", "dae"], ["all"], seeds=1, limit=1000)
     grid.run(plan.cells, tmp_path)
-    done, todo = plan.results(tmp_path)
+    done, wanted = plan.results(tmp_path)
     assert [cell.model for cell, _ in done] == ["ae", "dae"]
-    assert [cell.result(tmp_path)["error"] for cell in todo] == ["ValueError: no luck"]
+    assert [cell.result(tmp_path)["error"] for cell in wanted] == ["ValueError: no luck"]
 
 
 class Deadly:
@@ -141,10 +141,10 @@ class Deadly:
 
 
 def test_a_killed_worker_takes_nothing_with_it_but_its_own_run(tmp_path):
-    todo = [Cell("sea", "ae", seed=seed, limit=20_000) for seed in range(4)]
+    wanted = [Cell("sea", "ae", seed=seed, limit=20_000) for seed in range(4)]
     deadly = Cell("sea", "test_grid:Deadly", limit=1000)
-    grid.run([*todo[:2], deadly, *todo[2:]], tmp_path, jobs=2)
-    assert all(cell.result(tmp_path)["n_samples"] == 20_000 for cell in todo)
+    grid.run([*wanted[:2], deadly, *wanted[2:]], tmp_path, jobs=2)
+    assert all(cell.result(tmp_path)["n_samples"] == 20_000 for cell in wanted)
     assert "was killed" in deadly.result(tmp_path)["error"]
 
 

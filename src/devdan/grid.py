@@ -135,21 +135,21 @@ class Plan:
 
     def results(self, folder: Path) -> tuple[list[tuple[Cell, dict[str, Any]]], list[Cell]]:
         """The cells that were run, with what they came to, and those that were not, or failed."""
-        done, todo = [], []
+        done, wanted = [], []
         for cell in self.cells:
             result = cell.result(folder)
             if result is None or "error" in result:
-                todo.append(cell)
+                wanted.append(cell)
             else:
                 done.append((cell, result))
-        return done, todo
+        return done, wanted
 
 
 class Remaining:
     """How long what is left may take, judged by what was done: the same model on the same stream, else at its speed."""
 
-    def __init__(self, todo: Sequence[Cell], done: Iterable[tuple[Cell, dict[str, Any]]], jobs: int) -> None:
-        self._left, self._jobs = list(todo), jobs
+    def __init__(self, wanted: Sequence[Cell], done: Iterable[tuple[Cell, dict[str, Any]]], jobs: int) -> None:
+        self._left, self._jobs = list(wanted), jobs
         self._seconds: dict[tuple[str, str], Mean] = {}
         self._per_sample: dict[str, Mean] = {}
         self._sizes = {name: entry.n_samples for name, entry in ENTRIES.items()}
@@ -210,7 +210,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
 
 
 def run(
-    todo: Sequence[Cell],
+    wanted: Sequence[Cell],
     folder: Path,
     *,
     data: Path | None = None,
@@ -223,7 +223,7 @@ def run(
     worker that is killed takes those beside it with it; they are run again, the cell that does it alone, and if it does
     it again that is its result.
     """
-    lives = dict.fromkeys(todo, _LIVES)
+    lives = dict.fromkeys(wanted, _LIVES)
     while left := [cell for cell in lives if lives[cell] > 0]:
         alone = [cell for cell in left if lives[cell] < _LIVES]
         try:
@@ -240,8 +240,8 @@ def run(
                 lives |= {cell: _LIVES - 1 for cell in left if lives[cell] > 0}
 
 
-def _results(todo: Sequence[Cell], data: Path | None, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    tasks = (delayed(_evaluated)(cell, data) for cell in todo)
+def _results(wanted: Sequence[Cell], data: Path | None, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    tasks = (delayed(_evaluated)(cell, data) for cell in wanted)
     results: Iterator[tuple[Cell, dict[str, Any]]] = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
     return results
 
