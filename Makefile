@@ -27,7 +27,7 @@ test: $(READY)  ## all but the slow tests, and those of the kernels once more as
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of it as in make test; without the JIT, bounds are checked
-	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
+	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
 test-slow: $(READY)  ## accuracy on the real streams, where they are at hand

@@ -127,3 +127,26 @@ def labels(draw, n, kind):
     values = np.random.default_rng(draw(st.integers(0, 2**16))).integers(draw(st.integers(1, 5)), size=n)
     form = draw(st.sampled_from([np.asarray, list, pd.Series, lambda y: y[:, None], np.ma.asarray]))
     return form(CLASSES[kind][values])
+
+
+@st.composite
+def changes(draw, length):
+    """A function of a file's bytes: some flipped, left out, put in or exchanged."""
+    a, b = sorted(draw(st.tuples(st.integers(0, length), st.integers(0, length))))
+    what = draw(st.binary(min_size=1, max_size=40))
+    way = draw(st.sampled_from(["flip", "cut", "truncate", "insert", "repeat", "swap"]))
+
+    def change(content):
+        a_, b_ = a % (len(content) + 1), b % (len(content) + 1)
+        if way == "flip":
+            flipped = bytes(x ^ y for x, y in zip(content[a_:], what, strict=False))
+            return content[:a_] + flipped + content[a_ + len(flipped) :]
+        return {
+            "cut": content[:a_] + content[b_:],
+            "truncate": content[:a_],
+            "insert": content[:a_] + what + content[a_:],
+            "repeat": content[:b_] + content[a_:b_] + content[b_:],
+            "swap": content[b_:] + content[a_:b_] + content[:a_],
+        }[way]
+
+    return change

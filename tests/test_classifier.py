@@ -63,7 +63,7 @@ def test_fit_starts_afresh():
 
 @pytest.mark.parametrize("scaling", ["minmax", "standard"])
 @given(cuts=st.lists(st.integers(1, 119), max_size=12))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_without_shuffling_the_cut_into_chunks_does_not_matter(scaling, cuts):
     X, y = chunk(120)
     X[::7, 1] = np.nan
@@ -436,7 +436,7 @@ def hostile():
 
 @pytest.mark.parametrize("scaling", ["minmax", "standard", None])
 @given(chunks=st.lists(st.tuples(hostile(), st.integers(0, 3)), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @pytest.mark.filterwarnings("ignore:X has values outside")
 def test_extreme_but_legal_input_never_makes_a_nan(scaling, chunks):
     model = DEVDAN(scaling=scaling, random_state=0, scope="adaptive")

@@ -3,6 +3,8 @@
 import gzip
 import subprocess
 import sys
+import zlib
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,11 +13,13 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from devdan import DEVDAN
 from devdan.prequential import prequential
 from devdan.record import Summary
-from devdan.streams import StreamError, open_stream, sea
+from devdan.streams import StreamError, open_stream, sea, texts
 from devdan.streams.files import file
 
 RANDOM = np.random.default_rng(0)
@@ -272,6 +276,11 @@ def rows(n, **others):
             rows(200_000, row190001="1,oops,a"),
             r"row 190001 \(line 190002\) has 'oops' in the column 'y', which holds num",
         ),
+        (
+            "t.csv",
+            rows(200_000, row7="\n\n1,2,a", row180000="1,2,a\n\n", row190001="1,a"),
+            r"row 190001 \(line 190006\) has 2 columns instead of 3",
+        ),
         ("t.csv", rows(9, row3="oops,2,a"), r"row 3 \(line 4\) has 'oops' in the column 'x', which holds numbers"),
         ("t.csv", rows(9, row3="1,inf,a"), "row 3 has infinity in the column 'y'"),
         ("t.csv", "", "is empty"),
@@ -297,17 +306,46 @@ def test_what_is_wrong_is_said_in_a_line(name, content, message, tmp_path):
     assert name in str(error.value)
 
 
-def test_a_packed_file_that_was_cut_says_after_which_row(tmp_path):
-    text = "x,label\n" + "".join(f"{value},a\n" for value in RANDOM.random(400_000))
+def test_of_a_packed_file_that_was_cut_all_that_can_be_read_is_given(tmp_path):
+    values = np.random.default_rng(1).random(400_000)
+    text = "x,label\n" + "".join(f"{value},a\n" for value in values)
     packed = gzip.compress(text.encode())
+    packed = packed[: len(packed) * 3 // 4]
     path = tmp_path / "t.csv.gz"
-    path.write_bytes(packed[: len(packed) * 3 // 4])
-    samples = 0
-    with pytest.raises(StreamError, match=r"not complete after row \d+") as error:  # noqa: PT012
-        for features, _ in file(path).in_chunks_of(1):
-            samples += len(features)
-    assert f"after row {samples}:" in str(error.value)
-    assert samples > 50_000
+    path.write_bytes(packed)
+    block = 1 << 20  # what is unpacked at a time, and lost where that fails
+    there = zlib.decompressobj(wbits=31).decompress(packed)
+    n_rows = there[: len(there) // block * block].count(b"\n") - 1
+    assert n_rows > 200_000
+
+    parts = []
+    with pytest.raises(StreamError, match=f"not complete after row {n_rows}:"):  # noqa: PT012
+        for features, _ in file(path).in_chunks_of(1000):
+            parts.append(features[:, 0])
+    assert np.array_equal(np.concatenate(parts), values[: n_rows // 1000 * 1000])
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from("ab")), min_size=1),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+    last=st.booleans(),
+    block=st.integers(16, 200),
+)
+def test_the_rows_do_not_depend_on_where_the_text_is_cut(tmp_path, rows, end, last, block):
+    lines = ["x,label", *(f"{x},{label}" for x, label in rows)]
+    path = tmp_path / "t.csv"
+    path.write_bytes((end.join(lines) + end * last).encode())
+    layout = replace(texts.csv_layout(path, None, None, True), block=block)
+    X, y = whole(texts.stream(layout, "label", (), "t", 500))
+    assert list(zip(X[:, 0].tolist(), y.tolist(), strict=True)) == rows
+
+
+def test_a_row_of_more_than_a_block_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n1,a\n" + "1" * 200 + ",a\n2,a\n")
+    layout = replace(texts.csv_layout(path, None, None, True), block=64)
+    with pytest.raises(StreamError, match=r"has a row of more than 64 bytes: b'1111"):
+        whole(texts.stream(layout, "label", (), "t", 500))
 
 
 @pytest.mark.parametrize(
@@ -350,7 +388,7 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
     for arrays, message in (
         ({"X": np.array([[0.0], [np.inf]]), "y": [0, 1]}, "row 2 has infinity in the column 'x1'"),
         ({"X": X, "y": X[:, 0]}, "the target 'y' must hold classes"),
-        ({"X": X}, "no array 'y', only X"),
+        ({"X": X}, "no array 'y', only 'X'"),
         ({"X": X, "y": Y[:5]}, "X must have a row"),
         ({"X": X.astype(str), "y": Y}, "X must hold numbers"),
     ):

@@ -27,7 +27,6 @@ ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFitte
 SETTINGS = settings(
     max_examples=settings.default.max_examples // 5,
     stateful_step_count=25,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )
 quiet = pytest.mark.filterwarnings(

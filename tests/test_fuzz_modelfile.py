@@ -9,13 +9,13 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hostile import changes
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-SETTINGS = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.arange(12) % 3
 NAMES = np.array(["dry", "rain", "snow"])
@@ -63,31 +63,7 @@ def loads_or_says_so(path, kind):
 # --- Bytes -------------------------------------------------------------------------------------------------------
 
 
-@st.composite
-def changes(draw, length):
-    """A function of the file's bytes: some flipped, left out, put in or exchanged."""
-    a, b = sorted(draw(st.tuples(st.integers(0, length), st.integers(0, length))))
-    what = draw(st.binary(min_size=1, max_size=40))
-    way = draw(st.sampled_from(["flip", "cut", "truncate", "insert", "repeat", "swap"]))
-
-    def change(content):
-        a_, b_ = a % (len(content) + 1), b % (len(content) + 1)
-        if way == "flip":
-            flipped = bytes(x ^ y for x, y in zip(content[a_:], what, strict=False))
-            return content[:a_] + flipped + content[a_ + len(flipped) :]
-        return {
-            "cut": content[:a_] + content[b_:],
-            "truncate": content[:a_],
-            "insert": content[:a_] + what + content[a_:],
-            "repeat": content[:b_] + content[a_:b_] + content[b_:],
-            "swap": content[b_:] + content[a_:b_] + content[:a_],
-        }[way]
-
-    return change
-
-
 @given(content=st.binary(max_size=600), prefix=st.sampled_from([b"", modelfile.MAGIC, modelfile.MAGIC + b"\2\0\0\0"]))
-@SETTINGS
 def test_any_bytes(files, content, prefix):
     path = files / "any"
     path.write_bytes(prefix + content)
@@ -96,7 +72,6 @@ def test_any_bytes(files, content, prefix):
 
 
 @given(kind=KINDS, change=changes(20_000), checked=st.booleans())
-@SETTINGS
 def test_altered_bytes(files, kind, change, checked):
     """Also where the checksum was made to match, and the lengths of header and states where that can be."""
     content = change((files / kind).read_bytes()[:-32])
@@ -128,7 +103,6 @@ VALUES = st.one_of(
     value=VALUES,
     drop=st.booleans(),
 )
-@SETTINGS
 @example("one", "kind", "deep", False)
 @example("one", "dtype", "((1)i4,i4", False)
 @example("one", "feature_names", "deep", False)
@@ -142,7 +116,6 @@ def test_altered_headers(files, kind, key, value, drop):
 
 
 @given(kind=KINDS, data=st.data(), value=VALUES)
-@SETTINGS
 def test_altered_options(files, kind, data, value):
     header, words = modelfile.read(files / kind)
     chosen = header["options"]
@@ -171,7 +144,6 @@ WORDS = st.one_of(
 
 
 @given(kind=KINDS, data=st.data())
-@SETTINGS
 def test_altered_states(files, kind, data):
     header, words = modelfile.read(files / kind)
     starts = np.concatenate([[0], np.cumsum(header["states"])[:-1]]).tolist()

@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
@@ -120,7 +120,7 @@ def test_truncated_files(path, length):
 
 
 @given(where=st.integers(0, 10**6), what=st.integers(1, 255))
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50)
 def test_altered_files(path, where, what):
     content = bytearray(path.read_bytes())
     content[where % len(content)] ^= what

@@ -69,10 +69,12 @@ class _Rows(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while len(self._rest) < len(buffer) and (row := next(self._rows, b"")):
-            self._rest += row
-        n = min(len(buffer), len(self._rest))
-        buffer[:n], self._rest = self._rest[:n], self._rest[n:]
+        rows, n = [self._rest], len(self._rest)
+        while n < len(buffer) and (row := next(self._rows, b"")):
+            rows.append(row)
+            n += len(row)
+        text, n = b"".join(rows), min(n, len(buffer))
+        buffer[:n], self._rest = text[:n], text[n:]
         return n
 
 

@@ -5,17 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Block = TypeVar("Block")
 Chunk = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 _AT_A_TIME = 4096  # samples in a block where a stream is free to choose: large enough to cost nothing each
 
 
 class StreamError(ValueError):
     """Something is wrong with a source of samples; the message says what, where, and what to do about it."""
+
+
+def reason(error: Exception) -> str:
+    r"""What an error of another library says, in a line.
+
+    >>> reason(OSError("bad magic\nsee the manual")), reason(EOFError())
+    ('bad magic', 'EOFError')
+    """
+    return getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
         yield _joined(kept)
 
 
-def read_ahead(blocks: Generator[Chunk, None, None]) -> Iterator[Chunk]:
+def read_ahead(blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
     """The same blocks, each read by another thread while the one before it is at work."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader") as reader:
         coming = reader.submit(next, blocks, None)

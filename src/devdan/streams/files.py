@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
 from devdan.streams import arff, npz, texts
-from devdan.streams.base import Chunk, Stream, StreamError, read_ahead
+from devdan.streams.base import Chunk, Stream, StreamError, read_ahead, reason
 from devdan.streams.tables import Columns, distinct, kept_columns, target_column
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
@@ -92,9 +92,8 @@ def _readable(path: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise StreamError(f"{path} is not text in UTF-8; convert it first") from None
     except (OSError, pa.ArrowException) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        reason = "it is not packed as its name says" if "incorrect header" in reason else reason
-        raise StreamError(f"{path} cannot be read: {reason}") from error
+        why = "it is not packed as its name says" if "incorrect header" in str(error) else reason(error)
+        raise StreamError(f"{path} cannot be read: {why}") from error
 
 
 def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], name: str, chunk: int) -> Stream:
@@ -112,8 +111,8 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
             with pa_parquet.ParquetFile(path) as table:
                 for batch in table.iter_batches(batch_size=1 << 13):
                     yield from columns.chunks([batch.select(kept)])
-        except (OSError, pa.ArrowException) as error:
-            raise StreamError(f"{source} cannot be read after row {columns.n_rows}: {error}") from error
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise StreamError(f"{source} cannot be read after row {columns.n_rows}: {reason(error)}") from error
 
     features = tuple(name for place, name in zip(kept, columns_kept, strict=True) if place != labels)
     return Stream(name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source)

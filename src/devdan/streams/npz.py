@@ -14,10 +14,12 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.streams.base import Chunk, Stream, StreamError
+from devdan.streams.base import Chunk, Stream, StreamError, reason
 from devdan.streams.tables import check_finite, whole_numbers
 
 _ROWS = 8192
+# What comes of damaged archives; a RuntimeError where a flipped bit says that they are encrypted or packed otherwise.
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
@@ -27,12 +29,16 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
             arrays = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
             for array in ("X", target):
                 if array not in arrays:
-                    raise StreamError(f"{path} has no array {array!r}, only {', '.join(arrays) or 'nothing'}")
+                    raise StreamError(
+                        f"{path} has no array {array!r}, only {', '.join(map(repr, arrays)) or 'nothing'}"
+                    )
             shape, labels = (_member(archive, array, path).shape for array in ("X", target))
             names = _texts(archive, "feature_names")
             classes = _texts(archive, "class_names") if target == "y" else None
-    except zipfile.BadZipFile:
-        raise StreamError(f"{path} is not an NPZ file, or not a whole one") from None
+    except StreamError:
+        raise
+    except _DAMAGE as error:
+        raise StreamError(f"{path} is not an NPZ file, or not a whole one: {reason(error)}") from error
     if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
         raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
 
@@ -48,10 +54,10 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
                     check_finite(samples, features, str(path), n_rows)
                     yield samples, _labels(y, target, path, n_rows)
                     n_rows += len(X)
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-            if isinstance(error, StreamError):
-                raise
-            raise StreamError(f"{path} is damaged after row {n_rows}: {error}") from error
+        except StreamError:
+            raise
+        except _DAMAGE as error:
+            raise StreamError(f"{path} is damaged after row {n_rows}: {reason(error)}") from error
 
     numbers = None if classes is None else tuple(range(len(classes)))
     return Stream(name, blocks, chunk, features, shape[0], None, numbers, str(path))
