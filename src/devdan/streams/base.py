@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -126,15 +127,20 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
         yield _joined(kept)
 
 
-def read_ahead(blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
-    """The same blocks, each read by another thread while the one before it is at work."""
+def read_ahead(blocks: Generator[Block, None, None], n_ahead: int = 4) -> Generator[Block, None, None]:
+    """The same blocks, read by another thread while those before them are at work.
+
+    Several of them, so that neither waits for the other where some blocks take longer than others.
+    """
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader") as reader:
-        coming = reader.submit(next, blocks, None)
+        coming = deque(reader.submit(next, blocks, None) for _ in range(n_ahead))
         try:
-            while (block := coming.result()) is not None:
-                coming = reader.submit(next, blocks, None)
+            while (block := coming.popleft().result()) is not None:
+                coming.append(reader.submit(next, blocks, None))
                 yield block
         finally:
+            for some in coming:
+                some.cancel()
             reader.submit(blocks.close)
 
 

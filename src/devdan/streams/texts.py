@@ -97,7 +97,7 @@ class Layout:
                 if end == 0 and len(rest) >= self.block:
                     raise StreamError(f"{self.path} has a row of more than {self.block:,} bytes: {rest[:30]!r} ...")
                 if end > 0:
-                    yield rest + piece[:end]
+                    yield b"".join((rest, memoryview(piece)[:end]))
                     rest = b""
                 rest += piece[end:]
             if rest:
