@@ -218,8 +218,11 @@ def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
 
 def test_what_was_read_before_a_bad_row_is_kept(tmp_path):
     (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
-    devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)
-    assert len(records(tmp_path / "out")) > 100
+    run = devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)
+    n_samples = sum(record["n_samples"] for record in records(tmp_path / "out"))
+    assert n_samples > 50_000
+    assert f"columns instead of 2: 1,2,3; the {n_samples:,} samples before it: look at out/report.html" in run.stderr
+    assert (tmp_path / "out/report.html").exists()
     (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
     devdan("run", "my.csv", "--out", "out", "--resume", folder=tmp_path, code=2)
 

@@ -14,6 +14,7 @@ from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.typed import command
 from devdan.loggers import Log, Logger
 from devdan.report.paper import units
+from devdan.streams import StreamError
 
 
 def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
@@ -46,6 +47,11 @@ def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
         job.report()
     except KeyboardInterrupt:
         pass
+    except StreamError as error:
+        if job.n_safe == 0:
+            raise
+        job.report()
+        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder / runs.REPORT}")
     except OSError as error:
         fail(f"{of_disk(error)}; what came before is kept, go on with: {command('--resume')}")
     finally:
