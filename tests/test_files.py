@@ -287,6 +287,7 @@ def rows(n, **others):
         ("t.csv", "x,y,label\n", "has no rows"),
         ("t.csv", b"x,y,label\n1,2,\xff\xfe\n", "row 1 .*which holds text in UTF-8"),
         ("t.csv", b"\xff\xfex,y,label\n", "not text in UTF-8"),
+        ("t.csv", 'x,"' + 200_000 * "y" + '",label\n1,2,a\n', "cannot be read: field larger than field limit"),
         ("t.csv.gz", b"nothing packed", "not packed as its name says"),
         ("t.arff", "@relation x\n@attribute a numeric\n", "no @data line"),
         ("t.arff", "hello\n@data\n", "line 1 stands before @data"),

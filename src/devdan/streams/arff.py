@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Iterator
@@ -91,9 +90,7 @@ def _rows(path: Path, compression: str | None, skipped: int) -> Iterator[bytes]:
                 f"{path}: row {n_rows} is sparse ({text[:30]}); only ARFF with a value for each column is read"
             )
         if any(mark in text for mark in "'\"\\% \t"):
-            row = io.StringIO()
-            csv.writer(row, lineterminator="").writerow(_cells(text))
-            text = row.getvalue()
+            text = ",".join(map(_quoted, _cells(text)))
         yield text.encode() + b"\n"
 
 
@@ -113,6 +110,12 @@ def _cells(text: str) -> list[str]:
             break
         place = match.end()
     return cells
+
+
+def _quoted(cell: str) -> str:
+    """The value as CSV has it; quoted also where there is nothing, as a line without any mark would be skipped."""
+    doubled = cell.replace('"', '""')
+    return f'"{doubled}"' if not cell or any(mark in cell for mark in ',"\r\n') else cell
 
 
 def _plain(cell: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,7 +92,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise
     except UnicodeDecodeError:
         raise StreamError(f"{path} is not text in UTF-8; convert it first") from None
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, csv.Error) as error:
         why = "it is not packed as its name says" if "incorrect header" in str(error) else reason(error)
         raise StreamError(f"{path} cannot be read: {why}") from error
 
