@@ -293,6 +293,11 @@ def rows(n, **others):
         ("t.arff", "hello\n@data\n", "line 1 stands before @data"),
         ("t.arff", "@attribute a\n@data\n", "line 1 is not an attribute"),
         ("t.arff", "@attribute a numeric\n@attribute class {p,q}\n@data\n{0 1, 1 p}\n", "row 1"),
+        (
+            "t.arff",
+            b"@attribute a numeric\n@attribute class {p,q}\n@data\n" + 400_000 * b"1.5,p\n" + b"1.5,\xff\n",
+            r"cannot be read after row \d+: 'utf-8' codec can't decode byte 0xff",
+        ),
         ("t.parquet", "nothing", "cannot be read"),
         ("t.npz", "nothing", "is not an NPZ file"),
         ("t.xlsx", "nothing", "cannot tell what it holds from its ending '.xlsx'"),

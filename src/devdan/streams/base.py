@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Block = TypeVar("Block")
+Piece = TypeVar("Piece")
 Chunk = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 _AT_A_TIME = 4096  # samples in a block where a stream is free to choose: large enough to cost nothing each
 
@@ -127,7 +127,7 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
         yield _joined(kept)
 
 
-def read_ahead(blocks: Generator[Block, None, None], n_ahead: int = 4) -> Generator[Block, None, None]:
+def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Generator[Piece, None, None]:
     """The same blocks, read by another thread while those before them are at work.
 
     Several of them, so that neither waits for the other where some blocks take longer than others.

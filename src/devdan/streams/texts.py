@@ -84,7 +84,7 @@ class Layout:
                     rows = self.parsed(Block(text, skipped, n_rows, n_lines), types, only)
                     yield from rows.to_batches()
                     n_rows, n_lines, skipped = n_rows + rows.num_rows, n_lines + _n_lines(text), 0
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise self.unreadable(error, n_rows) from error
 
     def _texts(self) -> Generator[bytes, None, None]:
@@ -153,7 +153,7 @@ class Layout:
         row, line = block.place(int(number))
         return f"row {row}" if self.opened is not None else f"row {row} (line {line})"
 
-    def unreadable(self, error: OSError, n_rows: int) -> StreamError:
+    def unreadable(self, error: Exception, n_rows: int) -> StreamError:
         """Why the text cannot be read beyond so many rows."""
         text = reason(error)
         if "incorrect header" in text:
