@@ -38,17 +38,13 @@ ANY = st.data()
 
 
 class Twins(RuleBasedStateMachine):
-    """What every face goes through; a face says what it is made of and brings rules for its verbs."""
+    """What every face goes through.
+
+    A face says what it is made of: ``words(model)`` is all that one has learned, to compare, and ``states()`` are the
+    kernel's; and it brings rules for its verbs.
+    """
 
     model = twin = None
-
-    def words(self, model):
-        """All that it has learned, to compare."""
-        raise NotImplementedError
-
-    def states(self):
-        """The kernel's states."""
-        raise NotImplementedError
 
     def attempt(self, verb, *given, **options):
         """Give the same to both, unless the one refuses it; tells whether it did."""
