@@ -19,9 +19,9 @@ from deviations import put
 from sklearn.base import clone
 
 from devdan.baselines import PClass, PENsemble, PENsemblePlus
-from devdan.classifier import compile_kernel
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.model.devdan import compile_kernel
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from naive_pensemble import NaivePClass, NaivePENsemble, NaivePENsemblePlus

@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import paper_streams
 
-from devdan import DEVDAN, classifier, kernel
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan import DEVDAN
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.model import devdan, kernel
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -147,9 +148,9 @@ def main() -> None:
 
     measure("nothing: as it is", DEVDAN, {})
     for title, changes in KERNEL.items():
-        classifier.kernel = altered(changes)
+        devdan.kernel = altered(changes)
         measure(title, DEVDAN, {})
-    classifier.kernel = kernel
+    devdan.kernel = kernel
     for title, (kind, options) in OPTIONS.items():
         measure(title, kind, options)
     table = "\n".join(lines) + "\n"

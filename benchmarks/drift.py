@@ -20,7 +20,7 @@ from devdan.report.picture import caption, framed, placed
 from devdan.report.plot import Plot
 from devdan.river import DEVDANClassifier
 from devdan.streams import hyperplane, sea
-from devdan.streams.base import Chunk
+from devdan.streams.stream import Chunk
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE, PICTURE = DOCS / "drift.md", DOCS / "drift.svg"

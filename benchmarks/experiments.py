@@ -18,9 +18,11 @@ import other_streams
 import paper_streams
 from deviations import Change, altered, put
 
-from devdan import DEVDAN, DEVDANEnsemble, classifier, kernel, models
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.evaluation import registry
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.model import devdan, kernel
 from devdan.streams import Stream
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
@@ -166,9 +168,9 @@ def parts(seeds: int) -> list[str]:
 
     measure("**nothing: the defaults**", {})
     for title, changes in KERNEL.items():
-        classifier.kernel = altered(changes)
+        devdan.kernel = altered(changes)
         measure(title, {})
-    classifier.kernel = kernel
+    devdan.kernel = kernel
     for title, options in OPTIONS.items():
         measure(title, options)
     return lines
@@ -238,7 +240,7 @@ def peers(seeds: int) -> list[str]:
         rates = []
         for stream in OTHERS:
             labels = np.unique(np.concatenate([y for _, y in load(stream, 0, 500)]))
-            records = prequential(load(stream, 0, 500), models.build(name), classes=labels)
+            records = prequential(load(stream, 0, 500), registry.build(name), classes=labels)
             rates.append(Summary(records).rate.mean)
         lines.append(row(f"`{name}`", [*rates, float(np.mean(rates))]))
     return lines

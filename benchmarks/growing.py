@@ -13,11 +13,11 @@ import numpy as np
 from markupsafe import Markup
 
 from devdan import DEVDAN, Event
-from devdan.prequential import prequential
-from devdan.record import Record
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Record
 from devdan.report.picture import caption, framed, legend, placed
 from devdan.report.plot import Plot, stretched, ticks
-from devdan.streams.base import Chunk
+from devdan.streams.stream import Chunk
 
 ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "growing.svg"

@@ -12,7 +12,7 @@ from statistics import fmean
 
 import scale
 
-from devdan.models import NAMES
+from devdan.evaluation.registry import NAMES
 from devdan.report import markdown_sections, write_tables
 from devdan.streams.catalogue import ENTRIES
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from devdan import DEVDAN
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
 from devdan.streams import Stream, catalogue, open_stream
 
 FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))

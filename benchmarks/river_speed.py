@@ -16,7 +16,7 @@ import river
 from deviations import put
 from speed import best, machine
 
-from devdan import kernel
+from devdan.model import kernel
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 

@@ -26,8 +26,10 @@ import numpy as np
 import sklearn
 from sklearn.neural_network import MLPClassifier
 
-from devdan import DEVDAN, DEVDANEnsemble, kernel, models
-from devdan.prequential import prequential
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.evaluation import registry
+from devdan.evaluation.loop import prequential
+from devdan.model import kernel
 from devdan.streams import sea
 
 RESULTS = Path(__file__).parent / "results"
@@ -90,7 +92,7 @@ def against_forest(quick: bool) -> dict[str, float]:
             pass
 
     def forest() -> None:
-        for _ in prequential(sea(n_theirs), models.build("river-arf")):
+        for _ in prequential(sea(n_theirs), registry.build("river-arf")):
             pass
 
     devdan()

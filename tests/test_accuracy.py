@@ -4,9 +4,10 @@ import numpy as np
 import paper_streams
 import pytest
 
-from devdan import DEVDAN, models
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan import DEVDAN
+from devdan.evaluation import registry
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
 from devdan.report.paper import COUNTERPARTS, published
 
 PAPER = {"sea": 91.8, "hyperplane": 91.5, "weather": 72.3, "electricity": 67.5, "kddcup": 99.3}
@@ -47,7 +48,7 @@ def test_the_papers_rivals_come_within_two_points(name, model):
     reason = paper_streams.missing(name)
     if reason:
         pytest.skip(reason)
-    summary = Summary(prequential(paper_streams.load(name), models.build(model)))  # nothing random: one run is all
+    summary = Summary(prequential(paper_streams.load(name), registry.build(model)))  # nothing random: one run is all
     print(f"\n{name}, {model}: CR {summary.rate.mean:.2f} %, {summary.hidden.mean:.1f} rules")
     above = summary.rate.mean - published(name, "CR", COUNTERPARTS[model]).mean
     assert above >= -2

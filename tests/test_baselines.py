@@ -12,15 +12,15 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from test_rulekernel import chunks, kinds
 
-from devdan import models
 from devdan.baselines import PClass, PENsemble, PENsemblePlus, drift
-from devdan.baselines.base import nearest_distribution
 from devdan.baselines.generalization import error_bound, is_suspicious
 from devdan.baselines.merging import compression_index, merged
+from devdan.baselines.ruleclassifier import nearest_distribution
 from devdan.baselines.selection import select
 from devdan.baselines.weighting import feature_weights
-from devdan.prequential import prequential
-from devdan.record import Record, Summary
+from devdan.evaluation import registry
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Record, Summary
 from devdan.streams import hyperplane, sea
 
 KINDS = [PClass, PENsemble, PENsemblePlus]
@@ -509,10 +509,10 @@ def test_an_evaluation_records_rules_members_and_the_labels_that_were_used(label
 
 def test_models_by_name_are_on_the_scale_of_the_paper():
     for name, kind in (("pensemble", PENsemble), ("pensemble+", PENsemblePlus)):
-        model = models.build(name, seed=3)
+        model = registry.build(name, seed=3)
         assert type(model) is kind
         assert model.scaling is None
         assert model.random_state == 3
-        assert models.build(name, options={"penalty": 0.4}).penalty == 0.4
+        assert registry.build(name, options={"penalty": 0.4}).penalty == 0.4
     with pytest.raises(ValueError, match="penalty must be in"):
-        models.build("pensemble", options={"penalty": 4})
+        registry.build("pensemble", options={"penalty": 4})

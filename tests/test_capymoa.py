@@ -23,8 +23,9 @@ from hypothesis.stateful import initialize, precondition, rule
 from moa.streams.filters import NormalisationFilter
 from test_fuzz import SETTINGS, START_OPTIONS, Twins, options
 
-from devdan import DEVDAN, kernel
+from devdan import DEVDAN
 from devdan.capymoa import DEVDANClassifier, DEVDANClassifierSSL
+from devdan.model import kernel
 
 SCHEMA = Schema.from_custom(["a", "b", "class"], target="class", categories={"class": ["no", "yes", "maybe"]})
 

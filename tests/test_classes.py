@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devdan.classes import Classes, check_labels
+from devdan.model.classes import Classes, check_labels
 
 
 @given(st.lists(st.lists(st.sampled_from(["b", "a", "dd", "c"]), min_size=1), min_size=1))

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from devdan import DEVDAN, kernel
-from devdan.base import PHASES
+from devdan import DEVDAN
+from devdan.model import kernel
+from devdan.model.evolving import PHASES
 from devdan.streams import sea
 
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from devdan import DEVDAN, __version__
 from devdan.cli import app
-from devdan.record import Record
+from devdan.evaluation.record import Record
 from devdan.streams import sea
 
 KEYS = [

@@ -185,6 +185,6 @@ def test_a_notebook_becomes_a_page(tmp_path):
 
 def test_the_api_names_what_is_public(site):
     page = (site / "api.html").read_text()
-    for name in ("devdan.DEVDAN.observe", "devdan.DEVDANEnsemble", "devdan.prequential.prequential"):
+    for name in ("devdan.DEVDAN.observe", "devdan.DEVDANEnsemble", "devdan.evaluation.prequential"):
         assert f'id="{name}"' in page
     assert ":meth:" not in page

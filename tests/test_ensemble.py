@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
+from devdan.model import kernel, modelfile
 from devdan.streams import sea
 
 

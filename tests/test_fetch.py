@@ -14,8 +14,8 @@ import pytest
 from test_catalogue import rlcps
 
 from devdan.streams import catalogue
-from devdan.streams import fetch as module
-from devdan.streams.fetch import FetchError, fetch
+from devdan.streams import download as module
+from devdan.streams.download import FetchError, fetch
 
 CONTENT = bytes(range(256)) * 4000
 

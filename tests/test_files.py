@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan import DEVDAN
-from devdan.prequential import prequential
-from devdan.record import Summary
-from devdan.streams import StreamError, open_stream, sea, texts
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.streams import StreamError, delimited, open_stream, sea
 from devdan.streams.files import file
 
 RANDOM = np.random.default_rng(0)
@@ -341,17 +341,17 @@ def test_the_rows_do_not_depend_on_where_the_text_is_cut(tmp_path, rows, end, la
     lines = ["x,label", *(f"{x},{label}" for x, label in rows)]
     path = tmp_path / "t.csv"
     path.write_bytes((end.join(lines) + end * last).encode())
-    layout = replace(texts.csv_layout(path, None, None, True), block=block)
-    X, y = whole(texts.stream(layout, "label", (), "t", 500))
+    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    X, y = whole(delimited.stream(layout, "label", (), "t", 500))
     assert list(zip(X[:, 0].tolist(), y.tolist(), strict=True)) == rows
 
 
 def test_a_row_of_more_than_a_block_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,label\n1,a\n" + "1" * 200 + ",a\n2,a\n")
-    layout = replace(texts.csv_layout(path, None, None, True), block=64)
+    layout = replace(delimited.csv_layout(path, None, None, True), block=64)
     with pytest.raises(StreamError, match=r"has a row of more than 64 bytes: b'1111"):
-        whole(texts.stream(layout, "label", (), "t", 500))
+        whole(delimited.stream(layout, "label", (), "t", 500))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.model import kernel
 
 ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFittedError and ModelFileError are among them
 SETTINGS = settings(

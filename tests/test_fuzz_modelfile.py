@@ -13,7 +13,8 @@ from hostile import changes
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
+from devdan.model import kernel, modelfile
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 X = np.random.default_rng(0).normal(size=(12, 3))

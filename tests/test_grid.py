@@ -9,13 +9,14 @@ import time
 import numpy as np
 import pytest
 
-from devdan import grid, models
-from devdan.grid import Cell, File, Plan, Remaining
-from devdan.prequential import prequential
-from devdan.record import Summary
+from devdan.evaluation import registry
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.experiments import gridjob
+from devdan.experiments.gridjob import Cell, File, Plan, Remaining
 from devdan.streams import open_stream, sea
 
-HERE = [name for name in models.NAMES if importlib.util.find_spec("river") or not name.startswith("river")]
+HERE = [name for name in registry.NAMES if importlib.util.find_spec("river") or not name.startswith("river")]
 QUICK = ("ae", "dae", "sklearn-sgd")
 
 
@@ -27,7 +28,7 @@ def no_data(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", HERE)
 def test_every_model_of_the_table_learns(name):
     stream = sea(2000, noise=0)
-    summary = Summary(prequential(stream, models.build(name, seed=1)))
+    summary = Summary(prequential(stream, registry.build(name, seed=1)))
     assert summary.rate.mean > 60
     if name in ("ae", "dae"):
         assert summary.hidden.mean == 10
@@ -36,22 +37,22 @@ def test_every_model_of_the_table_learns(name):
 
 def test_ablations_lack_what_they_lack():
     generative, growing, pruning = (
-        Summary(prequential(sea(20_000), models.build(f"devdan-no-{part}")))
+        Summary(prequential(sea(20_000), registry.build(f"devdan-no-{part}")))
         for part in ("generative", "growing", "pruning")
     )
     assert generative.growths.generative == generative.prunings.generative == 0
     assert sum(growing.growths) == 0
     assert sum(pruning.prunings) == 0
-    assert models.build("ae").masking == 0 < models.build("dae").masking
+    assert registry.build("ae").masking == 0 < registry.build("dae").masking
 
 
 def test_peers_take_labels_and_holes_of_all_kinds():
     X, y = next(iter(sea(3000, chunk=3000, noise=0)))
     X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
     for labels in (y, y == 1, np.where(y == 1, "up", "down")):
-        for name in set(models.PEERS) & set(HERE) - {"river-arf", "river-srp"}:  # forests take no missing features
+        for name in set(registry.PEERS) & set(HERE) - {"river-arf", "river-srp"}:  # forests take no missing features
             stream = open_stream((X, labels), chunk=500)
-            summary = Summary(prequential(stream, models.build(name), classes=np.unique(labels).tolist()))
+            summary = Summary(prequential(stream, registry.build(name), classes=np.unique(labels).tolist()))
             assert summary.rate.mean > 70, (name, labels[0])
             assert set(summary.classes) == set(np.unique(labels).tolist())
 
@@ -60,7 +61,7 @@ def test_a_river_model_for_two_classes_says_so_at_the_third():
     pytest.importorskip("river")
     X = np.zeros((6, 1))
     with pytest.raises(ValueError, match="takes two classes, got a third, 2"):
-        list(prequential([(X, np.arange(6) % 3)], models.build("river-logreg")))
+        list(prequential([(X, np.arange(6) % 3)], registry.build("river-logreg")))
 
 
 def test_a_river_model_for_two_classes_learns_three_of_a_file(tmp_path):
@@ -68,17 +69,17 @@ def test_a_river_model_for_two_classes_learns_three_of_a_file(tmp_path):
     random = np.random.default_rng(0)
     y = random.integers(3, size=2000)
     np.savez(tmp_path / "three.npz", X=3 * np.eye(3)[y] + random.normal(size=(2000, 3)), y=y)
-    result = grid.evaluate(Cell("three", "river-logreg", file=File.at(str(tmp_path / "three.npz"))))
+    result = gridjob.evaluate(Cell("three", "river-logreg", file=File.at(str(tmp_path / "three.npz"))))
     assert result["cr_mean"] > 90
 
 
 def test_a_cell_is_the_run_of_the_command_line(tmp_path):
-    result = grid.evaluate(Cell("sea", "devdan", "fraction:0.5", seed=3, limit=4000))
-    summary = Summary(prequential(sea().first(4000), models.build("devdan", 3), "fraction:0.5", seed=3))
+    result = gridjob.evaluate(Cell("sea", "devdan", "fraction:0.5", seed=3, limit=4000))
+    summary = Summary(prequential(sea().first(4000), registry.build("devdan", 3), "fraction:0.5", seed=3))
     assert result["cr_mean"] == summary.rate.mean
     assert result["n_labels"] == summary.n_labels
-    assert "error" in grid.evaluate(Cell("weather", "devdan"))
-    assert "StreamError" in grid.evaluate(Cell("weather", "devdan"))["error"]
+    assert "error" in gridjob.evaluate(Cell("weather", "devdan"))
+    assert "StreamError" in gridjob.evaluate(Cell("weather", "devdan"))["error"]
 
 
 def test_only_what_is_missing_is_run(tmp_path):
@@ -87,11 +88,11 @@ def test_only_what_is_missing_is_run(tmp_path):
     done, wanted = plan.results(tmp_path)
     assert (len(done), len(wanted)) == (0, 6)
     ran = []
-    grid.run(wanted[:4], tmp_path, progress=lambda cell, result: ran.append(cell))
+    gridjob.run(wanted[:4], tmp_path, progress=lambda cell, result: ran.append(cell))
     done, rest = plan.results(tmp_path)
     assert [cell for cell, _ in done] == ran == wanted[:4]
     assert rest == wanted[4:]
-    grid.run(rest, tmp_path, jobs=2)
+    gridjob.run(rest, tmp_path, jobs=2)
     done, rest = plan.results(tmp_path)
     assert (len(done), rest) == (6, [])
     for cell, result in done:
@@ -106,7 +107,7 @@ def test_what_cannot_be_run_here_is_told(tmp_path, monkeypatch):
     def no_river(seed):
         raise ImportError
 
-    monkeypatch.setitem(models.PEERS, "river-hat", ("", no_river))
+    monkeypatch.setitem(registry.PEERS, "river-hat", ("", no_river))
     plan = Plan(["sea", "susy"], ["ae", "river-hat"], ["all"], seeds=1)
     messages = plan.prepare(tmp_path, None, "devdan table")
     assert "devdan fetch susy" in messages[0]
@@ -121,9 +122,9 @@ def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, 
     def fails(seed):
         raise ValueError("no\nluck")
 
-    monkeypatch.setitem(models.PEERS, "sklearn-mlp", ("", fails))
+    monkeypatch.setitem(registry.PEERS, "sklearn-mlp", ("", fails))
     plan = Plan(["sea"], ["ae", "sklearn-mlp", "dae"], ["all"], seeds=1, limit=1000)
-    grid.run(plan.cells, tmp_path)
+    gridjob.run(plan.cells, tmp_path)
     done, wanted = plan.results(tmp_path)
     assert [cell.model for cell, _ in done] == ["ae", "dae"]
     assert [cell.result(tmp_path)["error"] for cell in wanted] == ["ValueError: no luck"]
@@ -143,7 +144,7 @@ class Deadly:
 def test_a_killed_worker_takes_nothing_with_it_but_its_own_run(tmp_path):
     wanted = [Cell("sea", "ae", seed=seed, limit=20_000) for seed in range(4)]
     deadly = Cell("sea", "test_grid:Deadly", limit=1000)
-    grid.run([*wanted[:2], deadly, *wanted[2:]], tmp_path, jobs=2)
+    gridjob.run([*wanted[:2], deadly, *wanted[2:]], tmp_path, jobs=2)
     assert all(cell.result(tmp_path)["n_samples"] == 20_000 for cell in wanted)
     assert "was killed" in deadly.result(tmp_path)["error"]
 

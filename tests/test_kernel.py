@@ -8,7 +8,8 @@ from naive import Naive, Random
 from numba import config
 from sklearn.utils import check_random_state
 
-from devdan import DEVDAN, kernel
+from devdan import DEVDAN
+from devdan.model import kernel
 
 JIT = not config.DISABLE_JIT
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from devdan.labels import NEVER, SPELLINGS, Labels
+from devdan.evaluation.labels import NEVER, SPELLINGS, Labels
 
 
 @pytest.mark.parametrize("text", [*SPELLINGS, "uncertain:0.1:0.2", "fraction:0.5+delay:10", "warmup:9+delay:1-2"])

@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, ModelFileError, kernel, layers, modelfile
+from devdan import DEVDAN, ModelFileError
+from devdan.model import kernel, layers, modelfile
 from devdan.streams import sea
 
 

@@ -10,10 +10,11 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 from test_cli import devdan
 
-from devdan import DEVDAN, runs
+from devdan import DEVDAN
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Record, Summary
+from devdan.experiments import runjob
 from devdan.loggers import MLflowLogger, TensorBoardLogger, logged
-from devdan.prequential import prequential
-from devdan.record import Record, Summary
 from devdan.streams import sea
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")  # MLflow's own
@@ -112,7 +113,7 @@ def records_in(folder):
 
 
 def figures_in(folder):
-    summary = runs.read_summary(folder)
+    summary = runjob.read_summary(folder)
     return {name: summary[name] for name in Summary().criteria()}
 
 
@@ -155,10 +156,12 @@ def test_a_run_that_was_killed_goes_on_in_the_same_place(safe, tracked, board, t
         if record.chunk == 6:
             raise RuntimeError("killed")
 
-    checkpoint = runs.Run._checkpoint
+    checkpoint = runjob.Run._checkpoint
     with monkeypatch.context() as patch:  # the checkpoint is behind what was logged
-        patch.setattr("devdan.display.Display.show", show)
-        patch.setattr(runs.Run, "_checkpoint", lambda job, file: job.summary.n_chunks == safe and checkpoint(job, file))
+        patch.setattr("devdan.cli.display.Display.show", show)
+        patch.setattr(
+            runjob.Run, "_checkpoint", lambda job, file: job.summary.n_chunks == safe and checkpoint(job, file)
+        )
         with pytest.raises(AssertionError, match="killed"):
             devdan(*arguments, "--checkpoint", 0, folder=tmp_path)
     client, [run] = tracked()
@@ -182,7 +185,7 @@ def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracke
     run = devdan(*arguments, "--log", f"mlflow:{NOWHERE}", folder=tmp_path)
     assert run.stderr.count("note: MLflowLogger failed and is left out") == 1
     assert "--resume" in run.stderr
-    assert runs.is_finished(tmp_path / "out")
+    assert runjob.is_finished(tmp_path / "out")
     devdan(*arguments, "--log", "mlflow", "--resume", folder=tmp_path)
     client, [found] = tracked()
     same(of_mlflow(client, found), records_in(tmp_path / "out"), figures_in(tmp_path / "out"))

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel, modelfile
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
+from devdan.model import kernel, modelfile
 
 
 def chunk(seed=0, n_samples=100):

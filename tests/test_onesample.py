@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, kernel, onesample
-from devdan.onesample import OneSampleNetwork
+from devdan import DEVDAN
+from devdan.model import kernel, online
+from devdan.model.online import OneSampleNetwork
 from devdan.streams import sea
 
 X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
@@ -35,7 +36,7 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     """However many rows are learned at once; what has been learned does not show where room was short."""
     ample = begun(2)
     ample.learn_rows(X, Y)
-    monkeypatch.setattr(onesample, "room_for", lambda n_hidden: n_hidden + 2)
+    monkeypatch.setattr(online, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
     assert tight.header()[kernel.MAX_HIDDEN] == 3
     for start in range(0, len(X), cut):
@@ -45,7 +46,7 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
 
 
 def test_room_is_found_while_observing(monkeypatch):
-    monkeypatch.setattr(onesample, "room_for", lambda n_hidden: n_hidden + 2)
+    monkeypatch.setattr(online, "room_for", lambda n_hidden: n_hidden + 2)
     network = begun(n_hidden=4, generative_learning_rate=0.01)
     for row in np.split(X, len(X)):
         network.observe(row)
@@ -61,6 +62,6 @@ def test_options_are_checked_before_it_begins():
 
 def test_infinity_is_refused_and_nan_is_not():
     rows = np.array([[1.0, np.nan]])
-    assert onesample.finite(rows) is rows
+    assert online.finite(rows) is rows
     with pytest.raises(ValueError, match="infinity"):
-        onesample.finite(np.array([[1.0, -np.inf]]))
+        online.finite(np.array([[1.0, -np.inf]]))

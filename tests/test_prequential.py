@@ -15,8 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN
-from devdan.prequential import Evaluation, prequential
-from devdan.record import Mean, Record, Summary
+from devdan.evaluation.loop import Evaluation, prequential
+from devdan.evaluation.record import Mean, Record, Summary
 from devdan.streams import open_stream, sea
 
 try:

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from devdan import DEVDAN
-from devdan.prequential import prequential
-from devdan.record import Phases, Record, Summary
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Phases, Record, Summary
 from devdan.report import ReportError, write_picture, write_report
 from devdan.report.charts import drifts, markers
 from devdan.report.comparison import differences

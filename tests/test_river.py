@@ -13,7 +13,7 @@ river = pytest.importorskip("river", reason="River is not installed")
 from river import checks, compose, drift, ensemble, evaluate, metrics, preprocessing  # noqa: E402
 from river.datasets import Phishing, synth  # noqa: E402
 
-from devdan import kernel  # noqa: E402
+from devdan.model import kernel  # noqa: E402
 from devdan.river import DEVDANClassifier  # noqa: E402
 
 CHECKS = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
 from devdan.streams import hyperplane, sea
-from devdan.streams.base import Stream, rechunked
+from devdan.streams.stream import Stream, rechunked
 
 DATA = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 

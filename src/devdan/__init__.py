@@ -5,10 +5,10 @@
 DEVDAN(masking=0.2)
 """
 
-from devdan.base import Event
-from devdan.classifier import DEVDAN
-from devdan.ensemble import DEVDANEnsemble
-from devdan.modelfile import ModelFileError
+from devdan.model.devdan import DEVDAN
+from devdan.model.ensemble import DEVDANEnsemble
+from devdan.model.evolving import Event
+from devdan.model.modelfile import ModelFileError
 
 __version__ = "0.1.0"
 __all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError"]

@@ -10,10 +10,10 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.capymoa needs CapyMOA: pip install 'devdan[capymoa]'", name=error.name) from error
 from capymoa.stream import Schema
 
-from devdan import kernel
-from devdan.base import Event
-from devdan.kernel import Floats
-from devdan.onesample import OneSampleNetwork, finite
+from devdan.arrays import Floats
+from devdan.model import kernel
+from devdan.model.evolving import Event
+from devdan.model.online import OneSampleNetwork, finite
 
 if TYPE_CHECKING:
     from capymoa.core import Instance, LabeledInstance

@@ -12,10 +12,10 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.river needs River: pip install 'devdan[river]'", name=error.name) from error
 
-from devdan import kernel
-from devdan.base import Event
-from devdan.kernel import Floats
-from devdan.onesample import OneSampleNetwork, finite
+from devdan.arrays import Floats
+from devdan.model import kernel
+from devdan.model.evolving import Event
+from devdan.model.online import OneSampleNetwork, finite
 
 if TYPE_CHECKING:
     import pandas as pd

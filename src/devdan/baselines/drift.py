@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from devdan.kernel import Floats
+from devdan.arrays import Floats
 
 STABLE, WARNING, DRIFT = "stable", "warning", "drift"
 

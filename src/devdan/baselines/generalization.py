@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from devdan.arrays import Floats
 from devdan.baselines.rulebase import RuleBase
-from devdan.kernel import Floats
 
 _NEIGHBOURHOOD = 1.0  # Q: half the width of the neighbourhood of a sample
 _TARGET_RANGE, _OUTPUT_RANGE = 1.0, 1.0  # A, B

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from devdan.kernel import Floats
+from devdan.arrays import Floats
 
 
 def compression_index(one: Floats, other: Floats) -> Floats:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from devdan.baselines.base import RuleClassifier
+from devdan.arrays import Floats, Words
 from devdan.baselines.rulebase import RuleBase
+from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.baselines.rulekernel import Settings
 from devdan.baselines.weighting import WEIGHTINGS
-from devdan.kernel import Floats, Words
-from devdan.options import is_among, is_real, require
+from devdan.model.options import is_among, is_real, require
 
 
 class PClass(RuleClassifier):

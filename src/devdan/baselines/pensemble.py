@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from devdan.arrays import Floats, Words
 from devdan.baselines import drift, rulekernel
-from devdan.baselines.base import RuleClassifier
 from devdan.baselines.events import Event
 from devdan.baselines.generalization import error_bound, is_suspicious
 from devdan.baselines.pclass import PClass
 from devdan.baselines.rulebase import RuleBase
+from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.baselines.selection import select
-from devdan.kernel import Floats, Words
-from devdan.options import is_count, is_real, require
+from devdan.model.options import is_count, is_real, require
 
 _BUFFERED = 5  # chunks that are kept for the next member, at most
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from devdan.arrays import Floats, Words
 from devdan.baselines import rulekernel
 from devdan.baselines.merging import merged
 from devdan.baselines.pclass import PClass
 from devdan.baselines.pensemble import PENsemble
 from devdan.baselines.rulekernel import Policy
-from devdan.kernel import Floats, Words
-from devdan.options import is_real, require
+from devdan.model.options import is_real, require
 
 _FORCED = 6  # samples at the start of a chunk whose labels are always taken, as is the last one's
 _STEP = 0.01  # of the dynamic threshold

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from devdan.arrays import Floats, Words
 from devdan.baselines import rulekernel
 from devdan.baselines.events import RULE_KINDS
 from devdan.baselines.rulekernel import (
@@ -20,7 +21,6 @@ from devdan.baselines.rulekernel import (
     Settings,
 )
 from devdan.baselines.weighting import feature_weights
-from devdan.kernel import Floats, Words
 
 _ROOM = 8  # rules that a new base has room for; it doubles when they are all there
 _EVENTS = 1000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from devdan.arrays import Floats, Words
 from devdan.baselines.rulebase import RuleBase
-from devdan.kernel import Floats, Words
 
 _RATE = 0.2  # η
 _REGULARISATION = 0.01  # ϱ

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from devdan.kernel import Floats, Words
+from devdan.arrays import Floats, Words
 
 WEIGHTINGS = ("soft", "full")
 _MOST = 200  # samples of a chunk that are compared with each other

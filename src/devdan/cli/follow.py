@@ -9,15 +9,16 @@ from typing import Any
 
 import typer
 
-from devdan import display, runs
+from devdan.cli import display
 from devdan.cli.console import err, fail, of_disk, say
-from devdan.cli.typed import command
+from devdan.cli.retyped import command
+from devdan.experiments import runjob
 from devdan.loggers import Log, Logger
 from devdan.report.paper import units
 from devdan.streams import StreamError
 
 
-def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
+def follow(job: runjob.Run, loggers: Sequence[Logger] = ()) -> None:
     """Run it to its end; Ctrl-C takes effect between two chunks, at once before the first or if repeated."""
     stopped: list[int] = []
     begun = False
@@ -51,7 +52,7 @@ def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
         if job.n_safe == 0:
             raise
         job.report()
-        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder / runs.REPORT}")
+        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder / runjob.REPORT}")
     except OSError as error:
         fail(f"{of_disk(error)}; what came before is kept, go on with: {command('--resume')}")
     finally:
@@ -61,12 +62,12 @@ def follow(job: runs.Run, loggers: Sequence[Logger] = ()) -> None:
     raise typer.Exit(128 + stopped[0])
 
 
-def log_past(job: runs.Run, loggers: Sequence[Logger]) -> None:
+def log_past(job: runjob.Run, loggers: Sequence[Logger]) -> None:
     """Log what the loggers do not have yet of a finished run."""
     with _log(job, loggers) as log:
         log.finish(job.results)
 
 
-def _log(job: runs.Run, loggers: Sequence[Logger]) -> Log:
+def _log(job: runjob.Run, loggers: Sequence[Logger]) -> Log:
     remedy = f"the run is not affected, and this logs what is missing: {command('--resume')}"
     return Log(loggers, job.settings, past=job.past(), remedy=remedy)

@@ -7,8 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from devdan import runs
 from devdan.cli.console import clear_errors, out
+from devdan.experiments import runjob
 from devdan.report import write_picture, write_report
 
 
@@ -31,6 +31,6 @@ def report(
             write_picture(folders[0], picture)
             path = picture
         else:
-            path = path or (folders[0] / runs.REPORT if len(folders) == 1 else Path("comparison.html"))
+            path = path or (folders[0] / runjob.REPORT if len(folders) == 1 else Path("comparison.html"))
             write_report(folders, path)
     out.print(f"Look at {path}", highlight=False)

@@ -6,17 +6,18 @@ import json
 import warnings
 from pathlib import Path
 
-from devdan import display, models, runs
-from devdan.classifier import compile_kernel
-from devdan.cli import options as opt
-from devdan.cli import tracking
+from devdan.cli import arguments as opt
+from devdan.cli import display, tracking
 from devdan.cli.console import clear_errors, note, out, say
 from devdan.cli.follow import follow, log_past
-from devdan.cli.typed import again
-from devdan.face import StreamClassifier
-from devdan.labels import SPELLINGS, Labels
-from devdan.prequential import Evaluation
-from devdan.record import Summary
+from devdan.cli.retyped import again
+from devdan.evaluation import registry
+from devdan.evaluation.labels import SPELLINGS, Labels
+from devdan.evaluation.loop import Evaluation
+from devdan.evaluation.record import Summary
+from devdan.experiments import runjob
+from devdan.model.devdan import compile_kernel
+from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, catalogue, open_stream
 
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
@@ -56,20 +57,20 @@ def run(
     """Parse, open, run, print."""
     warnings.showwarning = note
     with clear_errors():
-        learner = models.build(model, seed, models.parse_options(options or []))
+        learner = registry.build(model, seed, registry.parse_options(options or []))
         policy = Labels.parse(labels, seed)
         samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
         samples = samples if limit is None else samples.first(limit)
-        samples, learner, classes, scaled = runs.prepared(samples, learner)
-        settings = runs.describe(
+        samples, learner, classes, scaled = runjob.prepared(samples, learner)
+        settings = runjob.describe(
             samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, header=header,
             drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
         )  # fmt: skip
         if folder is None:
-            folder = runs.free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
+            folder = runjob.free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
         loggers = tracking.loggers(logs or [], folder)
         evaluation = Evaluation(learner, policy, classes=classes)
-        with runs.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
+        with runjob.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
             if resume and job.is_finished:
                 say(f"The run in {folder} is finished already.")
                 log_past(job, loggers)
@@ -79,12 +80,12 @@ def run(
                 if isinstance(learner, StreamClassifier):
                     compile_kernel(learner)  # so that the times are the model's own
                 follow(job, loggers)
-        result = runs.read_summary(folder)
+        result = runjob.read_summary(folder)
     if as_json:
-        print(json.dumps({key: result[key] for key in (*runs.IDENTITY, *Summary().criteria())}))
+        print(json.dumps({key: result[key] for key in (*runjob.IDENTITY, *Summary().criteria())}))
         return
     out.print(display.results(result))
-    out.print(f"\nLook at {folder / runs.REPORT}", highlight=False)
+    out.print(f"\nLook at {folder / runjob.REPORT}", highlight=False)
 
 
 def _opened(

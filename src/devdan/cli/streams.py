@@ -9,11 +9,10 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from devdan import display
+from devdan.cli import display
+from devdan.cli.arguments import Data
 from devdan.cli.console import clear_errors, err, out
-from devdan.cli.options import Data
-from devdan.streams import catalogue
-from devdan.streams import fetch as download
+from devdan.streams import catalogue, download
 
 
 def streams(

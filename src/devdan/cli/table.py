@@ -12,11 +12,13 @@ from typing import Annotated, Any, Optional
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
-from devdan import display, grid, models
+from devdan.cli import display
+from devdan.cli.arguments import Data, Drop, Header, Target
 from devdan.cli.console import clear_errors, err, out, say
-from devdan.cli.options import Data, Drop, Header, Target
-from devdan.cli.typed import command
-from devdan.labels import Labels
+from devdan.cli.retyped import command
+from devdan.evaluation import registry
+from devdan.evaluation.labels import Labels
+from devdan.experiments import gridjob
 from devdan.report import read_rows, write_tables
 from devdan.streams import catalogue
 
@@ -37,7 +39,7 @@ def table(
     header: Header = None,
     wanted: Annotated[
         str, typer.Option("--models", metavar="NAMES", help="Models, with commas between; by default all.")
-    ] = ",".join(models.NAMES),
+    ] = ",".join(registry.NAMES),
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with the seeds 0, 1, ….")] = 5,
     labels: Annotated[
         str, typer.Option(metavar="WHICH", help="Which labels arrive, with commas between, as in `devdan run`.")
@@ -65,9 +67,9 @@ def table(
     """
     with clear_errors():
         streams, files = _streams(names, target, drop or [], header)
-        plan = grid.Plan(
+        plan = gridjob.Plan(
             streams,
-            _listed(wanted, models.NAMES, "model"),
+            _listed(wanted, registry.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
@@ -87,9 +89,9 @@ def table(
 
 def _streams(
     text: str, target: str | None, drop: list[str], header: bool | None
-) -> tuple[list[str], dict[str, grid.File]]:
+) -> tuple[list[str], dict[str, gridjob.File]]:
     """The names of the streams in a list, and the files among them; what does not fit them is an error, not ignored."""
-    files: dict[str, grid.File] = {}
+    files: dict[str, gridjob.File] = {}
     names: list[str] = []
     for word in _words(text):
         name = word
@@ -98,7 +100,7 @@ def _streams(
             name = next((own for own in (file.split(".")[0], file) if own not in (*catalogue.ENTRIES, *files)), "")
             if not name:
                 raise ValueError(f"two streams would be called {file}: rename one of them")
-            files[name] = grid.File.at(word, target, drop, header)
+            files[name] = gridjob.File.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
         raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
@@ -122,10 +124,10 @@ def _listed(text: str, known: Container[str], kind: str) -> list[str]:
     return names
 
 
-def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
+def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
     """Run what is missing; returns how many runs there are now, and how many failed."""
     done, missing = plan.results(folder)
-    remaining = grid.Remaining(missing, done, jobs)
+    remaining = gridjob.Remaining(missing, done, jobs)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -136,7 +138,7 @@ def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[
             "table", total=len(done) + len(missing), completed=len(done), left=display.left(remaining.seconds)
         )
 
-        def show(cell: grid.Cell, result: dict[str, Any]) -> None:
+        def show(cell: gridjob.Cell, result: dict[str, Any]) -> None:
             remaining.done(cell, result)
             said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
             left = display.left(remaining.seconds)
@@ -145,7 +147,7 @@ def _fill(plan: grid.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[
                 say(f"{cell.stream}, {cell.model}, {cell.labels}, seed {cell.seed}: {said}; {left}")
 
         try:
-            grid.run(missing, folder, data=data, jobs=jobs, progress=show)
+            gridjob.run(missing, folder, data=data, jobs=jobs, progress=show)
         except KeyboardInterrupt:
             bar.stop()
             n = len(plan.results(folder)[0])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from devdan import runs
+from devdan.experiments import runjob
 from devdan.loggers import Logger, MLflowLogger, TensorBoardLogger
 
 NAMES = ("tensorboard", "mlflow")
@@ -31,6 +31,6 @@ def _logger(name: str, target: str | None, folder: Path) -> Logger:
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a run does not wait minutes for a lost server
         is_uri = target is not None and "://" in target
         return MLflowLogger(
-            None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder / runs.MLFLOW
+            None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder / runjob.MLFLOW
         )
     raise ValueError(f"--log must be {' or '.join(NAMES)}, with or without a target after a colon, got {name!r}")

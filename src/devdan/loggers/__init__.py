@@ -1,6 +1,6 @@
 """Learning curves where people track them: wrap the records of an evaluation in :func:`logged`."""
 
-from devdan.loggers.base import Log, Logger, logged
+from devdan.loggers.log import Log, Logger, logged
 from devdan.loggers.mlflow import MLflowLogger
 from devdan.loggers.tensorboard import TensorBoardLogger
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import write_atomically
-from devdan.loggers.base import Setting
+from devdan.loggers.log import Setting
 
 EXPERIMENT = "devdan"
 _SECONDS = 5  # until metrics are sent

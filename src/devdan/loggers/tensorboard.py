@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from devdan.loggers.base import Setting
+from devdan.loggers.log import Setting
 
 _SECONDS = 5  # until events are on disk
 

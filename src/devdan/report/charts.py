@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.record import Phases
+from devdan.evaluation.record import Phases
 from devdan.report.plot import Plot, Values, stretched, ticks
 from devdan.report.runs import Bin, Run, moving_mean, smooth_width
 from devdan.report.words import DRIFTS, how_many, percent

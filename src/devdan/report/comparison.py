@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from devdan.record import Mean
+from devdan.evaluation.record import Mean
 from devdan.report.charts import letter
 from devdan.report.runs import Run
 from devdan.report.tables import ELSEWHERE, clipped, inner, name, shown

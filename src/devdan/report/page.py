@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from devdan.record import Phases
+from devdan.evaluation.record import Phases
 from devdan.report import charts, comparison, tables
 from devdan.report.render import render
 from devdan.report.runs import Run, smooth_width

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devdan.record import Phases, Record, Summary, together
+from devdan.evaluation.record import Phases, Record, Summary, together
 from devdan.report.paper import units
 
 MOST_POINTS = 800

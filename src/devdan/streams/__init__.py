@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from devdan.streams.base import Stream, StreamError
+from devdan.streams.stream import Stream, StreamError
 from devdan.streams.synthetic import hyperplane, sea
 
 __all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]

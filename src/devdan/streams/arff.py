@@ -11,8 +11,8 @@ from typing import IO
 
 import pyarrow as pa
 
-from devdan.streams.base import StreamError
-from devdan.streams.texts import Layout, lines
+from devdan.streams.delimited import Layout, lines
+from devdan.streams.stream import StreamError
 
 _CELL = r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,{}]*?)\s*"""
 _ROW = re.compile(_CELL + r"(,|$)")

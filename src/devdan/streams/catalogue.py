@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from devdan.streams import files, npz, synthetic
-from devdan.streams.base import Chunk, Stream, StreamError
+from devdan.streams.stream import Chunk, Stream, StreamError
 
 
 def _words(text: str) -> tuple[str, ...]:

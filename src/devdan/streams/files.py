@@ -11,9 +11,9 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
-from devdan.streams import arff, npz, texts
-from devdan.streams.base import Chunk, Stream, StreamError, read_ahead, reason
-from devdan.streams.tables import Columns, distinct, kept_columns, target_column
+from devdan.streams import arff, delimited, npz
+from devdan.streams.columns import Columns, distinct, kept_columns, target_column
+from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 
@@ -33,22 +33,22 @@ def file(
     first, -1 the last); without it, the column called target, class or label serves, and in ARFF else the last one.
     ``header`` says whether a text begins with the columns' names; by default it does if no cell of its first line is a
     number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X`` and the labels in ``y``, or in the array
-    that ``target`` names. How text becomes numbers: :mod:`devdan.streams.tables`.
+    that ``target`` names. How text becomes numbers: :mod:`devdan.streams.columns`.
     """
     path = Path(path)
     if not path.exists():
         raise StreamError(f"there is no file {path}")
     if path.is_dir():
         raise StreamError(f"{path} is a folder, not a file")
-    compression = texts.COMPRESSIONS.get(path.suffix.lower())
+    compression = delimited.COMPRESSIONS.get(path.suffix.lower())
     kind = path.with_suffix("").suffix.lower() if compression else path.suffix.lower()
     name = name or path.name.split(".")[0]
     with _readable(path):
         if kind in _DELIMITERS:
-            layout = texts.csv_layout(path, compression, _DELIMITERS[kind], header)
-            return texts.stream(layout, target, drop, name, chunk)
+            layout = delimited.csv_layout(path, compression, _DELIMITERS[kind], header)
+            return delimited.stream(layout, target, drop, name, chunk)
         if kind == ".arff":
-            return texts.stream(arff.layout(path, compression), target, drop, name, chunk)
+            return delimited.stream(arff.layout(path, compression), target, drop, name, chunk)
         if compression is None and kind in (".parquet", ".pq"):
             return _parquet(path, target, drop, name, chunk)
         if compression is None and kind == ".npz":
@@ -77,10 +77,10 @@ def text(
     the order of the rows. ``opened`` opens a text that lies within another file; ``path`` then only tells where.
     """
     known = {list(names).index(column): list(its) for column, its in (values or {}).items()}
-    compression = None if opened else texts.COMPRESSIONS.get(path.suffix.lower())
-    layout = texts.Layout(path, list(names), compression, skipped=skipped, values=known, opened=opened)
+    compression = None if opened else delimited.COMPRESSIONS.get(path.suffix.lower())
+    layout = delimited.Layout(path, list(names), compression, skipped=skipped, values=known, opened=opened)
     with _readable(path):
-        return texts.stream(layout, target, drop, name, chunk)
+        return delimited.stream(layout, target, drop, name, chunk)
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.streams.base import Chunk, Stream, StreamError, reason
-from devdan.streams.tables import check_finite, whole_numbers
+from devdan.streams.columns import check_finite, whole_numbers
+from devdan.streams.stream import Chunk, Stream, StreamError, reason
 
 _ROWS = 8192
 # What comes of damaged archives; a RuntimeError where a flipped bit says that they are encrypted or packed otherwise.

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from devdan.streams.base import Chunk, Stream, StreamError, slices
-from devdan.streams.tables import Columns, kept_columns, target_column
+from devdan.streams.columns import Columns, kept_columns, target_column
+from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
 _SAMPLES = 1000  # that are gathered from an iterable of single samples before they are passed on
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from devdan.streams.base import Chunk, Stream, spans
+from devdan.streams.stream import Chunk, Stream, spans
 
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
 _PERIOD = 100_000  # samples after which an endless SEA starts over

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from devdan.record import Record, Summary
+from devdan.evaluation.record import Record, Summary
 
 Setting = bool | int | float | str
 
@@ -33,7 +33,7 @@ def logged(records: Iterable[Record], *loggers: Logger, settings: Mapping[str, A
     """The same records, logged as they come by.
 
     >>> from devdan import DEVDAN
-    >>> from devdan.prequential import prequential
+    >>> from devdan.evaluation.loop import prequential
     >>> from devdan.streams import sea
     >>> class Printer:
     ...     def start(self, settings): print(settings["masking"]); return 0

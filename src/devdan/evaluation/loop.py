@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devdan.classes import Classes, is_missing, split_missing
-from devdan.kernel import Words
-from devdan.labels import NEVER, Labels
-from devdan.learner import Labelled, check_model, learner
-from devdan.record import Record
+from devdan.arrays import Words
+from devdan.evaluation.labels import NEVER, Labels
+from devdan.evaluation.learners import Labelled, check_model, learner
+from devdan.evaluation.record import Record
+from devdan.model.classes import Classes, is_missing, split_missing
 
 
 def prequential(
@@ -31,7 +31,7 @@ def prequential(
     """Test, then train, chunk by chunk; yields a record for each.
 
     ``model`` is a DEVDAN, anything with ``partial_fit`` and ``predict``, or a classifier of River's. ``labels`` says
-    which labels arrive and when, as a :class:`~devdan.labels.Labels` or in words (``"fraction:0.1"``,
+    which labels arrive and when, as a :class:`~devdan.evaluation.labels.Labels` or in words (``"fraction:0.1"``,
     ``"delay:1000"``, …), with ``seed`` for what is random about it. DEVDAN observes each sample as it comes and is
     taught whenever labels arrive; other models learn from labelled samples alone. ``classes`` are for models that must
     know them in advance; by default they are the stream's, where it knows them. Samples whose label is missing are

@@ -11,11 +11,12 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils import check_random_state
 
-from devdan import kernel, layers, options
-from devdan.base import EvolvingClassifier
-from devdan.classes import Classes
-from devdan.face import StreamClassifier
-from devdan.kernel import DISCRIMINATIVE, Floats, Words
+from devdan.arrays import Floats, Words
+from devdan.model import kernel, layers, options
+from devdan.model.classes import Classes
+from devdan.model.estimator import StreamClassifier
+from devdan.model.evolving import EvolvingClassifier
+from devdan.model.kernel import DISCRIMINATIVE
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from devdan.atomic import lock, write_atomically
-from devdan.base import EvolvingClassifier
-from devdan.classes import is_missing
-from devdan.face import StreamClassifier
-from devdan.learner import one_against_the_rest, takes_two_classes
-from devdan.prequential import Evaluation
-from devdan.record import Record, Summary
+from devdan.evaluation.learners import one_against_the_rest, takes_two_classes
+from devdan.evaluation.loop import Evaluation
+from devdan.evaluation.record import Record, Summary
+from devdan.model.classes import is_missing
+from devdan.model.estimator import StreamClassifier
+from devdan.model.evolving import EvolvingClassifier
 from devdan.report import write_report
 from devdan.report.runs import read_records
 from devdan.streams import Stream, StreamError

@@ -10,10 +10,10 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
-from devdan.base import EvolvingClassifier
-from devdan.baselines.base import RuleClassifier
-from devdan.kernel import Floats
-from devdan.record import Phases
+from devdan.arrays import Floats
+from devdan.baselines.ruleclassifier import RuleClassifier
+from devdan.evaluation.record import Phases
+from devdan.model.evolving import EvolvingClassifier
 
 Labelled = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 

@@ -14,13 +14,13 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from devdan import models
 from devdan.atomic import write_atomically
-from devdan.classifier import compile_kernel
-from devdan.face import StreamClassifier
-from devdan.prequential import Evaluation
-from devdan.record import Mean, Summary
-from devdan.runs import circumstances, fingerprint, prepared
+from devdan.evaluation import registry
+from devdan.evaluation.loop import Evaluation
+from devdan.evaluation.record import Mean, Summary
+from devdan.experiments.runjob import circumstances, fingerprint, prepared
+from devdan.model.devdan import compile_kernel
+from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.catalogue import ENTRIES
 
@@ -114,11 +114,11 @@ class Plan:
                 self.missing[name] = str(error)
         for name in self.models:
             try:
-                models.build(name)
+                registry.build(name)
             except ValueError as error:
                 self.models_missing[name] = str(error)
         folder.mkdir(parents=True, exist_ok=True)
-        about = {name: text for name, text in models.ABOUT.items() if name in self.models}
+        about = {name: text for name, text in registry.ABOUT.items() if name in self.models}
         content = json.dumps(asdict(self) | {"command": command, "about": about}, indent=2) + "\n"
         write_atomically(folder / "table.json", content.encode())
         return [*self.missing.values(), *self.models_missing.values()]
@@ -188,7 +188,7 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
     """Run a cell; whatever goes wrong with it is its result."""
     begin = time.perf_counter()
     try:
-        model = models.build(cell.model, cell.seed)
+        model = registry.build(cell.model, cell.seed)
         stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)

@@ -15,10 +15,10 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from devdan.baselines import PClass, PENsemble, PENsemblePlus
-from devdan.classifier import DEVDAN, options_of_the_paper
-from devdan.ensemble import DEVDANEnsemble
-from devdan.face import StreamClassifier
-from devdan.learner import check_model
+from devdan.evaluation.learners import check_model
+from devdan.model.devdan import DEVDAN, options_of_the_paper
+from devdan.model.ensemble import DEVDANEnsemble
+from devdan.model.estimator import StreamClassifier
 
 _PAPER = options_of_the_paper()
 _FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from devdan.arrays import Floats, Words
 from devdan.baselines.events import Event
 from devdan.baselines.rulebase import RuleBase
-from devdan.classes import Classes
-from devdan.face import StreamClassifier
-from devdan.kernel import LARGEST, Floats, Words
+from devdan.model.classes import Classes
+from devdan.model.estimator import StreamClassifier
+from devdan.model.kernel import LARGEST
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,8 +10,9 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from devdan import kernel, layers
-from devdan.kernel import Floats, Network
+from devdan.arrays import Floats
+from devdan.model import kernel, layers
+from devdan.model.kernel import Network
 
 OPSET = 17
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan import kernel, options
-from devdan.base import Event, events_of
-from devdan.classifier import DEVDAN, EVENTS, room_for
-from devdan.kernel import GENERATIVE, Floats, Words
+from devdan.arrays import Floats, Words
+from devdan.model import kernel, options
+from devdan.model.devdan import DEVDAN, EVENTS, room_for
+from devdan.model.evolving import Event, events_of
+from devdan.model.kernel import GENERATIVE
 
 _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
 _DRIFTS = slice(kernel.N_DRIFTS, kernel.N_DRIFTS + 2)

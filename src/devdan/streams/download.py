@@ -18,7 +18,7 @@ import httpx
 
 from devdan.atomic import lock
 from devdan.streams import catalogue
-from devdan.streams.base import StreamError
+from devdan.streams.stream import StreamError
 
 Progress = Callable[[int, "int | None"], None]
 _TRIES = 5  # in a row that bring nothing new

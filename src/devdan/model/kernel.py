@@ -23,8 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.int64]
+from devdan.arrays import Floats, Words
+
 Random = npt.NDArray[np.uint64]
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from devdan.kernel import Floats, Words
+from devdan.arrays import Floats, Words
 
 NEVER = -1
 _STEP = 0.01  # of the bound's adaptation to the budget

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
-from devdan.metrics import Confusion, beyond
+from devdan.evaluation.confusion import Confusion, beyond
 
 
 class Phases(NamedTuple):
@@ -142,7 +142,7 @@ class Summary:
     """What records come to, one after the other; memory does not grow with their number.
 
     >>> from devdan import DEVDAN
-    >>> from devdan.prequential import prequential
+    >>> from devdan.evaluation.loop import prequential
     >>> from devdan.streams import sea
     >>> summary = Summary(prequential(sea(5000), DEVDAN(random_state=0)))
     >>> summary.n_samples, summary.n_chunks, summary.rate.mean > 70

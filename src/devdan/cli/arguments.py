@@ -8,9 +8,9 @@ from typing import Annotated, Optional
 
 import typer
 
-from devdan import models
 from devdan.cli import tracking
-from devdan.labels import SPELLINGS
+from devdan.evaluation import registry
+from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import catalogue
 
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
@@ -84,9 +84,9 @@ Model = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"{', '.join(models.NAMES)}; or any class with partial_fit, or of River's, as module:Class.",
+        help=f"{', '.join(registry.NAMES)}; or any class with partial_fit, or of River's, as module:Class.",
         rich_help_panel=MODEL,
-        autocompletion=lambda: list(models.NAMES),
+        autocompletion=lambda: list(registry.NAMES),
     ),
 ]
 Settings = Annotated[

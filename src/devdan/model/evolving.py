@@ -11,10 +11,11 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
-from devdan import kernel, modelfile, options
-from devdan.classes import Classes
-from devdan.face import StreamClassifier
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+from devdan.arrays import Floats, Words
+from devdan.model import kernel, modelfile, options
+from devdan.model.classes import Classes
+from devdan.model.estimator import StreamClassifier
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -273,7 +274,7 @@ class EvolvingClassifier(StreamClassifier):
         It takes ``X`` as doubles, NaN where a value is missing, and gives ``label`` and ``probabilities``.
         """
         try:
-            from devdan.onnx import to_onnx  # noqa: PLC0415 (an optional extra)
+            from devdan.model.onnx import to_onnx  # noqa: PLC0415 (an optional extra)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError("to_onnx needs onnx: pip install 'devdan[onnx]'", name=error.name) from error
         return to_onnx(self, path)

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from devdan.kernel import Floats
-from devdan.streams.base import Chunk, StreamError
+from devdan.arrays import Floats
+from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
 _MANY = 1000  # rows from which on it tells something if nearly all texts of a column differ

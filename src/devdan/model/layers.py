@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from devdan import kernel
-from devdan.kernel import Floats
+from devdan.arrays import Floats
+from devdan.model import kernel
 
 
 def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from devdan import kernel
-from devdan.kernel import Floats
+from devdan.arrays import Floats
+from devdan.model import kernel
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}

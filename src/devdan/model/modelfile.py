@@ -17,10 +17,10 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from devdan import kernel, options
+from devdan.arrays import Floats
 from devdan.atomic import write_atomically
-from devdan.classes import Classes, check_labels
-from devdan.kernel import Floats
+from devdan.model import kernel, options
+from devdan.model.classes import Classes, check_labels
 
 Model = TypeVar("Model")
 

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from devdan.record import Record, Summary
+from devdan.evaluation.record import Record, Summary
 from devdan.report.paper import units
 from devdan.streams import Stream
 

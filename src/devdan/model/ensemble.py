@@ -11,11 +11,12 @@ import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan import kernel, options
-from devdan.base import EvolvingClassifier
-from devdan.classes import Classes
-from devdan.classifier import DEVDAN, EVENTS, room_for
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Floats, Words
+from devdan.arrays import Floats, Words
+from devdan.model import kernel, options
+from devdan.model.classes import Classes
+from devdan.model.devdan import DEVDAN, EVENTS, room_for
+from devdan.model.evolving import EvolvingClassifier
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
 
 if TYPE_CHECKING:
     from typing_extensions import Self

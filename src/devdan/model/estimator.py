@@ -15,9 +15,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from devdan import notice  # noqa: F401 (importing it arms it)
-from devdan.classes import Classes, check_labels
-from devdan.kernel import Floats, Words
+from devdan.arrays import Floats, Words
+from devdan.model import compilation  # noqa: F401 (importing it arms it)
+from devdan.model.classes import Classes, check_labels
 
 _PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
 

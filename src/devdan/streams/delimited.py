@@ -15,8 +15,8 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from devdan.streams.base import Chunk, Stream, StreamError, read_ahead, reason
-from devdan.streams.tables import Columns, distinct, kept_columns, target_column
+from devdan.streams.columns import Columns, distinct, kept_columns, target_column
+from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK = 1 << 20  # bytes of text that are parsed at a time
