@@ -30,12 +30,12 @@ Change = tuple[str, str]
 
 KERNEL: dict[str, list[Change]] = {
     "new unit's W = z − x, the paper's sign taken literally": [
-        ("= -work.present[j] * (work.reconstruction[ACTUAL, j]", "= work.present[j] * (work.reconstruction[ACTUAL, j]")
+        ("net.encoder[j, unit] = -weight[j] *", "net.encoder[j, unit] = weight[j] *")
     ],
     "random weights of variance 2 / (n + 1)": [("WEIGHT_VARIANCE = 32.0", "WEIGHT_VARIANCE = 2.0")],
     "random output weights for a unit of the discriminative phase": [
         (
-            "net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])",
+            "net.output[o, unit] = -(z[ACTUAL, o] - x[o])",
             "net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))",
         )
     ],
@@ -58,11 +58,10 @@ KERNEL: dict[str, list[Change]] = {
         ("step_count(net.input_count[phase]", "step_count(net.input_count[0]"),
     ],
     "only the minima whose condition was met start anew": [
-        ("    if changed:  # another network, so that both minima start anew\n", "    if False:\n")
+        ("    if grows or prunes:  # another network, so that both minima start anew\n", "    if grows:\n"),
+        ("    if grows or too_many:\n", "    if too_many:\n"),
     ],
-    "variance's minima from the second sample on": [
-        ("watch(monitor[VARIANCE], variance, n + 2)", "watch(monitor[VARIANCE], variance, 2)")
-    ],
+    "variance's minima from the second sample on": [("variance, net.n_features + 2.0)", "variance, 2.0)")],
 }
 
 
@@ -71,8 +70,8 @@ class ResetsVelocity(DEVDAN):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         if self.__sklearn_is_fitted__():
-            net = kernel.views(self._networks[0])
-            for name in kernel.Network._fields:
+            net = kernel.Network(self._networks[0])
+            for name in kernel.Network.fields():
                 if name.endswith("moment"):
                     getattr(net, name)[:] = 0.0
         return super().partial_fit(X, y, classes)

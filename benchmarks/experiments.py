@@ -68,16 +68,16 @@ KERNEL: dict[str, list[Change]] = {
         ("return bias2, variance / total", "return bias2 / total, variance / total"),
     ],
     "growth that preserves the function: output weights zero": [
-        ("net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])", "net.output[o, unit] = 0.0"),
+        ("net.output[o, unit] = -(z[ACTUAL, o] - x[o])", "net.output[o, unit] = 0.0"),
         ("net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))", "net.output[o, unit] = 0.0"),
     ],
     "pruning that preserves it: HS times the weights joins the offsets": [
         (
-            "    for j in range(n):\n        remove(net.encoder[j], unit, r)\n",
-            "    for o in range(m):\n"
+            "    for j in range(net.n_features):\n        remove(net.encoder[j], unit, r)\n",
+            "    for o in range(net.n_classes):\n"
             "        net.output_bias[o] += work.hidden[EXPECTED, unit] * net.output[o, unit]\n"
             "        net.output_bias_slow[o] += work.hidden[EXPECTED, unit] * net.output_slow[o, unit]\n"
-            "    for j in range(n):\n"
+            "    for j in range(net.n_features):\n"
             "        net.decoder_bias[j] += work.hidden[EXPECTED, unit] * net.encoder[j, unit]\n"
             "        remove(net.encoder[j], unit, r)\n",
         )
@@ -199,7 +199,7 @@ def generative(seeds: int) -> list[str]:
 class NeverReplaces(DEVDANEnsemble):
     """An ensemble whose members stay."""
 
-    def _replace(self, drifted: kernel.Words) -> None:
+    def _replace(self, drifted: Any) -> None:
         return None
 
 

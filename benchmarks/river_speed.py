@@ -17,6 +17,7 @@ from deviations import put
 from speed import best, machine
 
 from devdan.model import kernel
+from devdan.model.state import scratch_for
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 
@@ -34,7 +35,7 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
     for x, label in zip(rows, y.tolist(), strict=True):  # as large as it will be
         face.learn_one(x, label)
     network, out, order = face._network, np.zeros((n_samples, 2)), np.arange(n_samples)
-    scratch = kernel.scratch_for(network.state)
+    scratch = scratch_for(network.state)
 
     def through_the_face() -> None:
         for x, label in zip(rows, y.tolist(), strict=True):

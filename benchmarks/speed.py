@@ -175,17 +175,17 @@ def rest_loop(row, x, present, count, share, mean, square, hidden, z, flat, c, f
                 kernel.sigmoid(flat, 3 * n)
                 kernel.significance(z, x, present, n)
             else:
-                kernel.softmax(flat_c, m, m, 3)
+                kernel.softmax(flat_c, m, m)
                 kernel.significance(c, x, present, min(n, m))
-            kernel.watch(monitor, 0.1, 2)
+            kernel.watch(monitor, 0.1, 2.0)
             kernel.should_grow(monitor, 0.1)
-            kernel.watch(monitor, 0.1, 2)
+            kernel.watch(monitor, 0.1, 2.0)
             kernel.should_prune(monitor, 0.1)
 
 
 def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:
     """Samples per second of the rest alone."""
-    shapes = (n, n, n, n, n, n, n, (2, r), (3, n), 3 * n, (3, m), 3 * m, kernel.MONITOR)
+    shapes = (n, n, n, n, n, n, n, (2, r), (3, n), 3 * n, (3, m), 3 * m, kernel.RESTART + 1)
     arrays = [np.zeros(shape) for shape in shapes]
     rest_loop(*arrays, n, r, m, 1)
     return n_samples / best(lambda: rest_loop(*arrays, n, r, m, n_samples), repeats)

@@ -22,3 +22,8 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow,
 settings.register_profile("test", unhurried, derandomize=True)
 settings.register_profile("fuzz", unhurried, max_examples=10_000, print_blob=True, derandomize=False)
 settings.load_profile("test")
+
+
+def plain(function):
+    """A compiled function as Python."""
+    return getattr(function, "py_func", function)

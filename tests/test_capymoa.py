@@ -50,8 +50,12 @@ def learned(n=300, kind=DEVDANClassifierSSL, **options):
     return learner
 
 
-def counted(learner, word):
-    return int(learner._network.header()[word])
+def observed(learner):
+    return learner._network.net.n_learned[kernel.GENERATIVE]
+
+
+def taught_to(learner):
+    return learner._network.net.n_learned[kernel.DISCRIMINATIVE]
 
 
 # --- Evaluations -------------------------------------------------------------------------------------------------
@@ -71,7 +75,7 @@ def test_in_the_prequential_evaluation(make, least):
     results = prequential_evaluation(stream, learner, max_instances=4000)
     assert results.cumulative.accuracy() > least
     assert results.learner == "DEVDANClassifier"
-    assert counted(learner, kernel.N_TAUGHT) == 4000
+    assert taught_to(learner) == 4000
 
 
 @pytest.mark.parametrize("delay", [0, 200])
@@ -82,10 +86,10 @@ def test_instances_without_labels_are_learned_from(delay):
         results = prequential_ssl_evaluation(stream, learner, 3000, label_probability=0.2, delay_length=delay)
         assert results.cumulative.accuracy() > 78
     assert isinstance(ssl, ClassifierSSL)
-    taught = counted(ssl, kernel.N_TAUGHT)
+    taught = taught_to(ssl)
     assert 400 < taught < 700
-    assert counted(ssl, kernel.N_OBSERVED) == 3000 + (taught if delay else 0)  # once more with its label
-    assert counted(supervised, kernel.N_OBSERVED) == counted(supervised, kernel.N_TAUGHT) == taught
+    assert observed(ssl) == 3000 + (taught if delay else 0)  # once more with its label
+    assert observed(supervised) == taught_to(supervised) == taught
 
 
 def test_it_is_devdan_on_chunks_of_one():
@@ -168,7 +172,7 @@ def test_in_a_search_for_the_best_learner(search):
     best = search(schema, base_classifiers=[DEVDANClassifier, DEVDANClassifier(schema, n_hidden=5)])
     prequential_evaluation(stream, best, max_instances=150)
     assert [type(learner) for learner in best.active_models] == [DEVDANClassifier] * 2
-    assert all(counted(learner, kernel.N_TAUGHT) > 0 for learner in best.active_models)
+    assert all(taught_to(learner) > 0 for learner in best.active_models)
 
 
 # --- Input that is not as it should be ---------------------------------------------------------------------------
@@ -184,8 +188,8 @@ def test_values_that_are_missing_in_a_file(tmp_path):
     for instance in stream:
         learner.train(instance)
         assert np.isfinite(learner.predict_proba(instance)).all()
-    assert counted(learner, kernel.N_OBSERVED) == 5
-    assert counted(learner, kernel.N_TAUGHT) == 4  # one label is missing
+    assert observed(learner) == 5
+    assert taught_to(learner) == 4  # one label is missing
 
 
 def test_missing_values_do_not_keep_it_from_learning():
@@ -252,7 +256,7 @@ class CapyMOAFace(Twins):
 
     def states(self):
         # A network that has learned nothing has no units yet.
-        return [self.model._network.state] if counted(self.model, kernel.N_HIDDEN) > 0 else []
+        return [self.model._network.state] if self.model._network.net.n_hidden > 0 else []
 
     def copies(self):
         file = io.BytesIO()
@@ -269,7 +273,7 @@ class CapyMOAFace(Twins):
         self.attempt(verb, Instance.from_array(SCHEMA, np.array(x)))
 
     @rule(x=st.tuples(*[st.floats(-5, 5) | st.just(np.nan)] * 2))
-    @precondition(lambda self: counted(self.model, kernel.N_TAUGHT) > 0)
+    @precondition(lambda self: taught_to(self.model) > 0)
     def predictions_are_probabilities(self, x):
         probabilities = self.model.predict_proba(Instance.from_array(SCHEMA, np.array(x)))
         assert (probabilities >= 0).all()

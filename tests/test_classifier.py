@@ -15,6 +15,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from devdan import DEVDAN
 from devdan.model import kernel
 from devdan.model.evolving import PHASES
+from devdan.model.state import check_state, scratch_for
 from devdan.streams import sea
 
 
@@ -131,7 +132,7 @@ def test_each_sample_counts_once_for_the_scaling_observed_or_not(scaling):
     observed = DEVDAN(random_state=0, scaling=scaling, shuffle=False).observe(X).teach(X, y)
     unobserved = DEVDAN(random_state=0, scaling=scaling, shuffle=False).teach(X, y)
     for model in (observed, unobserved):
-        net = kernel.views(model._networks[0])
+        net = kernel.Network(model._networks[0])
         if scaling == "minmax":
             np.testing.assert_allclose([net.low, net.high], [X.min(axis=0), X.max(axis=0)])
         else:
@@ -157,7 +158,7 @@ def test_it_may_start_from_given_weights(taught):
     assert taught._classes.outputs.tolist() != [0, 1, 2], "the classes must have appeared in another order"
     seen, labels = chunk()
     afresh = clone(heir).fit(seen, labels)  # fit takes the classes from y, and learns the same ranges
-    kernel.views(taught._networks[0]).settings[kernel.AVERAGING] = 0.0  # predicts by its weights alone
+    kernel.Network(taught._networks[0]).averaging = 0.0  # predicts by its weights alone
     np.testing.assert_allclose(afresh.predict_proba(seen), taught.predict_proba(seen), atol=1e-9)
     features_only = {name: taught.weights_[name] for name in ("encoder", "encoder_bias", "decoder_bias")}
     assert DEVDAN(initial_weights=features_only, random_state=0).observe(X).n_hidden_ >= 1
@@ -299,7 +300,7 @@ def test_the_kernel_never_writes_beyond_the_rows_it_is_given(taught):
     state = taught._networks[0]
     for function, more in ((kernel.predict_proba, [1.0]), (kernel.transform, [])):
         narrow = np.full(8, -1.0)
-        function(state, kernel.scratch_for(state), X[:1].copy(), narrow[:2].reshape(1, 2), *more)
+        function(state, scratch_for(state), X[:1].copy(), narrow[:2].reshape(1, 2), *more)
         assert (narrow[2:] == -1.0).all()
 
 
@@ -338,9 +339,8 @@ def test_events_tell_the_structure_and_their_memory_is_bounded():
         assert last[event.phase] <= event.sample <= 1500
         last[event.phase] = event.sample
     assert size == model.n_hidden_
-    header = kernel.views(model._networks[0]).header
-    header[kernel.N_EVENTS] = 2500  # as if many had been
-    net = kernel.views(model._networks[0])
+    net = kernel.Network(model._networks[0])
+    net.n_events = 2500  # as if many had been
     net.events[:, kernel.EVENT_SAMPLE] = np.r_[2000:2500, 1500:2000]
     assert [event.sample for event in model.events_] == list(range(1500, 2500))
 
@@ -458,7 +458,7 @@ def test_one_feature_and_very_many(scaling, n_features):
 
 
 def assert_sound(model, X):
-    kernel.check_state(model._networks[0])
+    check_state(model._networks[0])
     probabilities = model.predict_proba(X)
     assert np.isfinite(probabilities).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)

@@ -7,6 +7,7 @@ import pytest
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
+from devdan.model.state import new_state, scratch_for
 from devdan.streams import sea
 
 
@@ -38,15 +39,15 @@ def test_a_member_learns_what_a_network_learns_that_visits_the_same_samples():
     outputs = model._classes.outputs[codes]
     compared = 0
     for state, after in zip(before, model._states, strict=True):
-        if kernel.views(after).header[kernel.N_SEEN] < kernel.views(state).header[kernel.N_SEEN]:
+        if kernel.Network(after).n_seen < kernel.Network(state).n_seen:
             continue  # it was replaced
         visits = np.empty((1, len(X)), np.int64)
         kernel.bag(state[None], 1, visits)
         order = np.repeat(np.arange(len(X)), visits[0])
         for phase in range(2):
-            kernel.shuffle(kernel.generator(state), order)
-            assert kernel.learn(state, kernel.scratch_for(state), X, outputs, order, 0, phase, phase) == len(order)
-        words = slice(kernel.HEADER, None)  # one header also counts what came to the ensemble
+            kernel.shuffle(kernel.Network(state).random, order)
+            assert kernel.learn(state, scratch_for(state), X, outputs, order, 0, phase, phase) == len(order)
+        words = slice(24, None)  # the words before also counts what came to the ensemble
         # Compiled into another function, the same sums may be rounded otherwise.
         np.testing.assert_allclose(state[words], after[words], rtol=0, atol=1e-10)
         compared += 1
@@ -55,8 +56,8 @@ def test_a_member_learns_what_a_network_learns_that_visits_the_same_samples():
 
 @pytest.mark.parametrize("visits", [0.5, 2.0, 6.0])
 def test_visits_are_poisson_draws(visits):
-    state = kernel.new_state(1, 16, 2, 1, seed=1)
-    kernel.views(state).settings[kernel.VISITS] = visits
+    state = new_state(1, 16, 2, 1, seed=1)
+    kernel.Network(state).visits = visits
     drawn = np.empty((1, 40_000), np.int64)
     kernel.bag(state[None], 0, drawn)
     assert drawn.mean() == pytest.approx(visits, abs=0.05)
@@ -68,7 +69,7 @@ def test_it_predicts_the_mean_of_its_members():
     model = learned()
     each = np.zeros((len(model._states), len(X), 2))
     for state, out in zip(model._states, each, strict=True):
-        kernel.predict_proba(state, kernel.scratch_for(state), X, out, 1.0)
+        kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     np.testing.assert_allclose(model.predict_proba(X), each.mean(axis=0)[:, model._classes.outputs], atol=1e-12)
     assert len({state.tobytes() for state in model._states}) == 4
 
@@ -123,7 +124,7 @@ def test_a_class_that_comes_later_and_units_that_find_no_room():
     model.partial_fit(X, Y + 5)
     assert model.classes_.tolist() == [0, 1, 5, 6]
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert model._header()[kernel.MAX_HIDDEN] > 24
+    assert model._first().max_hidden > 24
 
 
 def test_it_is_saved_and_pickled_and_goes_on_bit_for_bit(tmp_path):

@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import kernel
+from devdan.model.state import check_state
 
 ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFittedError and ModelFileError are among them
 SETTINGS = settings(
@@ -73,7 +74,7 @@ class Twins(RuleBasedStateMachine):
     def the_states_are_sound(self):
         if self.model is not None:
             for state in self.states():
-                kernel.check_state(state)
+                check_state(state)
 
 
 # --- scikit-learn's face -----------------------------------------------------------------------------------------
@@ -232,9 +233,8 @@ class DeepFace(SklearnFace):
     @invariant()
     def layers_fit_each_other(self):
         if self.model is not None and self.model.__sklearn_is_fitted__():
-            sizes = [kernel.views(state).header[kernel.N_FEATURES : kernel.N_CLASSES] for state in self.states()]
-            for (_, units), (features, _) in pairwise(sizes):
-                assert features == self.model.n_features_in_ + units
+            for lower, upper in pairwise(kernel.Network(state) for state in self.states()):
+                assert upper.n_features == self.model.n_features_in_ + lower.n_hidden
 
 
 class EnsembleFace(SklearnFace):

@@ -5,18 +5,38 @@ import math
 import numpy as np
 import pytest
 from naive import Naive, Random
-from numba import config
+from numba import config, njit
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN
 from devdan.model import kernel
+from devdan.model.state import add_feature, check_state, new_state, remove_feature, resized, scratch_for, set_settings
 
 JIT = not config.DISABLE_JIT
 
 
-def plain(function):
-    """A compiled function as Python."""
-    return getattr(function, "py_func", function)
+SETTINGS = {
+    "start": 1.0,
+    "scaling": kernel.MINMAX,
+    "masking": 0.1,
+    "generates": 1.0,
+    "grows": 1.0,
+    "generative_rate": 0.001,
+    "discriminative_rate": 0.01,
+    "momentum": 0.95,
+    "averaging": 0.0,
+}
+
+
+def called(function, *args):
+    """What a function for compiled code gives."""
+    return njit(lambda *args: function(*args))(*args)  # noqa: PLW0108 (Python must not call it)
+
+
+def on_network(function):
+    """A function of a network and its work, for Python."""
+    network, work = kernel.Network, kernel.Work
+    return njit(lambda state, scratch, *more: function(network(state), work(scratch, network(state)), *more))
 
 
 def stream(n_samples, n_features, n_classes, missing, seed):
@@ -114,19 +134,20 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
 def test_sigmoid_and_softmax_are_accurate_and_never_overflow():
     a = np.concatenate([np.linspace(-40, 40, 2001), [-1e308, 1e308, -np.inf, np.inf]])
     s = a.copy()
-    kernel.sigmoid(s, len(s))
+    called(kernel.sigmoid, s, len(s))
     expected = np.array([1 / (1 + math.exp(-v)) if v > -700 else 0.0 for v in a])
     np.testing.assert_allclose(s, expected, atol=1e-13)
     p = np.array([1e308, 3.0, -1e308])
-    kernel.softmax(p, 3, 3, 1)
+    called(kernel.softmax, p, 3, 3)
     np.testing.assert_allclose(p, [1, 0, 0], atol=1e-15)
 
 
 def test_random_generator_is_splitmix64():
     word = np.array([12345], np.uint64)
     oracle = Random(12345)
-    assert [kernel.uniform(word) for _ in range(50)] == [oracle.uniform() for _ in range(50)]
-    normals = np.array([kernel.normal(word, 4.0) for _ in range(4000)])
+    draw = njit(lambda word, variance: kernel.normal(word, variance))  # noqa: PLW0108
+    assert [called(kernel.uniform, word) for _ in range(50)] == [oracle.uniform() for _ in range(50)]
+    normals = np.array([draw(word, 4.0) for _ in range(4000)])
     assert abs(normals.mean()) < 0.15
     assert normals.std() == pytest.approx(2, abs=0.1)
 
@@ -147,56 +168,62 @@ def test_shuffle_makes_every_order_equally_likely():
     [(10, 0.1, 1), (3, 0.1, 1), (20, 0.1, 2), (10, 0.5, 5), (10, 0.9, 9), (4, 0.99, 3), (1, 0.1, 0), (10, 0.0, 0)],
 )
 def test_masking_draws_its_features_anew_for_each_sample(n_features, masking, n_masked):
-    state = kernel.new_state(n_features, 4, 2, 0, seed=1)
-    net = kernel.views(state)
-    net.settings[kernel.MASKING] = masking
-    work = kernel.work_views(net, kernel.scratch_for(state))
+    state = new_state(n_features, 4, 2, 0, seed=1)
+    scratch = scratch_for(state)
+    net = kernel.Network(state)
+    net.masking = masking
+    work = kernel.Work(scratch, net)
     work.clean[:] = 1.0
-    rows = []
+    corrupt, rows = on_network(kernel.corrupt), []
     for _ in range(400):
-        plain(kernel.corrupt)(net, work)
+        corrupt(state, scratch)
         rows.append(work.inputs[0].copy())
     masked = np.array(rows) == 0.0
     assert (masked.sum(axis=1) == n_masked).all()
     assert np.abs(masked.mean(axis=0) - n_masked / n_features).max() < 0.12
 
 
+def grow_generative(net, work):
+    kernel.grow(net, work, kernel.GENERATIVE, work.reconstruction, work.target, work.present, net.n_features)
+
+
 def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its_sample():
-    random = np.random.default_rng(0)
+    random, forward = np.random.default_rng(0), on_network(kernel.forward)
+    grow = on_network(njit(grow_generative))
     for seed in range(30):
-        state = kernel.new_state(5, 8, 2, 0, seed)
-        net = kernel.views(state)
-        net.settings[kernel.START] = 2
-        scratch = kernel.scratch_for(state)
+        state = new_state(5, 8, 2, 0, seed)
+        net = kernel.Network(state)
+        net.start = 2
+        scratch = scratch_for(state)
         X = random.random((3, 5))
         kernel.learn(state, scratch, X, np.zeros(0, np.int64), np.arange(3), 0, 0, 0)
-        work = kernel.work_views(net, scratch)
-        plain(kernel.forward)(net, work, kernel.GENERATIVE)
+        work = kernel.Work(scratch, net)
+        forward(state, scratch, kernel.GENERATIVE)
         before = np.abs(work.reconstruction[0] - work.target)
-        plain(kernel.grow)(net, work, kernel.GENERATIVE)
-        plain(kernel.forward)(net, work, kernel.GENERATIVE)
-        assert net.header[kernel.N_HIDDEN] == 3
+        grow(state, scratch)
+        forward(state, scratch, kernel.GENERATIVE)
+        assert net.n_hidden == 3
         assert (np.abs(work.reconstruction[0] - work.target) < before).all()
 
 
 def test_conditions_are_the_papers():
     monitor = np.array([10.0, 0.5, 0.04, 0.4, 0.1, 0.0])  # μ 0.5, σ 0.2; minima 0.4 and 0.1
     for bias2, grows in ((0.0, True), (1.0, True)):
-        assert kernel.should_grow(monitor.copy(), bias2) is grows  # 0.7 >= 0.4 + π 0.1, π at most 2
+        assert called(kernel.should_grow, monitor.copy(), bias2) is grows  # 0.7 >= 0.4 + π 0.1, π at most 2
     monitor[kernel.MIN_STD] = 0.16
-    assert not kernel.should_grow(monitor.copy(), 0.0)  # π = 2: 0.7 < 0.72
-    assert kernel.should_grow(monitor.copy(), 1.0)  # π = 1.18
-    assert not kernel.should_prune(monitor.copy(), 1.0)  # 2χ = 2.36
+    assert not called(kernel.should_grow, monitor.copy(), 0.0)  # π = 2: 0.7 < 0.72
+    assert called(kernel.should_grow, monitor.copy(), 1.0)  # π = 1.18
+    assert not called(kernel.should_prune, monitor.copy(), 1.0)  # 2χ = 2.36
     monitor[kernel.MIN_STD] = 0.1
-    assert kernel.should_prune(monitor.copy(), 1.0)
-    assert not kernel.should_prune(monitor.copy(), 0.0)  # 2χ = 4
+    assert called(kernel.should_prune, monitor.copy(), 1.0)
+    assert not called(kernel.should_prune, monitor.copy(), 0.0)  # 2χ = 4
 
 
 def test_a_state_with_more_room_goes_on_bit_for_bit():
     X, y = stream(400, 4, 3, 0.1, seed=1)
     one = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
     other = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
-    other._networks[0] = kernel.resized(other._networks[0], 9, 100, 7)
+    other._networks[0] = resized(other._networks[0], 9, 100, 7)
     for model in (one, other):
         model.partial_fit(X[200:], y[200:])
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
@@ -205,14 +232,12 @@ def test_a_state_with_more_room_goes_on_bit_for_bit():
 
 def test_many_networks_are_stepped_in_one_call():
     X, y = stream(60, 4, 3, 0.1, seed=1)
-    states = np.array([kernel.new_state(4, 40, 3, 10, seed) for seed in range(5)])
+    states = np.array([new_state(4, 40, 3, 10, seed) for seed in range(5)])
     for state in states:
-        settings = kernel.views(state).settings
-        settings[: kernel.MOMENTUM + 1] = (1, kernel.MINMAX, 0.1, 1, 1, 1, 0, 0.001, 0.01, 0.95)
-        settings[kernel.VISITS] = 0.5
+        set_settings(kernel.Network(state), SETTINGS | {"prunes": 1.0, "visits": 0.5})
     visits = np.empty((5, 60), np.int64)
     kernel.bag(states, 0, visits)
-    alone, scratch = states.copy(), kernel.scratch_for(states[0])
+    alone, scratch = states.copy(), scratch_for(states[0])
     order, cuts = np.nonzero(visits > 0)[1], np.append(0, np.cumsum((visits > 0).sum(axis=1)))
     done = np.zeros(5, np.int64)
     for phase in range(2):
@@ -233,14 +258,14 @@ def test_many_networks_are_stepped_in_one_call():
 
 
 def test_a_network_that_has_learned_nothing_visits_at_least_one_sample():
-    states = np.array([kernel.new_state(1, 16, 2, 1, seed) for seed in range(9)])
+    states = np.array([new_state(1, 16, 2, 1, seed) for seed in range(9)])
     for state in states:
-        kernel.views(state).settings[kernel.VISITS] = 0.01
+        kernel.Network(state).visits = 0.01
     visits = np.empty((9, 3), np.int64)
     kernel.bag(states, 1, visits)
     assert (visits.sum(axis=1) == 1).all()
     for state in states:
-        kernel.views(state).header[kernel.N_TAUGHT] = 1
+        kernel.Network(state).n_learned[1] = 1
     kernel.bag(states, 1, visits)
     assert visits.sum() == 0
 
@@ -250,18 +275,18 @@ def test_features_come_and_go():
     X, y = stream(200, 3, 2, 0.0, seed=2)
     model = DEVDAN(random_state=0).partial_fit(X, y)
     state = model._networks[0]
-    more = kernel.add_feature(state)  # there was no room
-    assert kernel.views(more).header[kernel.N_FEATURES] == 4
-    assert (kernel.views(more).encoder[3] == 0).all()
-    kernel.remove_feature(more, 3)
-    wider = kernel.resized(state, 6, 16, 2)
+    more = add_feature(state)  # there was no room
+    assert kernel.Network(more).n_features == 4
+    assert (kernel.Network(more).encoder[3] == 0).all()
+    remove_feature(more, 3)
+    wider = resized(state, 6, 16, 2)
     assert more.tobytes() == wider.tobytes()
-    kernel.remove_feature(wider, 1)
-    old, new = kernel.views(state), kernel.views(wider)
+    remove_feature(wider, 1)
+    old, new = kernel.Network(state), kernel.Network(wider)
     for name in ("encoder", "encoder_slow", "encoder_moment", "decoder_bias", "mean", "square", "scale_count"):
         np.testing.assert_array_equal(getattr(new, name)[:2], getattr(old, name)[[0, 2]])
     np.testing.assert_array_equal(new.input_mean[:, :2], old.input_mean[:, [0, 2]])
-    kernel.check_state(wider)
+    check_state(wider)
 
 
 def test_all_layers_are_judged_by_every_fourth_sample():
@@ -276,32 +301,31 @@ def test_all_layers_are_judged_by_every_fourth_sample():
     judged = np.arange(7, 300, 4)  # in the first chunk no class is known
     for state, inputs in zip(model._networks, model._inputs(X), strict=True):
         out = np.zeros((len(X), 2))
-        kernel.predict_proba(state, kernel.scratch_for(state), inputs, out, 1.0)
+        kernel.predict_proba(state, scratch_for(state), inputs, out, 1.0)
         losses = -np.log(out[judged, codes[judged]])
         expected = losses @ 0.998 ** np.arange(len(judged))[::-1]
-        assert kernel.views(state).losses[2] == pytest.approx(expected, rel=1e-9)
+        assert kernel.Network(state).losses[2] == pytest.approx(expected, rel=1e-9)
 
 
 def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
     X, y = stream(300, 4, 3, 0.1, seed=1)
-    settings = (1, kernel.MINMAX, 0.1, 1, 1, 0, 0, 0.001, 0.01, 0.95)
-    ample, tight = (kernel.new_state(4, room, 3, 10, seed=1) for room in (64, 3))
+    ample, tight = (new_state(4, room, 3, 10, seed=1) for room in (64, 3))
     for state in (ample, tight):
-        kernel.views(state).settings[: len(settings)] = settings
+        set_settings(kernel.Network(state), SETTINGS)
     order = np.arange(300)
-    assert kernel.learn(ample, kernel.scratch_for(ample), X, y, order, 0, 0, 1) == 300
+    assert kernel.learn(ample, scratch_for(ample), X, y, order, 0, 0, 1) == 300
     done, stops = 0, 0
     while done < 300:
-        done = kernel.learn(tight, kernel.scratch_for(tight), X, y, order, done, 0, 1)
+        done = kernel.learn(tight, scratch_for(tight), X, y, order, done, 0, 1)
         if done < 300:
             stops += 1
-            tight = kernel.resized(tight, 4, int(kernel.views(tight).header[kernel.MAX_HIDDEN]) + 1, 3)
+            tight = resized(tight, 4, int(kernel.Network(tight).max_hidden) + 1, 3)
     assert stops > 2
-    assert kernel.resized(tight, 4, 64, 3).tobytes() == ample.tobytes()
+    assert resized(tight, 4, 64, 3).tobytes() == ample.tobytes()
 
 
 def test_a_network_that_was_never_taught_predicts_nothing():
     X, _ = stream(10, 4, 3, 0.0, seed=1)
-    state, out = kernel.new_state(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
-    kernel.predict_proba(state, kernel.scratch_for(state), X, out, 1.0)
+    state, out = new_state(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
+    kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     assert (out == 7.0).all()

@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from conftest import plain
 
 from devdan import DEVDAN, ModelFileError
 from devdan.model import kernel, layers, modelfile
+from devdan.model.state import new_state, resized
 from devdan.streams import sea
 
 
@@ -29,7 +31,7 @@ def rate(model, X, y, chunk=500):
 
 def sizes(model):
     """Features and hidden units of each layer."""
-    return [tuple(kernel.views(state).header[kernel.N_FEATURES : kernel.N_CLASSES]) for state in model._networks]
+    return [(net.n_features, net.n_hidden) for net in model._nets()]
 
 
 @pytest.fixture
@@ -86,33 +88,33 @@ def test_each_layer_sees_the_stream_and_the_units_below(deep):
 
 @pytest.mark.parametrize("n_events", [1000, 1])  # with the second, the events themselves are lost
 def test_a_layer_follows_the_units_below_it(n_events):
-    below = kernel.new_state(2, 16, 2, n_events, seed=1)
-    net = kernel.views(below)
-    net.header[kernel.N_HIDDEN] = 3
+    below = new_state(2, 16, 2, n_events, seed=1)
+    net = kernel.Network(below)
+    net.n_hidden = 3
     above = layers.new_layer([below], 2, 16, 0)
-    kernel.views(above).encoder[:5, 0] = [1, 2, 30, 40, 50]  # two features, units a, b and c
-    kernel.views(above).mean[:5] = [1, 2, 30, 40, 50]
+    kernel.Network(above).encoder[:5, 0] = [1, 2, 30, 40, 50]  # two features, units a, b and c
+    kernel.Network(above).mean[:5] = [1, 2, 30, 40, 50]
     happened = [(kernel.PRUNING, 1), (kernel.GROWTH, 2), (kernel.GROWTH, 3), (kernel.PRUNING, 0)]  # c, d and e remain
     for kind, unit in happened:
-        net.header[kernel.N_HIDDEN] += 1 if kind == kernel.GROWTH else -1
-        kernel.record(net.header, net.events, 0, unit, kind)
+        net.n_hidden += 1 if kind == kernel.GROWTH else -1
+        plain(kernel.record)(net, 0, unit, kind)
     above = layers.followed(above, below, 2)
-    net = kernel.views(above)
-    assert net.header[kernel.N_FEATURES] == 5
+    net = kernel.Network(above)
+    assert net.n_features == 5
     expected = [1, 2, 50, 0, 0] if n_events > 1 else [1, 2, 0, 0, 0]
     assert net.encoder[:5, 0].tolist() == net.mean[:5].tolist() == expected
     assert layers.followed(above, below, 2).tobytes() == above.tobytes()
 
 
 def test_a_layer_finds_room_for_more_units_below_it():
-    below = kernel.new_state(2, 64, 2, 100, seed=1)
-    kernel.views(below).header[kernel.N_HIDDEN] = 1
+    below = new_state(2, 64, 2, 100, seed=1)
+    kernel.Network(below).n_hidden = 1
     above = layers.new_layer([below], 2, 16, 0)
     for unit in range(1, 70):
-        kernel.record(kernel.views(below).header, kernel.views(below).events, 0, unit, kernel.GROWTH)
+        plain(kernel.record)(kernel.Network(below), 0, unit, kernel.GROWTH)
     above = layers.followed(above, below, 2)
-    assert kernel.views(above).header[kernel.N_FEATURES] == 72
-    assert kernel.views(above).header[kernel.MAX_FEATURES] >= 72
+    assert kernel.Network(above).n_features == 72
+    assert kernel.Network(above).max_features >= 72
 
 
 @pytest.mark.parametrize("n_hidden", [15, 20, 200])
@@ -120,18 +122,18 @@ def test_each_layer_has_room_for_the_units_it_starts_from(n_hidden):
     still = {"grow": False, "prune": False, "generative": False, "learning_rate": 0}
     model = DEVDAN(n_layers=3, n_hidden=n_hidden, random_state=0, **still).fit(*parity(5))
     for state in model._networks:
-        net = kernel.views(state)
-        n, r = net.header[kernel.N_FEATURES : kernel.N_CLASSES]
+        net = kernel.Network(state)
+        n, r = net.n_features, net.n_hidden
         assert r == n_hidden
         assert (net.encoder[:n, :r] != 0).all()
         assert len(np.unique(net.encoder[:n, :r])) == n * r
 
 
 def test_the_layer_with_the_least_loss_is_trusted_most():
-    states = [kernel.new_state(2, 16, 2, 10, seed=k) for k in range(3)]
+    states = [new_state(2, 16, 2, 10, seed=k) for k in range(3)]
     for state, loss, n_classes in zip(states, (5.0, 2.0, 1.0), (2, 2, 0), strict=True):
-        kernel.views(state).losses[2] = loss
-        kernel.views(state).header[kernel.N_CLASSES] = n_classes
+        kernel.Network(state).losses[2] = loss
+        kernel.Network(state).n_classes = n_classes
     shares = layers.shares(states)
     assert shares.sum() == pytest.approx(1)
     assert shares[2] == 0  # it was never taught
@@ -156,13 +158,14 @@ def test_a_file_whose_layers_do_not_make_a_model(deep, tmp_path):
     modelfile.write(tmp_path / "fewer", header | {"options": options}, words)
     with pytest.raises(ModelFileError, match="more layers than its options say"):
         DEVDAN.load(tmp_path / "fewer")
-    for layer, word in ((0, kernel.N_EVENTS), (1, kernel.N_FOLLOWED)):
+    for layer, word in ((0, "n_events"), (1, "n_followed")):
         _, words = modelfile.read(tmp_path / "m")
-        words[sum(header["states"][:layer]) :][: kernel.HEADER].view(np.int64)[word] += 1
+        net = kernel.Network(words[sum(header["states"][:layer]) :])
+        setattr(net, word, getattr(net, word) + 1)
         modelfile.write(tmp_path / "strangers", header, words)
         with pytest.raises(ModelFileError, match="do not fit each other"):
             DEVDAN.load(tmp_path / "strangers")
-    wider = [deep._networks[0], kernel.resized(deep._networks[1], 64, 64, 5), deep._networks[2]]
+    wider = [deep._networks[0], resized(deep._networks[1], 64, 64, 5), deep._networks[2]]
     modelfile.write(tmp_path / "wider", header | {"states": [len(state) for state in wider]}, np.concatenate(wider))
     with pytest.raises(ModelFileError, match="do not fit each other"):
         DEVDAN.load(tmp_path / "wider")
@@ -216,9 +219,9 @@ def test_the_depth_stays_what_it_was(deep):
 
 
 def test_a_layer_that_was_not_taught_is_not_asked_however_bad_the_others_are():
-    states = [kernel.new_state(2, 16, 2, 10, seed=k) for k in range(2)]
-    kernel.views(states[0]).losses[2] = 4000.0
-    kernel.views(states[0]).header[kernel.N_CLASSES] = 2
+    states = [new_state(2, 16, 2, 10, seed=k) for k in range(2)]
+    kernel.Network(states[0]).losses[2] = 4000.0
+    kernel.Network(states[0]).n_classes = 2
     assert layers.shares(states).tolist() == [1.0, 0.0]
-    kernel.views(states[0]).header[kernel.N_CLASSES] = 0
+    kernel.Network(states[0]).n_classes = 0
     assert layers.shares(states).tolist() == [0.0, 0.0]

@@ -33,7 +33,7 @@ def rewritten(path, change_header=None, change_state=None):
     if change_header is not None:
         change_header(header)
     if change_state is not None:
-        change_state(kernel.views(state))
+        change_state(kernel.Network(state))
     modelfile.write(path, header, state)
     return path
 
@@ -158,7 +158,10 @@ def test_longer_newer_and_foreign_files(path):
 
 def set_word(name, index, value):
     def change(net):
-        getattr(net, name)[index] = value
+        if index is None:
+            setattr(net, name, value)
+        else:
+            getattr(net, name)[index] = value
 
     return change
 
@@ -166,15 +169,15 @@ def set_word(name, index, value):
 @pytest.mark.parametrize(
     "change",
     [
-        set_word("header", kernel.N_HIDDEN, 10**6),
-        set_word("header", kernel.N_HIDDEN, 0),
-        set_word("header", kernel.N_FEATURES, 5),
-        set_word("header", kernel.N_CLASSES, -1),
-        set_word("header", kernel.MAX_HIDDEN, 2**62),
-        set_word("header", kernel.MAX_EVENTS, -5),
-        set_word("header", kernel.N_SEEN, -5),
-        set_word("header", kernel.N_NAMED, 99),
-        set_word("header", kernel.N_NAMED, 4),
+        set_word("n_hidden", None, 10**6),
+        set_word("n_hidden", None, 0),
+        set_word("n_features", None, 5),
+        set_word("n_classes", None, -1),
+        set_word("max_hidden", None, 2**62),
+        set_word("max_events", None, -5),
+        set_word("n_seen", None, -5),
+        set_word("n_named", None, 99),
+        set_word("n_named", None, 4),
         set_word("low", 0, -np.inf),
         set_word("scale_count", 0, np.nan),
         set_word("scale_count", 0, -1.0),
@@ -187,11 +190,11 @@ def set_word(name, index, value):
         set_word("encoder", (0, 0), np.nan),
         set_word("low", 0, np.nan),
         set_word("input_square", (0, 0), -1.0),
-        set_word("header", kernel.N_TAUGHT, 2**62 + 1),
-        set_word("header", kernel.AVERAGED_SINCE, 101),
+        set_word("n_learned", 1, 2**62 + 1),
+        set_word("averaged_since", None, 101),
         set_word("encoder", (0, 0), 1e101),
         set_word("losses", 2, -1e101),
-        set_word("settings", kernel.SCALING, kernel.MINMAX),
+        set_word("scaling", None, kernel.MINMAX),
         set_word("output_bias_moment", 0, -1.0),
         set_word("mean", 0, 1e151),
         set_word("low", 0, -1e151),

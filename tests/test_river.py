@@ -97,9 +97,9 @@ def test_samples_without_labels_are_learned_from():
     model = learned()
     before = words(model)
     model.learn_unlabeled_one({"x0": 1.0, "new": 2.0})
-    header = kernel.views(model._network.state).header
+    net = model._network.net
     assert words(model) != before
-    assert header[kernel.N_SEEN] == header[kernel.N_TAUGHT] + 1
+    assert net.n_seen == net.n_learned[kernel.DISCRIMINATIVE] + 1
     fresh = DEVDANClassifier(seed=1)
     fresh.learn_unlabeled_one({"a": 1.0})
     assert fresh.predict_proba_one({"a": 1.0}) == {}

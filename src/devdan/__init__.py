@@ -7,8 +7,8 @@ DEVDAN(masking=0.2)
 
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
-from devdan.model.evolving import Event
 from devdan.model.modelfile import ModelFileError
+from devdan.model.state import Event
 
 __version__ = "0.1.0"
 __all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError"]

@@ -11,9 +11,9 @@ except ModuleNotFoundError as error:
 from capymoa.stream import Schema
 
 from devdan.arrays import Floats
-from devdan.model import kernel
-from devdan.model.evolving import Event
-from devdan.model.online import OneSampleNetwork, finite
+from devdan.model.kernel import DISCRIMINATIVE
+from devdan.model.online import OnlineNetwork, finite
+from devdan.model.state import Event
 
 if TYPE_CHECKING:
     from capymoa.core import Instance, LabeledInstance
@@ -73,7 +73,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
             raise ValueError(f"schema must be that of a stream with features and classes, got {schema!r}")
-        self._network = OneSampleNetwork(
+        self._network = OnlineNetwork(
             n_hidden=n_hidden,
             masking=masking,
             scaling=scaling,
@@ -100,7 +100,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     def predict_proba(self, instance: Instance) -> Floats | None:
         """The probability of each class of the schema; None before the first label has come."""
         row = self._row(instance)
-        if self._network.header()[kernel.N_TAUGHT] == 0:
+        if self._network.net.n_learned[DISCRIMINATIVE] == 0:
             return None
         probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
         return probabilities

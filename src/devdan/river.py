@@ -13,9 +13,8 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.river needs River: pip install 'devdan[river]'", name=error.name) from error
 
 from devdan.arrays import Floats
-from devdan.model import kernel
-from devdan.model.evolving import Event
-from devdan.model.online import OneSampleNetwork, finite
+from devdan.model.online import OnlineNetwork, finite
+from devdan.model.state import Event
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +81,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.averaging = averaging
         self.seed = seed
-        self._network = OneSampleNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
+        self._network = OnlineNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
         self._columns: dict[Any, int] = {}  # of the features
         self._codes: dict[Any, int] = {}  # of the classes, in the order of their appearance
 
@@ -193,7 +192,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if len(self._network.state) == 0:
             self._network.begin(max(len(new), 1), self.seed)
         for name in new:
-            if len(self._columns) == self._network.header()[kernel.N_FEATURES]:
+            if len(self._columns) == self._network.net.n_features:
                 self._network.add_feature()
             self._columns[name] = len(self._columns)
 
@@ -206,7 +205,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         code = self._codes.get(y)
         if code is None:
             code = self._codes[y] = len(self._codes)
-            if code >= self._network.header()[kernel.MAX_CLASSES]:
+            if code >= self._network.net.max_classes:
                 self._network.make_room(classes=2 * code)
         return code
 

@@ -16,11 +16,12 @@ from sklearn.preprocessing import StandardScaler
 
 from devdan.baselines import PClass, PENsemble, PENsemblePlus
 from devdan.evaluation.learners import check_model
-from devdan.model.devdan import DEVDAN, options_of_the_paper
+from devdan.model import options as table
+from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import StreamClassifier
 
-_PAPER = options_of_the_paper()
+_PAPER = table.PAPER
 _FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}
 
 # name: what it is, and its options

@@ -16,24 +16,11 @@ from devdan.model import kernel, layers, options
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import DISCRIMINATIVE
+from devdan.model.kernel import DISCRIMINATIVE, Network
+from devdan.model.state import EVENTS, ROOM, new_state, resized, room_for, scratch_for
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-ROOM = 16  # hidden units that a new state has room for; it doubles when they are all there
-EVENTS = 1000
-
-
-def room_for(n_hidden: int) -> int:
-    """Room for hidden units: whole vectors of eight, with place for two more units."""
-    return max(ROOM, (n_hidden + 9) // 8 * 8)
-
-
-def options_of_the_paper() -> dict[str, Any]:
-    """What distinguishes the paper's settings from the defaults."""
-    rates = {"generative_learning_rate": 0.001, "learning_rate": 0.015}
-    return {"scaling": None, "optimizer": "momentum", "averaging": 0.0, **rates}
 
 
 class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifier):  # type: ignore[misc]
@@ -149,9 +136,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self.random_state = random_state
 
     @classmethod
-    def paper(cls, **options: Any) -> Self:
+    def paper(cls, **changed: Any) -> Self:
         """The paper's settings, for data in [0, 1]; any of them may be changed."""
-        return cls(**{**options_of_the_paper(), **options})
+        return cls(**{**options.PAPER, **changed})
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
@@ -166,11 +153,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         n_hidden = given["encoder"].shape[1] if given else int(self.n_hidden)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
         room = room_for(max(n_hidden, int(self.n_hidden)))  # further layers start from that many
-        state = kernel.new_state(n, room, max(len(classes), 2), EVENTS, int(seed))
-        net = kernel.views(state)
+        state = new_state(n, room, max(len(classes), 2), EVENTS, int(seed))
+        net = Network(state)
         if given:
-            net.header[kernel.N_HIDDEN] = n_hidden
-            net.header[kernel.N_CLASSES] = n_named if "output" in given else 0
+            net.n_hidden = n_hidden
+            net.n_classes = n_named if "output" in given else 0
         for name, weights in given.items():
             array = weights.T if name == "output" else weights
             place = tuple(slice(length) for length in array.shape)
@@ -180,13 +167,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self._networks = [state]
 
     def _make_room(self, n_classes: int) -> None:
-        for k in range(len(self._networks)):
-            self._enlarge(k, classes=n_classes)
-
-    def _enlarge(self, layer: int, hidden: int = 0, classes: int = 0) -> None:
-        state = self._networks[layer]
-        n, r, m, _ = kernel.header_of(state)[: kernel.MAX_EVENTS + 1].tolist()
-        self._networks[layer] = kernel.resized(state, n, max(r, hidden), max(m, classes))
+        self._networks = [resized(state, classes=n_classes) for state in self._networks]
 
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
         if self.interleave:
@@ -199,14 +180,14 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         """Let each layer learn from each sample once, from the bottom up and in the same order."""
         order = np.arange(len(X))
         if self.shuffle and len(X) > 1:
-            kernel.shuffle(kernel.generator(self._networks[0]), order)
+            kernel.shuffle(self._first().random, order)
         if self.n_layers == 1:
             self._learn_layer(0, X, codes, order, first, last)
             return
         if last == DISCRIMINATIVE:
             for state, inputs in zip(self._networks, self._inputs(X), strict=True):
-                kernel.assess(state, kernel.scratch_for(state), inputs, codes, order)
-        n, n_taught, inputs = X.shape[1], int(self._header()[kernel.N_TAUGHT]), X
+                kernel.assess(state, scratch_for(state), inputs, codes, order)
+        n, n_taught, inputs = X.shape[1], int(self._first().n_learned[DISCRIMINATIVE]), X
         depth = layers.depth(self._networks) if self.n_layers == "auto" else int(self.n_layers)
         del self._networks[depth:]
         try:
@@ -225,19 +206,18 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         done = 0
         while True:
             state = self._networks[layer]
-            done = kernel.learn(state, kernel.scratch_for(state), X, codes, order, done, first, last)
+            done = kernel.learn(state, scratch_for(state), X, codes, order, done, first, last)
             if done == len(order):
                 return
-            self._enlarge(layer, hidden=2 * int(kernel.header_of(state)[kernel.MAX_HIDDEN]))
+            self._networks[layer] = resized(state, hidden=2 * Network(state).max_hidden)
 
     def _take(self, networks: list[Floats]) -> None:
         if self.n_layers != "auto" and len(networks) > int(self.n_layers):
             raise ValueError("it has more layers than its options say")
         for below, state in pairwise(networks):
-            lower, upper = kernel.views(below).header, kernel.views(state).header
-            fits = upper[kernel.N_FEATURES] == self.n_features_in_ + lower[kernel.N_HIDDEN]
-            fits = fits and upper[kernel.N_FOLLOWED] == lower[kernel.N_EVENTS]
-            if not fits or upper[kernel.MAX_CLASSES] != lower[kernel.MAX_CLASSES]:
+            lower, upper = Network(below), Network(state)
+            fits = upper.n_features == self.n_features_in_ + lower.n_hidden and upper.n_followed == lower.n_events
+            if not fits or upper.max_classes != lower.max_classes:
                 raise ValueError("its layers do not fit each other")
         self._networks = networks
 
@@ -246,11 +226,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         if len(self._networks) == 1:
             state = self._networks[0]
-            kernel.predict_proba(state, kernel.scratch_for(state), X, out, 1.0)
+            kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
             return
         for state, inputs, share in zip(self._networks, self._inputs(X), layers.shares(self._networks), strict=True):
             if share > kernel.NEGLIGIBLE:
-                kernel.predict_proba(state, kernel.scratch_for(state), inputs, out, share)
+                kernel.predict_proba(state, scratch_for(state), inputs, out, share)
 
     def _inputs(self, X: Floats) -> list[Floats]:
         """What each layer sees of the samples."""
@@ -264,7 +244,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self._check_is_fitted()
         X = self._checked(X, reset=False)
         hidden = [
-            self._use(kernel.transform, state, inputs, int(kernel.header_of(state)[kernel.N_HIDDEN]))
+            self._use(kernel.transform, state, inputs, Network(state).n_hidden)
             for state, inputs in zip(self._networks, self._inputs(X), strict=True)
         ]
         return hidden[0] if len(hidden) == 1 else np.hstack(hidden)
@@ -281,7 +261,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     def _use(self, function: Callable[..., None], state: Floats, X: Floats, width: int) -> Floats:
         """What a function of the kernel makes of each sample."""
         out = np.zeros((len(X), width))
-        function(state, kernel.scratch_for(state), X, out)
+        function(state, scratch_for(state), X, out)
         return out
 
     # --- What it has become --------------------------------------------------------------------------------------
@@ -292,12 +272,12 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     @property
     def n_seen_(self) -> int:
-        return int(self._header()[kernel.N_SEEN])
+        return self._first().n_seen
 
     @property
     def weights_(self) -> dict[str, Floats]:
-        net = self._nets()[0]
-        n, r, m = net.header[kernel.N_FEATURES : kernel.N_CLASSES + 1]
+        net = self._first()
+        n, r, m = net.n_features, net.n_hidden, net.n_classes
         outputs = self._classes.outputs[self._classes.outputs < m]  # in the order of classes_
         return {
             "encoder": net.encoder[:n, :r].copy(),

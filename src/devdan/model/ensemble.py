@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from devdan.arrays import Floats, Words
 from devdan.model import kernel, options
 from devdan.model.classes import Classes
-from devdan.model.devdan import DEVDAN, EVENTS, room_for
+from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, scratch_for, sizes_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -104,18 +105,13 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _options(self) -> dict[str, Any]:
         return {**self._member._options(), "visits": self.visits, "n": self.n, "n_jobs": self.n_jobs}
 
-    def _settings(self, chosen: dict[str, Any]) -> Floats:
-        words = options.settings(chosen)
-        words[kernel.VISITS] = chosen["visits"]
-        return words
-
     def _begin(self, classes: Classes, n_named: int) -> None:
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=self.n, dtype=np.int64)
         size = self.n_features_in_, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
-        self._states = np.array([kernel.new_state(*size, int(seed)) for seed in seeds])
+        self._states = np.array([new_state(*size, int(seed)) for seed in seeds])
 
     def _take(self, networks: list[Floats]) -> None:
-        rooms = {tuple(kernel.header_of(state)[: kernel.N_FEATURES + 1].tolist()) for state in networks}
+        rooms = {(*sizes_of(state), Network(state).n_features) for state in networks}
         if len(networks) != self.n or len(rooms) != 1:
             raise ValueError("its members do not fit each other")
         self._states = np.array(networks)
@@ -124,8 +120,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         self._enlarge(classes=n_classes)
 
     def _enlarge(self, hidden: int = 0, classes: int = 0) -> None:
-        n, r, m, _ = self._header()[: kernel.MAX_EVENTS + 1].tolist()
-        self._states = np.array([kernel.resized(state, n, max(r, hidden), max(m, classes)) for state in self._states])
+        self._states = np.array([resized(state, hidden=hidden, classes=classes) for state in self._states])
 
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
         self._count(len(X), first, last)
@@ -137,12 +132,12 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def _count(self, n_samples: int, first: int, last: int) -> None:
         """Labels belong to samples that came before, as long as there are as many of those."""
-        header = self._header()
+        net = self._first()
         if last == DISCRIMINATIVE:
-            header[kernel.N_LABELS_CAME] += n_samples
+            net.n_labels_came += n_samples
         if first == GENERATIVE:
-            header[kernel.N_CAME] += n_samples
-        header[kernel.N_CAME] = max(header[kernel.N_CAME], header[kernel.N_LABELS_CAME])
+            net.n_came += n_samples
+        net.n_came = max(net.n_came, net.n_labels_came)
 
     def _learn_members(self, members: slice, X: Floats, codes: Words, first: int, last: int) -> None:
         """Let members visit what they draw from a chunk, the same in both phases, in threads if it is worth it."""
@@ -154,53 +149,36 @@ class DEVDANEnsemble(EvolvingClassifier):
         for phase in range(first, last + 1):
             if self._member.shuffle:
                 for k, state in enumerate(self._states[members]):
-                    kernel.shuffle(kernel.generator(state), order[cuts[k] : cuts[k + 1]])
+                    kernel.shuffle(Network(state).random, order[cuts[k] : cuts[k + 1]])
             done = np.zeros(n_members, np.int64)
 
             def learn(part: slice, phase: int = phase, done: Words = done) -> None:
                 states = self._states[members][part]
                 own = cuts[part.start : part.stop + 1]
-                kernel.learn_members(states, kernel.scratch_for(states[0]), X, codes, order, own, done[part], phase)
+                kernel.learn_members(states, scratch_for(states[0]), X, codes, order, own, done[part], phase)
 
             while (done < np.diff(cuts)).any():
                 self._spread(learn, n_members, len(order))
                 if (done < np.diff(cuts)).any():
-                    self._enlarge(hidden=2 * int(self._header()[kernel.MAX_HIDDEN]))
+                    self._enlarge(hidden=2 * self._first().max_hidden)
 
     def _n_drifts(self) -> Words:
         """Real drifts that each member has signalled."""
-        column = self._states[:, kernel.N_DRIFTS + DISCRIMINATIVE].copy()
-        counts: Words = column.view(np.int64)
-        return counts
+        return np.array([net.n_drifts[DISCRIMINATIVE] for net in self._nets()])
 
     def _replace(self, drifted: Words) -> int | None:
         """A member that has just signalled a drift begins anew, unless another is still too young to stand in."""
-        if len(drifted) == 0 or min(header[kernel.N_SEEN] for header in self._headers()) < _GROWN_UP * self.visits:
+        if len(drifted) == 0 or min(net.n_seen for net in self._nets()) < _GROWN_UP * self.visits:
             return None
-        self._renew(int(drifted[0]))
-        return int(drifted[0])
-
-    def _renew(self, k: int) -> None:
-        """A member that has learned nothing but the scale of the features."""
-        old = kernel.views(self._states[k])
-        n, r, m, events = old.header[: kernel.MAX_EVENTS + 1].tolist()
-        fresh = kernel.new_state(n, r, m, events, seed=0)
-        new = kernel.views(fresh)
-        new.random[:] = old.random
-        new.settings[:] = old.settings
-        for name in ("scale_count", "low", "high", "mean", "square"):
-            getattr(new, name)[:] = getattr(old, name)
-        kept = [kernel.N_NAMED, kernel.N_CAME, kernel.N_LABELS_CAME, *range(kernel.N_DRIFTS, kernel.N_CHANGES + 4)]
-        new.header[kept] = old.header[kept]
-        new.events[0] = old.header[kernel.N_TAUGHT], DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
-        new.header[kernel.N_EVENTS] = 1
-        self._states[k] = fresh
+        member = int(drifted[0])
+        self._states[member] = restarted(self._states[member])
+        return member
 
     # --- Using ---------------------------------------------------------------------------------------------------
 
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         def predict(part: slice) -> None:
-            kernel.predict_members(self._states, kernel.scratch_for(self._states[0]), X[part], out[part])
+            kernel.predict_members(self._states, scratch_for(self._states[0]), X[part], out[part])
 
         self._spread(predict, len(X), len(X) * len(self._states))
 
@@ -227,7 +205,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     @property
     def n_seen_(self) -> int:
-        return int(self._header()[kernel.N_CAME])
+        return self._first().n_came
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)

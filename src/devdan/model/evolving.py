@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,41 +15,13 @@ from devdan.arrays import Floats, Words
 from devdan.model import kernel, modelfile, options
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.model.state import PHASES, Event, counted, events_of, set_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-PHASES = ("generative", "discriminative")
-KINDS = ("pruning", "growth", "replacement", "drift")
-# Options that must stay what they were once the model has learned.
-_FIXED = ("n_hidden", "scaling", "optimizer", "n_layers", "n")
 _UNLABELLED = np.empty(0, np.int64)
-
-
-class Event(NamedTuple):
-    """What happened at which sample of which phase: a unit came or went, a drift, and how many units there are now.
-
-    A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase
-    it is virtual: the inputs have. ``network`` is the layer or the member that it happened to, from 0.
-    """
-
-    sample: int
-    phase: str
-    kind: str
-    unit: int
-    n_hidden: int
-    network: int = 0
-
-
-def events_of(net: kernel.Network, network: int = 0) -> list[Event]:
-    """The events that a network remembers, the oldest first."""
-    n, room = net.header[kernel.N_EVENTS], net.header[kernel.MAX_EVENTS]
-    rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
-    return [
-        Event(sample, PHASES[phase], KINDS[kind], unit, size, network)
-        for sample, phase, unit, kind, size in rows.tolist()
-    ]
 
 
 class EvolvingClassifier(StreamClassifier):
@@ -64,10 +36,6 @@ class EvolvingClassifier(StreamClassifier):
     @abstractmethod
     def _options(self) -> dict[str, Any]:
         """The options of its networks."""
-
-    def _settings(self, chosen: dict[str, Any]) -> Floats:
-        """The options as the kernel takes them."""
-        return options.settings(chosen)
 
     @abstractmethod
     def _begin(self, classes: Classes, n_named: int) -> None:
@@ -136,21 +104,19 @@ class EvolvingClassifier(StreamClassifier):
         if afresh:
             self._begin(classes, n_named)
         else:
-            for name in chosen.keys() & _FIXED:
+            for name in options.fixed(chosen):
                 if chosen[name] != self._chosen[name]:
                     raise ValueError(
                         f"{name} must stay {self._chosen[name]!r} once the model has learned; fit starts afresh"
                     )
-        room = int(self._header()[kernel.MAX_CLASSES])
+        room = self._first().max_classes
         if len(classes) > room:
             self._make_room(max(len(classes), 2 * room))
         if changed or n_named > 0:
             for state in self._networks:
-                net, settings = kernel.views(state), self._settings(chosen)
-                if net.settings[kernel.AVERAGING] == 0 < settings[kernel.AVERAGING]:
-                    kernel.begin_averages(net)
-                net.settings[:] = settings
-                net.header[kernel.N_NAMED] = n_named or net.header[kernel.N_NAMED]
+                net = Network(state)
+                set_settings(net, options.settings(chosen))
+                net.n_named = n_named or net.n_named
         self._classes, self._chosen = classes, chosen
 
     # --- Using ---------------------------------------------------------------------------------------------------
@@ -172,34 +138,30 @@ class EvolvingClassifier(StreamClassifier):
     def _scaling_in_use(self) -> Any:
         return self._chosen["scaling"]
 
-    def _nets(self) -> list[kernel.Network]:
+    def _nets(self) -> list[Network]:
         self._check_is_fitted()
-        return [kernel.views(state) for state in self._networks]
+        return [Network(state) for state in self._networks]
 
-    def _headers(self) -> list[Words]:
+    def _first(self) -> Network:
+        """The first network."""
         self._check_is_fitted()
-        return [kernel.header_of(state) for state in self._networks]
-
-    def _header(self) -> Words:
-        """That of the first network."""
-        self._check_is_fitted()
-        return kernel.header_of(self._networks[0])
+        return Network(self._networks[0])
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        if self._header()[kernel.N_CLASSES] == 0:
+        if self._first().n_classes == 0:
             name = type(self).__name__
             raise NotFittedError(f"This {name} has not been taught a label yet: call partial_fit or teach first")
         return self._classes.labels
 
     @property
     def n_hidden_(self) -> int:
-        return sum(int(header[kernel.N_HIDDEN]) for header in self._headers())
+        return sum(net.n_hidden for net in self._nets())
 
     @property
     def n_parameters_(self) -> int:
-        sizes = [header[kernel.N_FEATURES : kernel.N_CLASSES + 1].tolist() for header in self._headers()]
-        return sum(r * (n + 1) + m * (r + 1) for n, r, m in sizes)
+        nets = self._nets()
+        return sum(net.n_hidden * (net.n_features + 1) + net.n_classes * (net.n_hidden + 1) for net in nets)
 
     @property
     def events_(self) -> list[Event]:
@@ -207,29 +169,25 @@ class EvolvingClassifier(StreamClassifier):
 
     @property
     def n_events_(self) -> int:
-        return sum(int(header[kernel.N_EVENTS]) for header in self._headers())
+        return sum(net.n_events for net in self._nets())
 
     @property
     def growths_(self) -> dict[str, int]:
-        return self._changes(kernel.GROWTH)
+        return self._counted("n_changes", kernel.GROWTH)
 
     @property
     def prunings_(self) -> dict[str, int]:
-        return self._changes(kernel.PRUNING)
+        return self._counted("n_changes", kernel.PRUNING)
 
     @property
     def drifts_(self) -> dict[str, int]:
         """Virtual drifts by the generative phase, real ones by the discriminative phase; those of all networks."""
-        return self._counted(kernel.N_DRIFTS, 1)
+        return self._counted("n_drifts")
 
-    def _changes(self, kind: int) -> dict[str, int]:
-        return self._counted(kernel.N_CHANGES + kind, 2)
-
-    def _counted(self, word: int, stride: int) -> dict[str, int]:
-        headers = self._headers()
-        return {
-            name: sum(int(header[word + stride * phase]) for header in headers) for phase, name in enumerate(PHASES)
-        }
+    def _counted(self, name: str, kind: int | None = None) -> dict[str, int]:
+        """A counter of all networks, by phase."""
+        counts = counted(self._nets(), name)
+        return dict(zip(PHASES, (counts if kind is None else counts[:, kind]).tolist(), strict=True))
 
     @property
     def bias2_(self) -> dict[str, float]:
@@ -240,8 +198,7 @@ class EvolvingClassifier(StreamClassifier):
         return self._monitored(kernel.VARIANCE)
 
     def _monitored(self, quantity: int) -> dict[str, float]:
-        self._check_is_fitted()
-        means = [kernel.monitors_of(state)[:, quantity, kernel.MEAN].tolist() for state in self._networks]
+        means = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in self._nets()]
         return {name: sum(own) / len(means) for name, own in zip(PHASES, zip(*means, strict=True), strict=True)}
 
     def __sklearn_tags__(self) -> Tags:

@@ -1,29 +1,32 @@
-"""DEVDAN's kernel: every compiled function; docs/algorithm.md maps the paper's equations to them.
+"""DEVDAN's kernel: every compiled function. The paper comes first, in its order; docs/algorithm.md maps its equations.
 
 A model is one flat array of 64-bit words, its *state*: sizes and counters, settings, running statistics, weights. The
 state is all there is, so a model is copied, saved and sent as bytes, and many models are rows of a matrix that one
-compiled loop can step. :func:`views` gives the words their names; compiled code knows it as ``unpack``.
+compiled loop can step. :class:`Network` lists the state's fields and gives them their names, in Python and in compiled
+code; :class:`Work` does so for the scratch space of one sample. ``state.py`` makes, checks and enlarges states.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
 transpose of its Φ (m x R). Once started, only :func:`grow` and :func:`prune` change the number of hidden units. The
 arrays have room for more features, units and classes than are in use; where a unit might find none, :func:`learn`
-returns early and is called again with a larger state (:func:`resized`).
+returns early and is called again with a larger state.
 
 Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
-compiled code is in this file, because Numba's disk cache does not notice an edit in another one.
+compiled code is in this file, because Numba's disk cache does not notice an edit in another one. What a function calls
+is compiled again within it, so calls are kept shallow: the first call after installing waits for all of this.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from devdan.arrays import Floats, Words
+from devdan.model.memory import Block, E, M, N, R, integer, integers, number, numbers, one_row, randomness
 
 Random = npt.NDArray[np.uint64]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,17 +36,18 @@ _OPTIONS: dict[str, Any] = {
     # Sums may be reordered and products fused, so that loops vectorise; NaN and infinity keep their meaning.
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "nogil": True,
+    "no_cfunc_wrapper": True,
     "_nrt": False,  # nothing is allocated, so that no references need be counted, which takes longer than a small step
 }
 
 
 def compiled(function: F) -> F:
-    """A function of a few arrays, for compiled code."""
-    return cast(F, njit(**_OPTIONS)(function))
+    """A function for compiled code; Python cannot call it."""
+    return cast(F, njit(no_cpython_wrapper=True, **_OPTIONS)(function))
 
 
 def inlined(function: F) -> F:
-    """A function of the whole network, for compiled code; to hand on that many arrays would cost more than its work."""
+    """A short function that compiled code calls in one place, of which it becomes a part before it is compiled."""
     return cast(F, njit(inline="always", **_OPTIONS)(function))
 
 
@@ -52,306 +56,116 @@ def entry(function: F) -> F:
     try:
         return cast(F, njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:  # neither the package's folder nor the user's cache is writable
-        return compiled(function)
+        return cast(F, njit(**_OPTIONS)(function))
 
 
-# --- The state ---------------------------------------------------------------------------------------------------
-
-# Words of the header, integers.
-MAX_FEATURES, MAX_HIDDEN, MAX_CLASSES, MAX_EVENTS = range(4)  # room
-N_FEATURES, N_HIDDEN, N_CLASSES = range(4, 7)  # in use
-N_SEEN, N_OBSERVED, N_TAUGHT = range(7, 10)  # samples: in all, by the generative and by the discriminative phase
-N_NAMED, N_EVENTS, RANDOM = range(10, 13)  # classes named in advance, events ever, the random generator's word
-AVERAGED_SINCE = 13  # N_TAUGHT when the averages of the weights began
-N_DRIFTS = 14  # drifts that each phase signalled
-N_CHANGES = 16  # prunings and growths of each phase
-N_FOLLOWED = 20  # events of the layer below that the features have followed, where they are its units
-N_CAME, N_LABELS_CAME = 21, 22  # to an ensemble, of which each member visits some
-HEADER = 24
-
-# Settings, floats; a switch is 0 or 1.
-START, SCALING, MASKING, GENERATE, GROW, PRUNE, ADAPTIVE_SCOPE = range(7)
-GENERATIVE_RATE, DISCRIMINATIVE_RATE, MOMENTUM = range(7, 10)
-ADAPTIVE_RATE, AVERAGING = range(10, 12)
-LAYERED, VISITS = range(12, 14)  # whether there are other layers; how often each sample is visited, on average
-SETTINGS = 16
-UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0
+# --- Memory: what a model is, and what a sample needs ------------------------------------------------------------
 
 GENERATIVE, DISCRIMINATIVE = range(2)  # phases
-
-# A monitor watches the bias², the variance or the surprise of one phase.
-BIAS2, VARIANCE, SURPRISE = range(3)
-COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)
+BIAS2, VARIANCE, SURPRISE = range(3)  # what a phase's monitors watch
+COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)  # words of a monitor
 LATE = MIN_MEAN  # that of the surprise has no minima, but a mean of late
-MONITOR = 6
-LOSSES = 4  # three, and room that keeps the weights on a cache line
-
-EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)
-EVENT = 5
+UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
+EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
-
-
-class Network(NamedTuple):
-    """The state's words by name."""
-
-    header: Words
-    random: Random
-    settings: Floats
-    monitors: Floats  # (phase, BIAS2, VARIANCE or SURPRISE, MONITOR)
-    scale_count: Floats  # what the scaling has learned, per feature
-    low: Floats
-    high: Floats
-    mean: Floats
-    square: Floats
-    input_count: Floats  # (phase, n): statistics of the input, which is corrupted in the generative phase
-    input_mean: Floats
-    input_square: Floats
-    encoder: Floats  # W, (n, R)
-    encoder_bias: Floats  # b, (R,)
-    decoder_bias: Floats  # c, (n,)
-    output: Floats  # Φ', (m, R)
-    output_bias: Floats  # η, (m,)
-    encoder_moment: Floats  # of the discriminative gradients: with momentum their sum, else their mean square
-    encoder_bias_moment: Floats
-    output_moment: Floats
-    output_bias_moment: Floats
-    encoder_slow: Floats  # exponential averages of the weights
-    encoder_bias_slow: Floats
-    output_slow: Floats
-    output_bias_slow: Floats
-    losses: Floats  # (3,): of the weights, their averages and both mixed, on what each was asked before it learned it
-    events: Words  # (room, EVENT): a ring, where the newest overwrites the oldest
-
-
-def state_size(features: int, hidden: int, classes: int, events: int) -> int:
-    """The words of a state with this much room."""
-    fixed = HEADER + SETTINGS + 6 * MONITOR + LOSSES + EVENT * events
-    return fixed + 12 * features + 3 * hidden * (features + 1 + classes) + 3 * classes
-
-
-def views(state: Floats) -> Network:
-    """The state's words by name, as views that write through."""
-    header = state[:HEADER].view(np.int64)
-    n, r, m = header[MAX_FEATURES], header[MAX_HIDDEN], header[MAX_CLASSES]
-    a = HEADER + SETTINGS
-    monitors = state[a : a + 6 * MONITOR].reshape(2, 3, MONITOR)
-    a += 6 * MONITOR
-    losses = state[a : a + 3]
-    a += LOSSES
-    encoders = state[a : a + 3 * n * r].reshape(3, n, r)
-    a += 3 * n * r
-    encoder_biases = state[a : a + 3 * r].reshape(3, r)
-    a += 3 * r
-    outputs = state[a : a + 3 * m * r].reshape(3, m, r)
-    a += 3 * m * r
-    features = state[a : a + 12 * n].reshape(12, n)
-    a += 12 * n
-    output_biases = state[a : a + 3 * m].reshape(3, m)
-    a += 3 * m
-    return Network(
-        header,
-        state[RANDOM : RANDOM + 1].view(np.uint64),
-        state[HEADER : HEADER + SETTINGS],
-        monitors,
-        features[0],
-        features[1],
-        features[2],
-        features[3],
-        features[4],
-        features[5:7],
-        features[7:9],
-        features[9:11],
-        encoders[0],
-        encoder_biases[0],
-        features[11],
-        outputs[0],
-        output_biases[0],
-        encoders[1],
-        encoder_biases[1],
-        outputs[1],
-        output_biases[1],
-        encoders[2],
-        encoder_biases[2],
-        outputs[2],
-        output_biases[2],
-        losses,
-        state[a : a + EVENT * header[MAX_EVENTS]].view(np.int64).reshape(header[MAX_EVENTS], EVENT),
-    )
-
-
-unpack = inlined(views)
-
-
-def header_of(state: Floats) -> Words:
-    """The header alone: all views take many times as long, which counts where samples come one by one."""
-    header: Words = state[:HEADER].view(np.int64)
-    return header
-
-
-def monitors_of(state: Floats) -> Floats:
-    """The monitors alone."""
-    return state[HEADER + SETTINGS : HEADER + SETTINGS + 6 * MONITOR].reshape(2, 3, MONITOR)
-
-
-def aligned(size: int) -> Floats:
-    """Zeros that start with a cache line; if there is room for a multiple of eight units, each row of weights does."""
-    words = np.zeros(size + 7)
-    start = -words.ctypes.data % 64 // 8
-    return words[start : start + size]
-
-
-def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
-    """A state with this much room that has seen nothing; :func:`learn` draws its first hidden units."""
-    state = aligned(state_size(features, hidden, classes, events))
-    header = state[:HEADER].view(np.int64)
-    header[: N_FEATURES + 1] = features, hidden, classes, events, features
-    net = views(state)
-    net.random[0] = seed
-    net.low[:] = np.inf
-    net.high[:] = -np.inf
-    net.monitors[:, :, RESTART] = 1.0
-    return state
-
-
-LARGEST_LEARNED = 1e100  # of weights and statistics from elsewhere, so that the steps from there are finite
-LARGEST_COUNT = 2**62  # of counters from elsewhere, so that they can go on
-
-
-def generator(state: Floats) -> Random:
-    """The random generator's word, for :func:`shuffle`."""
-    return state[RANDOM : RANDOM + 1].view(np.uint64)
-
-
-def check_state(state: Floats) -> None:
-    """Raise a ``ValueError`` unless the kernel can work with this state, whoever wrote it."""
-    if len(state) < HEADER:
-        raise ValueError("the state has no header")
-    header = state[:HEADER].view(np.int64)
-    room, used = header[: MAX_EVENTS + 1], header[N_FEATURES : N_CLASSES + 1]
-    if (room < 0).any() or (room > len(state)).any() or state_size(*room.tolist()) != len(state):
-        raise ValueError("the state's length does not match its sizes")
-    counters = np.delete(header, RANDOM)
-    if (counters < 0).any() or (used > room[:3]).any() or used[0] < 1 or used[1] < 1 or room[MAX_EVENTS] < 1:
-        raise ValueError("the state's sizes are out of range")
-    net = views(state)
-    unseen = np.isposinf(net.low) & np.isneginf(net.high)
-    floats = [net.settings, net.monitors, net.scale_count, net.low[~unseen], net.high[~unseen]]
-    if not all(np.isfinite(array).all() for array in (*floats, *net[Network._fields.index("mean") : -1])):
-        raise ValueError("the state holds numbers that are not finite")
-    learned = (net.monitors, *net[Network._fields.index("input_count") : -1])
-    if any((np.abs(array) > LARGEST_LEARNED).any() for array in learned):
-        raise ValueError("the state holds numbers that no learning leads to")
-    if any((np.abs(array) > LARGEST).any() for array in (net.mean, net.low[~unseen], net.high[~unseen])):
-        raise ValueError("the state holds features larger than any")
-    counts = [net.scale_count, net.input_count, net.monitors[:, :, COUNT], net.square, net.input_square]
-    if net.settings[ADAPTIVE_RATE] == 1.0:  # there the moments are mean squares
-        counts += [net.encoder_moment, net.encoder_bias_moment, net.output_moment, net.output_bias_moment]
-    if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, SQUARE])):
-        raise ValueError("the state holds a negative count or variance")
-    monitored = (net.monitors[:, :, COUNT], net.monitors[:, :, MEAN], net.monitors[:, :, SQUARE])
-    means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
-    if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
-        raise ValueError("the state holds a mean of nothing")  # whose first value could make a negative variance
-    flags = (net.monitors[:, :, RESTART], net.events[:, EVENT_PHASE], net.events[:, EVENT_KIND] // 2)
-    in_order = header[N_NAMED] <= header[MAX_CLASSES] and header[AVERAGED_SINCE] <= header[N_TAUGHT]
-    if not in_order or (counters > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
-        raise ValueError("the state's counters are out of range")
-
-
-def resized(state: Floats, features: int, hidden: int, classes: int) -> Floats:
-    """A copy with more room, which goes on exactly as the original would."""
-    old = views(state)
-    larger = new_state(features, hidden, classes, int(old.header[MAX_EVENTS]), seed=0)
-    new = views(larger)
-    new.header[N_FEATURES:] = old.header[N_FEATURES:]
-    for source, target in zip(old[1:], new[1:], strict=True):
-        target[tuple(slice(length) for length in source.shape)] = source
-    return larger
-
-
-def add_feature(state: Floats) -> Floats:
-    """One more feature, which no unit looks at yet; where there is no room for it, in a copy that has more."""
-    header = state[:HEADER].view(np.int64)
-    if header[N_FEATURES] == header[MAX_FEATURES]:
-        state = resized(state, 2 * int(header[MAX_FEATURES]), int(header[MAX_HIDDEN]), int(header[MAX_CLASSES]))
-        header = state[:HEADER].view(np.int64)
-    header[N_FEATURES] += 1
-    return state
-
-
-def remove_feature(state: Floats, feature: int) -> None:
-    """Forget a feature; those after it move up."""
-    net = views(state)
-    last = int(net.header[N_FEATURES]) - 1
-    weights = (net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias)
-    learned = (net.scale_count, net.low, net.high, net.mean, net.square)
-    for array in (*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T):
-        array[feature:last] = array[feature + 1 : last + 1].copy()
-        array[last] = 0.0
-    net.low[last], net.high[last] = np.inf, -np.inf
-    net.header[N_FEATURES] = last
-
-
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: a value of the sample, its expectation, and that of its square
 
 
-class Work(NamedTuple):
+class Network(Block):
+    """The fields of a state, in the order that files have: new ones go where room is reserved, or to the end."""
+
+    max_features: int = integer()  # room
+    max_hidden: int = integer()
+    max_classes: int = integer()
+    max_events: int = integer()
+    n_features: int = integer()  # in use
+    n_hidden: int = integer()
+    n_classes: int = integer()
+    n_seen: int = integer()  # samples in all
+    n_learned: Words = integers(2)  # samples that each phase has learned from: observed, taught
+    n_named: int = integer()  # classes named in advance
+    n_events: int = integer()  # ever
+    random: Random = randomness()
+    averaged_since: int = integer()  # samples taught when the averages of the weights began
+    n_drifts: Words = integers(2)  # that each phase signalled
+    n_changes: Words = integers(2, 2)  # prunings and growths of each phase
+    n_followed: int = integer()  # events of the layer below that the features have followed, where they are its units
+    n_came: int = integer()  # to an ensemble: samples, of which each member visits some
+    n_labels_came: int = integer()  # likewise
+    reserved_integers: Words = integers(1)
+
+    start: float = number()  # settings: hidden units to start from; a switch is 0 or 1
+    scaling: float = number()
+    masking: float = number()
+    generates: float = number()
+    grows: float = number()
+    prunes: float = number()
+    adaptive_scope: float = number()
+    generative_rate: float = number()
+    discriminative_rate: float = number()
+    momentum: float = number()
+    adaptive_rate: float = number()
+    averaging: float = number()
+    layered: float = number()  # whether there are other layers
+    visits: float = number()  # how often each sample is visited, on average
+    reserved_settings: Floats = numbers(2)
+
+    monitors: Floats = numbers(2, 3, 6)  # of each phase: BIAS2, VARIANCE and SURPRISE
+    losses: Floats = numbers(3)  # of the weights, their averages and both mixed, on labels not learned yet
+    padding: Floats = numbers(1)  # so that the weights begin with a cache line
+    encoder: Floats = numbers(N, R)  # W
+    encoder_moment: Floats = numbers(N, R)  # of the discriminative gradients: with momentum their sum, else mean square
+    encoder_slow: Floats = numbers(N, R)  # exponential average
+    encoder_bias: Floats = numbers(R)  # b
+    encoder_bias_moment: Floats = numbers(R)
+    encoder_bias_slow: Floats = numbers(R)
+    output: Floats = numbers(M, R)  # Φ'
+    output_moment: Floats = numbers(M, R)
+    output_slow: Floats = numbers(M, R)
+    scale_count: Floats = numbers(N)  # what the scaling has learned
+    low: Floats = numbers(N)
+    high: Floats = numbers(N)
+    mean: Floats = numbers(N)
+    square: Floats = numbers(N)
+    input_count: Floats = numbers(2, N)  # of each phase: statistics of the input, corrupted in the generative one
+    input_mean: Floats = numbers(2, N)
+    input_square: Floats = numbers(2, N)
+    decoder_bias: Floats = numbers(N)  # c
+    output_bias: Floats = numbers(M)  # η
+    output_bias_moment: Floats = numbers(M)
+    output_bias_slow: Floats = numbers(M)
+    events: Words = integers(E, 5)  # a ring, where the newest overwrites the oldest
+
+
+class Work(Block):
     """Scratch space for one sample."""
 
-    present: Floats  # (n,): 1, or 0 where the feature is missing
-    share: Floats  # (n,): of the sample in a running mean
-    masked: Floats  # (n,): 1, or 0 where the feature is kept
-    clean: Floats  # (n,): x, scaled
-    target: Floats  # (n,): what the reconstruction should be, in [0, 1]
-    inputs: Floats  # (2, n): x or x̃, and μ / sqrt(1 + πσ²/8)
-    hidden: Floats  # (3, R): y, E[y], E[y²]
-    delta: Floats  # (R,): the gradient before the encoder's sigmoid
-    reconstruction: Floats  # (3, n): z, E[z], E[z²]
-    flat_reconstruction: Floats  # the same words as one row
-    one_hot: Floats  # (m,): C
-    prediction: Floats  # (3, m): Ĉ, E[Ĉ], E[Ĉ²]
-    flat_prediction: Floats
-    every_class: Floats  # (m,): ones
+    present: Floats = numbers(N)  # 1, or 0 where the feature is missing
+    share: Floats = numbers(N)  # of the sample in a running mean
+    masked: Floats = numbers(N)  # 1, or 0 where the feature is kept
+    clean: Floats = numbers(N)  # x, scaled
+    target: Floats = numbers(N)  # what the reconstruction should be, in [0, 1]
+    inputs: Floats = numbers(2, N)  # x or x̃, and μ / sqrt(1 + πσ²/8)
+    hidden: Floats = numbers(3, R)  # y, E[y], E[y²]
+    delta: Floats = numbers(R)  # the gradient before the encoder's sigmoid
+    reconstruction: Floats = numbers(3, N)  # z, E[z], E[z²]
+    flat_reconstruction: Floats = one_row(reconstruction)
+    one_hot: Floats = numbers(M)  # C
+    every_class: Floats = numbers(M)  # ones
+    prediction: Floats = numbers(3, M)  # Ĉ, E[Ĉ], E[Ĉ²]
+    flat_prediction: Floats = one_row(prediction)
 
 
-def scratch_for(state: Floats) -> Floats:
-    """The scratch space that calls with this state ask for."""
-    n, r, m, _ = state[:4].view(np.int64)
-    return np.empty(10 * n + 4 * r + 5 * m)
+# =================================================================================================================
+# The paper
+# =================================================================================================================
 
-
-def work_views(net: Network, scratch: Floats) -> Work:
-    n, r, m = net.header[MAX_FEATURES], net.header[MAX_HIDDEN], net.header[MAX_CLASSES]
-    features = scratch[: 10 * n].reshape(10, n)
-    units = scratch[10 * n : 10 * n + 4 * r].reshape(4, r)
-    classes = scratch[10 * n + 4 * r : 10 * n + 4 * r + 5 * m].reshape(5, m)
-    return Work(
-        features[0],
-        features[1],
-        features[2],
-        features[3],
-        features[4],
-        features[5:7],
-        units[:3],
-        units[3],
-        features[7:],
-        scratch[7 * n : 10 * n],
-        classes[0],
-        classes[2:],
-        scratch[10 * n + 4 * r + 2 * m : 10 * n + 4 * r + 5 * m],
-        classes[1],
-    )
-
-
-unpack_work = inlined(work_views)
-
-
-# --- Randomness: SplitMix64, one word of state -------------------------------------------------------------------
+# --- Denoising autoencoder ---------------------------------------------------------------------------------------
 
 
 @compiled
 def uniform(random: Random) -> float:
-    """A draw from [0, 1)."""
+    """A draw from [0, 1), by SplitMix64."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = random[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -367,113 +181,25 @@ def normal(random: Random, variance: float) -> float:
     return radius * math.cos(2.0 * math.pi * uniform(random))
 
 
-@entry
-def shuffle(random: Random, order: Words) -> None:
-    """Put the order in which a chunk is visited at random."""
-    for i in range(len(order) - 1, 0, -1):
-        j = int(uniform(random) * (i + 1))
-        order[i], order[j] = order[j], order[i]
-
-
-# --- Scaling: learned online, from what was seen so far ----------------------------------------------------------
-
-LARGEST = 1e150  # a larger value counts as this one, so that its square is finite
-WIDEST = 5.0  # in standard deviations; a value farther off is clipped
-SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken
-
-
 @compiled
-def step_mean(mean: Floats, square: Floats, share: Floats, value: Floats, length: int) -> None:
-    """One more value for recursive means and mean square deviations; its share is 1 / count, or 0 to leave it out."""
-    for j in range(length):
-        step = value[j] - mean[j]
-        mean[j] += share[j] * step
-        square[j] += share[j] * (step * (value[j] - mean[j]) - square[j])
-
-
-@compiled
-def step_count(count: Floats, present: Floats, share: Floats, length: int) -> None:
-    """One more value where it is present, and its share in the mean."""
-    for j in range(length):
-        count[j] += present[j]
-        share[j] = present[j] / max(count[j], 1.0)
-
-
-@compiled
-def find(row: Floats, value: Floats, present: Floats, length: int) -> float:
-    """Tell missing features from those that are there, and how many these are."""
-    n_present = 0.0
-    for j in range(length):
-        missing = math.isnan(row[j])
-        present[j] = 0.0 if missing else 1.0
-        n_present += present[j]
-        value[j] = 0.0 if missing else min(max(row[j], -LARGEST), LARGEST)
-    return n_present
-
-
-@inlined
-def learn_scaling(net: Network, work: Work) -> None:
-    """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
-    n, value, share = net.header[N_FEATURES], work.clean, work.share
-    if net.settings[SCALING] == MINMAX:
-        for j in range(n):
-            net.low[j] = value[j] if (work.present[j] > 0.0) & (value[j] < net.low[j]) else net.low[j]
-            net.high[j] = value[j] if (work.present[j] > 0.0) & (value[j] > net.high[j]) else net.high[j]
-    elif net.settings[SCALING] == STANDARD:
-        step_count(net.scale_count, work.present, share, n)
-        for j in range(n):
-            share[j] = max(share[j], work.present[j] / (SCALING_HORIZON * net.settings[VISITS]))
-        step_mean(net.mean, net.square, share, value, n)
-
-
-@compiled
-def scale_minmax(x: Floats, low: Floats, high: Floats, length: int) -> None:
-    for j in range(length):
-        x[j] = min(max((x[j] - low[j]) / (high[j] - low[j]), 0.0), 1.0) if high[j] > low[j] else 0.0
-
-
-@compiled
-def scale_standard(x: Floats, mean: Floats, square: Floats, length: int) -> None:
-    for j in range(length):
-        x[j] = min(max((x[j] - mean[j]) / math.sqrt(square[j]), -WIDEST), WIDEST) if square[j] > 0.0 else 0.0
-
-
-@inlined
-def scale(net: Network, work: Work) -> None:
-    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0."""
-    scaling, n, x = net.settings[SCALING], net.header[N_FEATURES], work.clean
-    if scaling == MINMAX:
-        scale_minmax(x, net.low, net.high, n)
-    elif scaling == STANDARD:
-        scale_standard(x, net.mean, net.square, n)
-    else:
-        for j in range(n):
-            x[j] = min(max(x[j], 0.0), 1.0)
+def corrupt(net: Network, work: Work) -> None:
+    """Masking noise, x̃: n' features, drawn anew for each sample, take the neutral value."""
+    n, x, masked = net.n_features, work.inputs[ACTUAL], work.masked
     for j in range(n):
-        x[j] *= work.present[j]
-    for j in range(n):
-        work.target[j] = x[j]
-    if scaling == STANDARD:
-        sigmoid(work.target, n)
-
-
-@inlined
-def unscale(net: Network, a: Floats, row: Floats) -> None:
-    """What the decoder's sigmoid takes, in the units of the stream; NaN for a feature that was never seen."""
-    scaling, n = net.settings[SCALING], net.header[N_FEATURES]
-    if scaling != STANDARD:  # there the target is the sigmoid of the input, so that without the sigmoid it is the input
-        sigmoid(a, n)
-    for j in range(n):
-        if scaling == MINMAX:
-            row[j] = net.low[j] + a[j] * (net.high[j] - net.low[j])
-        elif scaling == STANDARD:
-            unit = math.sqrt(net.square[j]) if net.scale_count[j] > 0.0 else math.nan
-            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * unit
-        else:
-            row[j] = a[j]
-
-
-# --- Denoising autoencoder and softmax layer ---------------------------------------------------------------------
+        x[j] = work.clean[j]
+    if net.masking > 0.0 and n > 1:
+        n_masked = min(max(int(net.masking * n + 0.5), 1), n - 1)
+        mask_drawn = n_masked <= n // 2  # draw whichever are fewer, the masked or the kept
+        for j in range(n):
+            masked[j] = 0.0 if mask_drawn else 1.0
+        undrawn = n_masked if mask_drawn else n - n_masked
+        while undrawn > 0:
+            j = int(uniform(net.random) * n)
+            if (masked[j] == 0.0) == mask_drawn:
+                masked[j] = 1.0 - masked[j]
+                undrawn -= 1
+        for j in range(n):
+            x[j] *= 1.0 - masked[j]
 
 
 @compiled
@@ -499,25 +225,24 @@ def sigmoid(a: Floats, length: int) -> None:
         a[i] = 1.0 / (1.0 + exponential(-a[i]))
 
 
-@inlined
-def corrupt(net: Network, work: Work) -> None:
-    """x̃: n' features, drawn anew for each sample, take the neutral value."""
-    n = net.header[N_FEATURES]
-    for j in range(n):
-        work.inputs[ACTUAL, j] = work.clean[j]
-    if net.settings[MASKING] > 0.0 and n > 1:
-        n_masked = min(max(int(net.settings[MASKING] * n + 0.5), 1), n - 1)
-        mask_drawn = n_masked <= n // 2  # draw whichever are fewer, the masked or the kept
-        for j in range(n):
-            work.masked[j] = 0.0 if mask_drawn else 1.0
-        undrawn = n_masked if mask_drawn else n - n_masked
-        while undrawn > 0:
-            j = int(uniform(net.random) * n)
-            if (work.masked[j] == 0.0) == mask_drawn:
-                work.masked[j] = 1.0 - work.masked[j]
-                undrawn -= 1
-        for j in range(n):
-            work.inputs[ACTUAL, j] *= 1.0 - work.masked[j]
+@compiled
+def softmax(a: Floats, length: int, stride: int) -> None:
+    """softmax(a) in place, for each row of a flat array; less the largest, so that nothing overflows."""
+    rows = len(a) // stride
+    for k in range(0, rows * stride, stride):
+        largest = a[k]
+        for o in range(k + 1, k + length):
+            largest = max(largest, a[o])
+        for o in range(k, k + length):
+            a[o] -= largest
+    for o in range((rows - 1) * stride + length):
+        a[o] = exponential(a[o])
+    for k in range(0, rows * stride, stride):
+        total = 0.0
+        for o in range(k, k + length):
+            total += a[o]
+        for o in range(k, k + length):
+            a[o] /= total
 
 
 @compiled
@@ -553,36 +278,35 @@ def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
         z[j] = a
 
 
+# --- Network significance: what comes out for the expected input -------------------------------------------------
+
+
 @compiled
-def softmax(a: Floats, length: int, stride: int, rows: int) -> None:
-    """softmax(a) in place, for each row of a flat array; less the largest, so that nothing overflows."""
-    for k in range(0, rows * stride, stride):
-        largest = a[k]
-        for o in range(k + 1, k + length):
-            largest = max(largest, a[o])
-        for o in range(k, k + length):
-            a[o] -= largest
-    for o in range((rows - 1) * stride + length):
-        a[o] = exponential(a[o])
-    for k in range(0, rows * stride, stride):
-        total = 0.0
-        for o in range(k, k + length):
-            total += a[o]
-        for o in range(k, k + length):
-            a[o] /= total
+def step_count(count: Floats, present: Floats, share: Floats, length: int) -> None:
+    """One more value where it is present, and its share in the mean."""
+    for j in range(length):
+        count[j] += present[j]
+        share[j] = present[j] / max(count[j], 1.0)
 
 
-# --- Network significance ----------------------------------------------------------------------------------------
+@compiled
+def step_mean(mean: Floats, square: Floats, share: Floats, value: Floats, length: int) -> None:
+    """One more value for recursive means and mean square deviations; its share is 1 / count, or 0 to leave it out."""
+    for j in range(length):
+        step = value[j] - mean[j]
+        mean[j] += share[j] * step
+        square[j] += share[j] * (step * (value[j] - mean[j]) - square[j])
 
 
-@inlined
+@compiled
 def expect_input(net: Network, work: Work, phase: int) -> None:
     """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
-    n, mean, square, share = net.header[N_FEATURES], net.input_mean[phase], net.input_square[phase], work.share
+    n, mean, square, share = net.n_features, net.input_mean[phase], net.input_square[phase], work.share
     step_count(net.input_count[phase], work.present, share, n)
     step_mean(mean, square, share, work.inputs[ACTUAL], n)
+    expected = work.inputs[EXPECTED]
     for j in range(n):
-        work.inputs[EXPECTED, j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
+        expected[j] = mean[j] / math.sqrt(1.0 + math.pi / 8.0 * square[j])
 
 
 @compiled
@@ -624,25 +348,29 @@ def project_expected(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int)
         z[EXPECTED2, j] = z2
 
 
-@inlined
+@compiled
 def forward(net: Network, work: Work, phase: int) -> None:
-    """One sample through the network: what comes out, its expectation, and that of its square."""
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
+    """One sample through the network: what comes out, its expectation, and that of its square.
+
+    Without the softmax, as the paper has it in the discriminative phase, E[Ĉ] would be on no scale that C is on:
+    docs/deviations.md has what it is worth.
+    """
+    n, r, m = net.n_features, net.n_hidden, net.n_classes
     encode_expected(work.inputs, net.encoder, net.encoder_bias, work.hidden, n, r)
     if phase == GENERATIVE:
         project_expected(work.hidden, net.encoder, net.decoder_bias, work.reconstruction, n, r)
-        sigmoid(work.flat_reconstruction, 3 * net.header[MAX_FEATURES])
+        sigmoid(work.flat_reconstruction, 3 * net.max_features)
     else:
         project_expected(work.hidden, net.output, net.output_bias, work.prediction, m, r)
-        softmax(work.flat_prediction, m, net.header[MAX_CLASSES], 3)
+        softmax(work.flat_prediction, m, net.max_classes)
 
 
 @compiled
 def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[float, float]:
     """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each as one number for the outputs that count.
 
-    For Bias² that is the largest, so that the confidence π lies in [1.1, 2] however many outputs there are; for Var the
-    mean.
+    For Bias² that is the largest, so that the confidence π lies in [1.18, 2] however many outputs there are; for Var
+    the mean.
     """
     bias2 = variance = total = 0.0
     for j in range(length):
@@ -655,19 +383,14 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
-LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # over which the surprise is averaged, of late and before
-LEAST_SAMPLES = 300.0  # to judge by
-LEAST_STD = 0.1  # of the surprise, so that where there is next to none a single one is no drift
-SURE = 4.0  # standard errors that make a drift
-TINY = 1e-12  # a variance below it counts as none
 WEIGHT_VARIANCE = 32.0  # of random weights, times fan-in + fan-out: Glorot's 2, four times as wide for sigmoids
 
 
 @compiled
-def watch(monitor: Floats, value: float, first: int) -> None:
+def watch(monitor: Floats, value: float, first: float) -> None:
     """Recursive mean and deviation of the value, and their minima.
 
-    The minima start with the ``first`` value that has statistics behind it, and anew after a condition was met.
+    The minima start with the ``first`` value that has statistics behind it, and anew where RESTART says so.
     """
     monitor[COUNT] += 1.0
     step = value - monitor[MEAN]
@@ -688,10 +411,7 @@ def exceeds(monitor: Floats, confidence: float) -> bool:
     """Whether μ + σ >= μ_min + confidence σ_min; a value that never varied gives no evidence."""
     std = math.sqrt(monitor[SQUARE])
     met = monitor[MEAN] + std >= monitor[MIN_MEAN] + confidence * monitor[MIN_STD]
-    if met and std > 0.0 and monitor[RESTART] == 0.0:
-        monitor[RESTART] = 1.0
-        return True
-    return False
+    return met and std > 0.0 and monitor[RESTART] == 0.0
 
 
 @compiled
@@ -704,94 +424,43 @@ def should_prune(monitor: Floats, variance: float) -> bool:
     return exceeds(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
 
 
-@inlined
-def surprise(net: Network, work: Work, phase: int) -> float:
-    """How little a sample was expected: its squared distance from the mean input in deviations, or the squared error.
-
-    Bias² belongs to the mean input. It cannot see a drift that leaves the mean prediction alone; the error can.
-    """
-    if phase == DISCRIMINATIVE:
-        return squared_error(net, work, phase)
-    total, n_present = 0.0, 0.0
-    for j in range(net.header[N_FEATURES]):
-        step, square = work.inputs[ACTUAL, j] - net.input_mean[phase, j], net.input_square[phase, j]
-        total += work.present[j] * min(step * step, WIDEST * WIDEST * square) / max(square, TINY)
-        n_present += work.present[j]
-    return total / n_present
+@compiled
+def squared_error(z: Floats, x: Floats, weight: Floats, length: int) -> float:
+    """‖e‖² with e = z - x, over the outputs that count."""
+    total = 0.0
+    for j in range(length):
+        total += weight[j] * (z[ACTUAL, j] - x[j]) ** 2
+    return total
 
 
 @inlined
-def watch_drift(net: Network, work: Work, phase: int) -> None:
-    """Record a drift where the surprise of late lies above that of the past by more than chance.
-
-    Then its statistics start anew. So do those of the error where it lies as far below: the network has become better.
-    """
-    value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.settings[VISITS]
-    monitor[COUNT] += 1.0
-    share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
-    monitor[MEAN] += share * step
-    monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, however it is rounded
-    monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
-    standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
-    change = (monitor[LATE] - monitor[MEAN]) / standard_error
-    if monitor[COUNT] >= LEAST_SAMPLES * visits and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
-        monitor[:] = 0.0
-        if change > SURE:
-            record(net.header, net.events, phase, 0, DRIFT)
-
-
-@inlined
-def evolve(net: Network, work: Work, phase: int) -> bool:
-    """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
-    n, monitor = net.header[N_FEATURES], net.monitors[phase]
-    if phase == GENERATIVE:
-        bias2, variance = significance(work.reconstruction, work.target, work.present, n)
-    else:
-        bias2, variance = significance(work.prediction, work.one_hot, work.every_class, net.header[N_CLASSES])
-    watch_drift(net, work, phase)
-    watch(monitor[BIAS2], bias2, 2)
-    changed = net.settings[GROW] == 1.0 and should_grow(monitor[BIAS2], bias2)
-    if changed:
-        grow(net, work, phase)
-    watch(monitor[VARIANCE], variance, n + 2)
-    if not changed and net.settings[PRUNE] == 1.0 and should_prune(monitor[VARIANCE], variance):
-        changed = net.header[N_HIDDEN] > 1
-        if changed:
-            prune(net, work, phase)
-    if changed:  # another network, so that both minima start anew
-        monitor[BIAS2, RESTART] = 1.0
-        monitor[VARIANCE, RESTART] = 1.0
-    return changed
-
-
-@inlined
-def grow(net: Network, work: Work, phase: int) -> None:
+def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Floats, length: int) -> None:
     """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
     With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error
     of the sample falls by the share that they ask for.
     """
-    n, unit, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
-    asked = squared_error(net, work, phase) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
-    net.header[N_HIDDEN] += 1
+    n, unit, m = net.n_features, net.n_hidden, net.n_classes
+    asked = squared_error(z, x, weight, length) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
+    net.n_hidden = unit + 1
     if phase == GENERATIVE:
         for j in range(n):
-            net.encoder[j, unit] = -work.present[j] * (work.reconstruction[ACTUAL, j] - work.target[j])
+            net.encoder[j, unit] = -weight[j] * (z[ACTUAL, j] - x[j])
         for o in range(m):
             net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
     else:
         for o in range(m):
-            net.output[o, unit] = -(work.prediction[ACTUAL, o] - work.one_hot[o])
+            net.output[o, unit] = -(z[ACTUAL, o] - x[o])
     scope = 1.0
     while True:
         net.encoder_bias[unit] = scope * (2.0 * uniform(net.random) - 1.0)
         if phase == DISCRIMINATIVE:
             for j in range(n):
                 net.encoder[j, unit] = scope * normal(net.random, WEIGHT_VARIANCE / (n + 1))
-        if net.settings[ADAPTIVE_SCOPE] == 0.0 or scope >= WIDEST_SCOPE:
+        if net.adaptive_scope == 0.0 or scope >= WIDEST_SCOPE:
             break
         forward(net, work, phase)
-        if squared_error(net, work, phase) <= asked:
+        if squared_error(z, x, weight, length) <= asked:
             break
         scope *= 2.0
     for j in range(n):
@@ -799,30 +468,30 @@ def grow(net: Network, work: Work, phase: int) -> None:
     net.encoder_bias_slow[unit] = net.encoder_bias[unit]
     for o in range(m):
         net.output_slow[o, unit] = net.output[o, unit]
-    record(net.header, net.events, phase, unit, GROWTH)
+    record(net, phase, unit, GROWTH)
 
 
-@inlined
+@compiled
 def prune(net: Network, work: Work, phase: int) -> None:
     """Remove the hidden unit with the least significance HS = E[y]; those after it move up."""
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
-    unit = 0
-    for i in range(1, r):
-        if work.hidden[EXPECTED, i] < work.hidden[EXPECTED, unit]:
+    r, significance = net.n_hidden, work.hidden[EXPECTED]
+    unit = r - 1
+    for i in range(r - 2, -1, -1):
+        if significance[i] <= significance[unit]:
             unit = i
-    for j in range(n):
+    for j in range(net.n_features):
         remove(net.encoder[j], unit, r)
         remove(net.encoder_moment[j], unit, r)
         remove(net.encoder_slow[j], unit, r)
-    for o in range(m):
+    for o in range(net.n_classes):
         remove(net.output[o], unit, r)
         remove(net.output_moment[o], unit, r)
         remove(net.output_slow[o], unit, r)
     remove(net.encoder_bias, unit, r)
     remove(net.encoder_bias_moment, unit, r)
     remove(net.encoder_bias_slow, unit, r)
-    net.header[N_HIDDEN] -= 1
-    record(net.header, net.events, phase, unit, PRUNING)
+    net.n_hidden = r - 1
+    record(net, phase, unit, PRUNING)
 
 
 @compiled
@@ -832,76 +501,70 @@ def remove(weights: Floats, unit: int, length: int) -> None:
     weights[length - 1] = 0.0
 
 
-@compiled
-def record(header: Words, events: Words, phase: int, unit: int, kind: int) -> None:
-    if header[MAX_EVENTS] > 0:
-        event = events[header[N_EVENTS] % header[MAX_EVENTS]]
-        event[EVENT_SAMPLE] = header[N_OBSERVED + phase]
+@inlined
+def record(net: Network, phase: int, unit: int, kind: int) -> None:
+    """Remember what happened, as the latest of as many events as there is room for."""
+    if net.max_events > 0:
+        event = net.events[net.n_events % net.max_events]
+        event[EVENT_SAMPLE] = net.n_learned[phase]
         event[EVENT_PHASE] = phase
         event[EVENT_UNIT] = unit
         event[EVENT_KIND] = kind
-        event[EVENT_SIZE] = header[N_HIDDEN]
-    header[N_EVENTS] += 1
+        event[EVENT_SIZE] = net.n_hidden
+    net.n_events += 1
     if kind == DRIFT:
-        header[N_DRIFTS + phase] += 1
+        net.n_drifts[phase] += 1
     else:
-        header[N_CHANGES + 2 * phase + kind] += 1
+        net.n_changes[phase, kind] += 1
 
 
 @inlined
-def squared_error(net: Network, work: Work, phase: int) -> float:
-    total = 0.0
+def evolve(net: Network, work: Work, phase: int) -> bool:
+    """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
+    monitors = net.monitors[phase]
     if phase == GENERATIVE:
-        for j in range(net.header[N_FEATURES]):
-            total += work.present[j] * (work.reconstruction[ACTUAL, j] - work.target[j]) ** 2
+        z, x, weight, length = work.reconstruction, work.target, work.present, net.n_features
     else:
-        for o in range(net.header[N_CLASSES]):
-            total += (work.prediction[ACTUAL, o] - work.one_hot[o]) ** 2
-    return total
+        z, x, weight, length = work.prediction, work.one_hot, work.every_class, net.n_classes
+    bias2, variance = significance(z, x, weight, length)
+    watch(monitors[BIAS2], bias2, 2.0)
+    grows = net.grows == 1.0 and should_grow(monitors[BIAS2], bias2)
+    watch(monitors[VARIANCE], variance, net.n_features + 2.0)
+    too_many = not grows and net.prunes == 1.0 and should_prune(monitors[VARIANCE], variance)
+    prunes = too_many and net.n_hidden > 1
+    if grows:
+        grow(net, work, phase, z, x, weight, length)
+    elif prunes:
+        prune(net, work, phase)
+    if grows or prunes:  # another network, so that both minima start anew
+        monitors[BIAS2, RESTART] = 1.0
+    if grows or too_many:
+        monitors[VARIANCE, RESTART] = 1.0
+    return grows or prunes
 
 
 # --- Both phases: one pass of SGD over an evolving network -------------------------------------------------------
 
-GRADIENT_HORIZON = 300.0  # samples over which the mean square of a gradient is taken
-DAMPING = 0.03  # of the adaptive rate, so that small gradients make small steps
-SMOOTHING = 0.05  # the share of a label that goes to all classes alike, so that no output weight grows without bound
-DECAY = 0.005  # of the output weights, times the rate
 
-
-@inlined
-def learn_sample(net: Network, work: Work, phase: int) -> None:
-    """One sample in one phase: grow or prune by the network's significance, then one SGD step."""
-    expect_input(net, work, phase)
-    for attempt in range(2):
-        forward(net, work, phase)
-        if attempt == 1 or not evolve(net, work, phase):
-            break
-    if phase == GENERATIVE:
-        step_generative(net, work)
-    else:
-        step_discriminative(net, work)
-        if net.settings[AVERAGING] > 0.0 and net.header[N_TAUGHT] % STRIDE == 0:
-            follow(net)
-
-
-@inlined
+@compiled
 def step_generative(net: Network, work: Work) -> None:
     """SGD on the cross-entropy L(x, z) over W, which encodes and decodes, b and c."""
-    n, r, rate = net.header[N_FEATURES], net.header[N_HIDDEN], net.settings[GENERATIVE_RATE]
-    error, y, delta = work.reconstruction[ACTUAL], work.hidden[ACTUAL], work.delta
+    n, r, rate = net.n_features, net.n_hidden, net.generative_rate
+    error, y, delta, x = work.reconstruction[ACTUAL], work.hidden[ACTUAL], work.delta, work.inputs[ACTUAL]
+    W, b, c = net.encoder, net.encoder_bias, net.decoder_bias
     for j in range(n):
         error[j] = rate * work.present[j] * (error[j] - work.target[j])
     for i in range(r):
         delta[i] = 0.0
-    add_product(error, net.encoder, delta, n, r)
+    add_product(error, W, delta, n, r)
     for i in range(r):
         delta[i] *= y[i] * (1.0 - y[i])
-        net.encoder_bias[i] -= delta[i]
+        b[i] -= delta[i]
     for j in range(n):
-        error_j, x_j = error[j], work.inputs[ACTUAL, j]
-        net.decoder_bias[j] -= error_j
+        error_j, x_j = error[j], x[j]
+        c[j] -= error_j
         for i in range(r):
-            net.encoder[j, i] -= error_j * y[i] + x_j * delta[i]
+            W[j, i] -= error_j * y[i] + x_j * delta[i]
 
 
 @compiled
@@ -913,6 +576,134 @@ def accelerate(weights: Floats, moment: Floats, slope: float, values: Floats, le
 
 
 @compiled
+def step_discriminative(net: Network, work: Work) -> None:
+    """SGD with momentum on the cross-entropy L(C, Ĉ) over W, b, Φ and η."""
+    n, r, m, rate, momentum = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate, net.momentum
+    y, delta, error = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL]
+    for o in range(m):
+        error[o] = rate * (error[o] - work.one_hot[o])
+    backpropagate(error, net.output, y, delta, m, r)
+    for o in range(m):
+        accelerate(net.output[o], net.output_moment[o], error[o], y, r, momentum)
+    accelerate(net.output_bias, net.output_bias_moment, 1.0, error, m, momentum)
+    accelerate(net.encoder_bias, net.encoder_bias_moment, 1.0, delta, r, momentum)
+    for j in range(n):
+        accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], delta, r, momentum)
+
+
+@compiled
+def backpropagate(error: Floats, output: Floats, y: Floats, delta: Floats, m: int, r: int) -> None:
+    """The gradient before the encoder's sigmoid."""
+    for i in range(r):
+        delta[i] = 0.0
+    for o in range(m):
+        error_o = error[o]
+        for i in range(r):
+            delta[i] += error_o * output[o, i]
+    for i in range(r):
+        delta[i] *= y[i] * (1.0 - y[i])
+
+
+@inlined
+def learn_sample(net: Network, work: Work, phase: int) -> None:
+    """One sample in one phase: grow or prune by the network's significance, then one SGD step."""
+    expect_input(net, work, phase)
+    forward(net, work, phase)
+    watch_drift(net, work, phase)  # beyond the paper
+    if evolve(net, work, phase):
+        forward(net, work, phase)
+    if phase == GENERATIVE:
+        step_generative(net, work)
+    elif net.adaptive_rate == 1.0:  # beyond the paper
+        step_adaptive(net, work)
+    else:
+        step_discriminative(net, work)
+
+
+# =================================================================================================================
+# Beyond the paper
+# =================================================================================================================
+
+# --- Scaling: learned online, from what was seen so far ----------------------------------------------------------
+
+LARGEST = 1e150  # a larger value counts as this one, so that its square is finite
+WIDEST = 5.0  # in standard deviations; a value farther off is clipped
+SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken
+
+
+@compiled
+def find(row: Floats, value: Floats, present: Floats, length: int) -> float:
+    """Tell missing features from those that are there, and how many these are."""
+    n_present = 0.0
+    for j in range(length):
+        missing = math.isnan(row[j])
+        present[j] = 0.0 if missing else 1.0
+        n_present += present[j]
+        value[j] = 0.0 if missing else min(max(row[j], -LARGEST), LARGEST)
+    return n_present
+
+
+@compiled
+def learn_scaling(net: Network, work: Work) -> None:
+    """Learn the features' ranges (``MINMAX``) or their means and deviations (``STANDARD``) from one more sample."""
+    n, value, share, present, low, high = net.n_features, work.clean, work.share, work.present, net.low, net.high
+    if net.scaling == MINMAX:
+        for j in range(n):
+            low[j] = value[j] if (present[j] > 0.0) & (value[j] < low[j]) else low[j]
+            high[j] = value[j] if (present[j] > 0.0) & (value[j] > high[j]) else high[j]
+    elif net.scaling == STANDARD:
+        step_count(net.scale_count, present, share, n)
+        for j in range(n):
+            share[j] = max(share[j], present[j] / (SCALING_HORIZON * net.visits))
+        step_mean(net.mean, net.square, share, value, n)
+
+
+@compiled
+def scale(net: Network, work: Work) -> None:
+    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0."""
+    n, x, present, target = net.n_features, work.clean, work.present, work.target
+    low, high, mean, square = net.low, net.high, net.mean, net.square
+    if net.scaling == MINMAX:
+        for j in range(n):
+            x[j] = min(max((x[j] - low[j]) / (high[j] - low[j]), 0.0), 1.0) if high[j] > low[j] else 0.0
+    elif net.scaling == STANDARD:
+        for j in range(n):
+            x[j] = min(max((x[j] - mean[j]) / math.sqrt(square[j]), -WIDEST), WIDEST) if square[j] > 0.0 else 0.0
+    else:
+        for j in range(n):
+            x[j] = min(max(x[j], 0.0), 1.0)
+    for j in range(n):
+        x[j] *= present[j]
+        target[j] = x[j]
+    if net.scaling == STANDARD:
+        sigmoid(target, n)
+
+
+@compiled
+def unscale(net: Network, a: Floats, row: Floats) -> None:
+    """What the decoder's sigmoid takes, in the units of the stream; NaN for a feature that was never seen."""
+    scaling, n = net.scaling, net.n_features
+    if scaling != STANDARD:  # there the target is the sigmoid of the input, so that without the sigmoid it is the input
+        sigmoid(a, n)
+    for j in range(n):
+        if scaling == MINMAX:
+            row[j] = net.low[j] + a[j] * (net.high[j] - net.low[j])
+        elif scaling == STANDARD:
+            unit = math.sqrt(net.square[j]) if net.scale_count[j] > 0.0 else math.nan
+            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * unit
+        else:
+            row[j] = a[j]
+
+
+# --- A rate that adapts to each unit -----------------------------------------------------------------------------
+
+GRADIENT_HORIZON = 300.0  # samples over which the mean square of a gradient is taken
+DAMPING = 0.03  # so that small gradients make small steps
+SMOOTHING = 0.05  # the share of a label that goes to all classes alike, so that no output weight grows without bound
+DECAY = 0.005  # of the output weights, times the rate
+
+
+@compiled
 def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: float) -> None:
     """Gradients become steps: the rate times each, divided by the root of its mean square."""
     for i in range(length):
@@ -920,43 +711,29 @@ def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: flo
         gradient[i] *= rate / (math.sqrt(moment[i]) + DAMPING)
 
 
-@inlined
-def step_discriminative(net: Network, work: Work) -> None:
-    """SGD on the cross-entropy L(C, Ĉ) over W, b, Φ and η: with momentum, or with a rate that adapts to each unit."""
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
-    rate, momentum, adaptive = net.settings[DISCRIMINATIVE_RATE], net.settings[MOMENTUM], net.settings[ADAPTIVE_RATE]
-    share = max(1.0 / net.header[N_TAUGHT], 1.0 / GRADIENT_HORIZON)
-    y, delta, error = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL]
-    factor = 1.0 if adaptive == 1.0 else rate
-    smoothing = SMOOTHING if adaptive == 1.0 else 0.0
-    for i in range(r):
-        delta[i] = 0.0
+@compiled
+def step_adaptive(net: Network, work: Work) -> None:
+    """:func:`step_discriminative` at a rate that adapts to each unit instead, and with smoothed labels."""
+    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate
+    share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
+    y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
+    W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias
     for o in range(m):
-        error[o] = factor * (error[o] - (1.0 - smoothing) * work.one_hot[o] - smoothing / m)
+        error[o] = error[o] - (1.0 - SMOOTHING) * work.one_hot[o] - SMOOTHING / m
+    backpropagate(error, output, y, delta, m, r)
+    adapt(error, net.output_bias_moment, m, rate, share)
+    adapt(delta, net.encoder_bias_moment, r, rate, share)
+    for o in range(m):
+        error_o = error[o]
         for i in range(r):
-            delta[i] += error[o] * net.output[o, i]
+            output[o, i] -= error_o * y[i] + rate * DECAY * output[o, i]
+        output_bias[o] -= error_o
     for i in range(r):
-        delta[i] *= y[i] * (1.0 - y[i])
-    if adaptive == 1.0:
-        adapt(error, net.output_bias_moment, m, rate, share)
-        adapt(delta, net.encoder_bias_moment, r, rate, share)
-        for o in range(m):
-            for i in range(r):
-                net.output[o, i] -= error[o] * y[i] + rate * DECAY * net.output[o, i]
-            net.output_bias[o] -= error[o]
+        b[i] -= delta[i]
+    for j in range(n):
+        x_j = x[j]
         for i in range(r):
-            net.encoder_bias[i] -= delta[i]
-        for j in range(n):
-            x_j = work.inputs[ACTUAL, j]
-            for i in range(r):
-                net.encoder[j, i] -= x_j * delta[i]
-    else:
-        for o in range(m):
-            accelerate(net.output[o], net.output_moment[o], error[o], y, r, momentum)
-        accelerate(net.output_bias, net.output_bias_moment, 1.0, error, m, momentum)
-        accelerate(net.encoder_bias, net.encoder_bias_moment, 1.0, delta, r, momentum)
-        for j in range(n):
-            accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], delta, r, momentum)
+            W[j, i] -= x_j * delta[i]
 
 
 # --- Averages of the weights: they predict better, where the stream stands still ---------------------------------
@@ -975,39 +752,51 @@ def average(slow: Floats, weights: Floats, length: int, share: float) -> None:
         slow[i] += share * (weights[i] - slow[i])
 
 
-@inlined
+@compiled
 def follow(net: Network) -> None:
     """The averages take the latest steps of the weights in."""
-    n, r, m = net.header[N_FEATURES], net.header[N_HIDDEN], net.header[N_CLASSES]
-    age = net.header[N_TAUGHT] - net.header[AVERAGED_SINCE]
-    share = max(
-        (1.0 - net.settings[AVERAGING]) / net.settings[VISITS], 10.0 / (age + 9.0)
-    )  # at first, the latest tenth
+    r, age = net.n_hidden, net.n_learned[DISCRIMINATIVE] - net.averaged_since
+    share = max((1.0 - net.averaging) / net.visits, 10.0 / (age + 9.0))  # at first, the latest tenth
     share = 1.0 - (1.0 - share) ** STRIDE
-    for j in range(n):
+    for j in range(net.n_features):
         average(net.encoder_slow[j], net.encoder[j], r, share)
     average(net.encoder_bias_slow, net.encoder_bias, r, share)
-    for o in range(m):
+    for o in range(net.n_classes):
         average(net.output_slow[o], net.output[o], r, share)
-    average(net.output_bias_slow, net.output_bias, m, share)
-
-
-def begin_averages(net: Network) -> None:
-    """Averages that were left out so far begin with the weights as they are."""
-    net.header[AVERAGED_SINCE] = net.header[N_TAUGHT]
-    net.losses[:2] = 0.0
-    for name in ("encoder", "encoder_bias", "output", "output_bias"):
-        getattr(net, f"{name}_slow")[:] = getattr(net, name)
+    average(net.output_bias_slow, net.output_bias, net.n_classes, share)
 
 
 def share_of_averages(net: Network) -> float:
     """The share of the averages in a prediction: Bayes' posterior by the recent losses of both."""
-    if net.settings[AVERAGING] == 0.0:
+    if net.averaging == 0.0:
         return 0.0
     return 1.0 / (1.0 + math.exp(min(max(CAUTION * (net.losses[1] - net.losses[0]), -500.0), 500.0)))
 
 
-trust = inlined(share_of_averages)
+trust = compiled(share_of_averages)
+
+
+@compiled
+def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
+    """Ĉ for the clean input, by the weights or by their averages."""
+    n, r, x, y = net.n_features, net.n_hidden, work.clean, work.hidden[ACTUAL]
+    encode(
+        x,
+        net.encoder_slow if slow == 1 else net.encoder,
+        net.encoder_bias_slow if slow == 1 else net.encoder_bias,
+        y,
+        n,
+        r,
+    )
+    project(
+        y,
+        net.output_slow if slow == 1 else net.output,
+        net.output_bias_slow if slow == 1 else net.output_bias,
+        out,
+        m,
+        r,
+    )
+    softmax(out, m, net.max_classes)
 
 
 @inlined
@@ -1016,56 +805,103 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> N
 
     Where the averages lag behind a drift they begin anew, so that their horizon is never longer than the concept.
     """
-    n, m = net.header[N_FEATURES], net.header[N_CLASSES]
+    n, m, out, losses = net.n_features, net.n_classes, work.prediction[ACTUAL], net.losses
     if m == 0:
         return
     share = trust(net)
-    for t in range(STRIDE - 1 - net.header[N_TAUGHT] % STRIDE, len(order), STRIDE):
+    for t in range(STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE, len(order), STRIDE):
         find(X[order[t]], work.clean, work.present, n)
         scale(net, work)
         mixed = 0.0
         for slow in range(2):
-            predict(net, work, slow, work.prediction[ACTUAL], m)
-            seen = work.prediction[ACTUAL, labels[order[t]]] if labels[order[t]] < m else 0.0
-            net.losses[slow] = LOSS_MEMORY * net.losses[slow] - math.log(max(seen, LEAST_PROBABILITY))
+            predict(net, work, slow, out, m)
+            seen = out[labels[order[t]]] if labels[order[t]] < m else 0.0
+            losses[slow] = LOSS_MEMORY * losses[slow] - math.log(max(seen, LEAST_PROBABILITY))
             mixed += share * seen if slow == 1 else (1.0 - share) * seen
-        net.losses[2] = LOSS_MEMORY * net.losses[2] - math.log(max(mixed, LEAST_PROBABILITY))
-    if net.settings[AVERAGING] > 0.0 and trust(net) < DOUBT:
-        net.header[AVERAGED_SINCE] = net.header[N_TAUGHT]
-        net.losses[0] = 0.0
-        net.losses[1] = 0.0
+        losses[2] = LOSS_MEMORY * losses[2] - math.log(max(mixed, LEAST_PROBABILITY))
+    if net.averaging > 0.0 and trust(net) < DOUBT:
+        net.averaged_since = net.n_learned[DISCRIMINATIVE]
+        losses[0] = 0.0
+        losses[1] = 0.0
+
+
+# --- The drift signal --------------------------------------------------------------------------------------------
+
+LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # over which the surprise is averaged, of late and before
+LEAST_SAMPLES = 300.0  # to judge by
+LEAST_STD = 0.1  # of the surprise, so that where there is next to none a single one is no drift
+SURE = 4.0  # standard errors that make a drift
+TINY = 1e-12  # a variance below it counts as none
 
 
 @inlined
-def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
-    """Ĉ for the clean input, by the weights or by their averages."""
-    n, r, y = net.header[N_FEATURES], net.header[N_HIDDEN], work.hidden[ACTUAL]
-    if slow == 1:
-        encode(work.clean, net.encoder_slow, net.encoder_bias_slow, y, n, r)
-        project(y, net.output_slow, net.output_bias_slow, out, m, r)
-    else:
-        encode(work.clean, net.encoder, net.encoder_bias, y, n, r)
-        project(y, net.output, net.output_bias, out, m, r)
-    softmax(out, m, m, 1)
+def surprise(net: Network, work: Work, phase: int) -> float:
+    """How little a sample was expected: its squared distance from the mean input in deviations, or the squared error.
+
+    Bias² belongs to the mean input. It cannot see a drift that leaves the mean prediction alone; the error can.
+    """
+    if phase == DISCRIMINATIVE:
+        return squared_error(work.prediction, work.one_hot, work.every_class, net.n_classes)
+    x, mean, squares = work.inputs[ACTUAL], net.input_mean[phase], net.input_square[phase]
+    total, n_present = 0.0, 0.0
+    for j in range(net.n_features):
+        step, square = x[j] - mean[j], squares[j]
+        total += work.present[j] * min(step * step, WIDEST * WIDEST * square) / max(square, TINY)
+        n_present += work.present[j]
+    return total / n_present
 
 
-@inlined
+@compiled
+def watch_drift(net: Network, work: Work, phase: int) -> None:
+    """Record a drift where the surprise of late lies above that of the past by more than chance.
+
+    Then its statistics start anew. So do those of the error where it lies as far below: the network has become better.
+    """
+    value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.visits
+    monitor[COUNT] += 1.0
+    share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
+    monitor[MEAN] += share * step
+    monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, however it is rounded
+    monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
+    standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
+    change = (monitor[LATE] - monitor[MEAN]) / standard_error
+    if monitor[COUNT] >= LEAST_SAMPLES * visits and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
+        monitor[:] = 0.0
+        if change > SURE:
+            record(net, phase, 0, DRIFT)
+
+
+# =================================================================================================================
+# What Python calls
+# =================================================================================================================
+
+
+@compiled
+def begin(net: Network) -> None:
+    """Draw the first hidden units."""
+    n, n_units = net.n_features, int(net.start)
+    for unit in range(n_units):
+        for j in range(n):
+            net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
+            net.encoder_slow[j, unit] = net.encoder[j, unit]
+    net.n_hidden = n_units
+
+
+@compiled
 def know(net: Network, work: Work, label: int) -> None:
     """The clean input and its class, C; a class never seen before adds an output and leaves the others' odds alone."""
-    r = net.header[N_HIDDEN]
-    while net.header[N_CLASSES] < max(label + 1, net.header[N_NAMED]):
+    r, x, clean = net.n_hidden, work.inputs[ACTUAL], work.clean
+    while net.n_classes < max(label + 1, net.n_named):
+        new = net.n_classes
         for i in range(r):
-            net.output[net.header[N_CLASSES], i] = normal(net.random, 2.0 / (r + 1))
-            net.output_slow[net.header[N_CLASSES], i] = net.output[net.header[N_CLASSES], i]
-        net.header[N_CLASSES] += 1
-    for o in range(net.header[N_CLASSES]):
+            net.output[new, i] = normal(net.random, 2.0 / (r + 1))
+            net.output_slow[new, i] = net.output[new, i]
+        net.n_classes = new + 1
+    for o in range(net.n_classes):
         work.one_hot[o] = 1.0 if o == label else 0.0
         work.every_class[o] = 1.0
-    for j in range(net.header[N_FEATURES]):
-        work.inputs[ACTUAL, j] = work.clean[j]
-
-
-# --- What Python calls -------------------------------------------------------------------------------------------
+    for j in range(net.n_features):
+        x[j] = clean[j]
 
 
 @entry
@@ -1079,39 +915,36 @@ def learn(
     taught after as many were taught as seen, so that nobody can have observed it. To learn a range twice does no harm,
     so ranges are always learned.
     """
-    net = unpack(state)
-    work = unpack_work(net, scratch)
-    n = net.header[N_FEATURES]
-    if net.header[N_HIDDEN] == 0:
-        if net.settings[START] > net.header[MAX_HIDDEN]:
+    net = Network(state)
+    work = Work(scratch, net)
+    if net.n_hidden == 0:
+        if net.start > net.max_hidden:
             return start
-        for unit in range(int(net.settings[START])):
-            for j in range(n):
-                net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
-                net.encoder_slow[j, unit] = net.encoder[j, unit]
-        net.header[N_HIDDEN] = int(net.settings[START])
-    judged = start > 0 or last != DISCRIMINATIVE or net.settings[AVERAGING] == 0.0 or net.settings[LAYERED] == 1.0
+        begin(net)
+    judged = start > 0 or last != DISCRIMINATIVE or net.averaging == 0.0 or net.layered == 1.0
     for t in range(start, len(order)):
-        if net.header[N_HIDDEN] + 2 > net.header[MAX_HIDDEN]:  # each phase may grow one
+        if net.n_hidden + 2 > net.max_hidden:  # each phase may grow one
             return t
         if not judged:
             judge(net, work, X, labels, order)
             judged = True
-        n_present = find(X[order[t]], work.clean, work.present, n)
-        new = first == GENERATIVE or net.header[N_TAUGHT] >= net.header[N_SEEN]
+        n_present = find(X[order[t]], work.clean, work.present, net.n_features)
+        new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
         if new:
-            net.header[N_SEEN] += 1
-        if new or net.settings[SCALING] == MINMAX:
+            net.n_seen += 1
+        if new or net.scaling == MINMAX:
             learn_scaling(net, work)
         scale(net, work)
         for phase in range(first, last + 1):
-            net.header[N_OBSERVED + phase] += 1
+            net.n_learned[phase] += 1
             if phase == GENERATIVE:
                 corrupt(net, work)
             else:
                 know(net, work, labels[order[t]])
-            if phase == DISCRIMINATIVE or (net.settings[GENERATE] == 1.0 and n_present > 0):
+            if phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0):
                 learn_sample(net, work, phase)
+            if phase == DISCRIMINATIVE and net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
+                follow(net)
     return len(order)
 
 
@@ -1125,18 +958,26 @@ def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: 
 
 
 @entry
+def shuffle(random: Random, order: Words) -> None:
+    """Put the order in which a chunk is visited at random."""
+    for i in range(len(order) - 1, 0, -1):
+        j = int(uniform(random) * (i + 1))
+        order[i], order[j] = order[j], order[i]
+
+
+@entry
 def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words) -> None:
     """:func:`judge` one of several layers: all are, before the lowest learns, since the others build on it."""
-    net = unpack(state)
-    judge(net, unpack_work(net, scratch), X, labels, order)
+    net = Network(state)
+    judge(net, Work(scratch, net), X, labels, order)
 
 
 @entry
 def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight: float) -> None:
     """Add the classes' probabilities times a weight to ``out``, a row for each of ``X``."""
-    net = unpack(state)
-    work = unpack_work(net, scratch)
-    n, m = net.header[N_FEATURES], min(net.header[N_CLASSES], out.shape[1])
+    net = Network(state)
+    work = Work(scratch, net)
+    n, m, prediction = net.n_features, min(net.n_classes, out.shape[1]), work.prediction[ACTUAL]
     if m == 0:
         return
     share = trust(net)
@@ -1146,28 +987,28 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
         for slow in range(2):
             part = share if slow == 1 else 1.0 - share
             if part > NEGLIGIBLE:
-                predict(net, work, slow, work.prediction[ACTUAL], m)
+                predict(net, work, slow, prediction, m)
                 for o in range(m):
-                    out[t, o] += weight * part * work.prediction[ACTUAL, o]
+                    out[t, o] += weight * part * prediction[o]
 
 
 @entry
 def bag(states: Floats, phase: int, visits: Words) -> None:
-    """How often each network (a row of the states) visits each sample: Poisson draws with the mean ``VISITS``.
+    """How often each network (a row of the states) visits each sample: Poisson draws with the mean ``visits``.
 
     One that has learned nothing in this phase yet visits at least one sample.
     """
     for k in range(len(states)):
-        net = unpack(states[k])
+        net = Network(states[k])
         total = 0
         for t in range(visits.shape[1]):
-            limit, product = math.exp(-net.settings[VISITS]), uniform(net.random)
+            limit, product = math.exp(-net.visits), uniform(net.random)
             visits[k, t] = 0
             while product > limit:
                 product *= uniform(net.random)
                 visits[k, t] += 1
             total += visits[k, t]
-        if total == 0 and net.header[N_OBSERVED + phase] == 0:
+        if total == 0 and net.n_learned[phase] == 0:
             visits[k, 0] = 1
 
 
@@ -1195,9 +1036,9 @@ def predict_members(states: Floats, scratch: Floats, X: Floats, out: Floats) -> 
 @entry
 def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     """The hidden units' activations, a row of ``out`` for each of ``X``; never more than ``out`` has room for."""
-    net = unpack(state)
-    work = unpack_work(net, scratch)
-    n, r = net.header[N_FEATURES], min(net.header[N_HIDDEN], out.shape[1])
+    net = Network(state)
+    work = Work(scratch, net)
+    n, r = net.n_features, min(net.n_hidden, out.shape[1])
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
@@ -1207,12 +1048,12 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
 @entry
 def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     """The reconstructions in the units of the stream, a row of ``out`` for each of ``X``."""
-    net = unpack(state)
-    work = unpack_work(net, scratch)
-    n, r = net.header[N_FEATURES], net.header[N_HIDDEN]
+    net = Network(state)
+    work = Work(scratch, net)
+    n, r, hidden, target = net.n_features, net.n_hidden, work.hidden[ACTUAL], work.target
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
-        encode(work.clean, net.encoder, net.encoder_bias, work.hidden[ACTUAL], n, r)
-        project(work.hidden[ACTUAL], net.encoder, net.decoder_bias, work.target, n, r)
-        unscale(net, work.target, out[t])
+        encode(work.clean, net.encoder, net.encoder_bias, hidden, n, r)
+        project(hidden, net.encoder, net.decoder_bias, target, n, r)
+        unscale(net, target, out[t])

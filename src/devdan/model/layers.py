@@ -10,48 +10,47 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.model import kernel
+from devdan.model.kernel import Network
+from devdan.model.state import SETTINGS, add_feature, new_state, remove_feature, scratch_for
 
 
 def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:
     """A layer for the top that has learned nothing; ``n_taught`` makes it judge by the samples the others judge by."""
-    below = kernel.views(layers[-1])
-    _, hidden, classes, events = below.header[: kernel.MAX_EVENTS + 1].tolist()
+    below = Network(layers[-1])
     seed = int(below.random[0]) + len(layers) & 0x7FFFFFFFFFFFFFFF
-    state = kernel.new_state(n_features + hidden, room, classes, events, seed)
-    net = kernel.views(state)
-    net.settings[:] = below.settings
-    net.header[kernel.N_FEATURES] = n_features + below.header[kernel.N_HIDDEN]
-    net.header[kernel.N_NAMED] = below.header[kernel.N_NAMED]
-    net.header[kernel.N_FOLLOWED] = below.header[kernel.N_EVENTS]
-    net.header[[kernel.N_SEEN, kernel.N_TAUGHT]] = n_taught % kernel.STRIDE
-    net.losses[2] = max(kernel.views(layer).losses[2] for layer in layers)
+    state = new_state(n_features + below.max_hidden, room, below.max_classes, below.max_events, seed)
+    net = Network(state)
+    for name in (*SETTINGS, "n_named"):
+        setattr(net, name, getattr(below, name))
+    net.n_features = n_features + below.n_hidden
+    net.n_followed = below.n_events
+    net.n_seen = net.n_learned[kernel.DISCRIMINATIVE] = n_taught % kernel.STRIDE
+    net.losses[2] = max(Network(layer).losses[2] for layer in layers)
     return state
 
 
 def followed(state: Floats, below: Floats, n_features: int) -> Floats:
     """A layer whose features are again the units of the one below, after some of those have come and gone."""
-    lower = kernel.views(below)
-    header = kernel.views(state).header
-    n_new, room = int(lower.header[kernel.N_EVENTS] - header[kernel.N_FOLLOWED]), int(lower.header[kernel.MAX_EVENTS])
-    if n_new > room:  # the events are lost: all units are strangers
-        while header[kernel.N_FEATURES] > n_features:
-            kernel.remove_feature(state, n_features)
-        kinds, units = np.full(lower.header[kernel.N_HIDDEN], kernel.GROWTH), np.arange(lower.header[kernel.N_HIDDEN])
+    lower, net = Network(below), Network(state)
+    if lower.n_events - net.n_followed > lower.max_events:  # the events are lost: all units are strangers
+        while net.n_features > n_features:
+            remove_feature(state, n_features)
+        kinds, units = np.full(lower.n_hidden, kernel.GROWTH), np.arange(lower.n_hidden)
     else:
-        rows = lower.events[np.arange(header[kernel.N_FOLLOWED], lower.header[kernel.N_EVENTS]) % max(room, 1)]
+        rows = lower.events[np.arange(net.n_followed, lower.n_events) % max(lower.max_events, 1)]
         kinds, units = rows[:, kernel.EVENT_KIND], rows[:, kernel.EVENT_UNIT]
     for kind, unit in zip(kinds.tolist(), units.tolist(), strict=True):
         if kind == kernel.GROWTH:
-            state = kernel.add_feature(state)
+            state = add_feature(state)
         elif kind == kernel.PRUNING:
-            kernel.remove_feature(state, n_features + unit)
-    kernel.header_of(state)[kernel.N_FOLLOWED] = lower.header[kernel.N_EVENTS]
+            remove_feature(state, n_features + unit)
+    Network(state).n_followed = lower.n_events
     return state
 
 
 def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
     """Layers that fit each other, wherever their learning was interrupted."""
-    begun = [layer for layer in layers if kernel.header_of(layer)[kernel.N_HIDDEN] > 0]
+    begun = [layer for layer in layers if Network(layer).n_hidden > 0]
     for k in range(1, len(begun)):
         begun[k] = followed(begun[k], begun[k - 1], n_features)
     return begun or layers
@@ -59,15 +58,15 @@ def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
 
 def features(X: Floats, below: Floats, inputs: Floats) -> Floats:
     """What the next layer sees: the stream's features, and the units of the layer below, whose own inputs are given."""
-    hidden = np.empty((len(X), int(kernel.header_of(below)[kernel.N_HIDDEN])))
-    kernel.transform(below, kernel.scratch_for(below), inputs, hidden)
+    hidden = np.empty((len(X), Network(below).n_hidden))
+    kernel.transform(below, scratch_for(below), inputs, hidden)
     return np.hstack([X, hidden])
 
 
 def shares(layers: list[Floats]) -> Floats:
     """What each layer counts for in a prediction: Bayes' posterior by the layers' recent losses."""
-    nets = [kernel.views(layer) for layer in layers]
-    taught = np.array([net.header[kernel.N_CLASSES] > 0 for net in nets])
+    nets = [Network(layer) for layer in layers]
+    taught = np.array([net.n_classes > 0 for net in nets])
     if not taught.any():
         return np.zeros(len(layers))
     losses = np.where(taught, [net.losses[2] for net in nets], np.inf)

@@ -19,8 +19,10 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats
 from devdan.atomic import write_atomically
-from devdan.model import kernel, options
+from devdan.model import options
 from devdan.model.classes import Classes, check_labels
+from devdan.model.kernel import Network
+from devdan.model.state import aligned, check_state
 
 Model = TypeVar("Model")
 
@@ -62,7 +64,7 @@ def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
             raise ValueError(f"it is a {header.get('kind')}, not a {kind.__name__}")
         states = _states(header["states"], state)
         for part in states:
-            kernel.check_state(part)
+            check_state(part)
         model = _restored(header, states, kind)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
@@ -77,7 +79,7 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
         raise ValueError("the sizes of its states do not add up")
     states = []
     for part in np.split(words, np.cumsum(sizes)[:-1]):
-        state = kernel.aligned(len(part))
+        state = aligned(len(part))
         state[:] = part
         states.append(state)
     return states
@@ -87,19 +89,18 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     model: Any = kind._of_kept_options(header["options"])  # type: ignore[attr-defined]
     chosen = model._options()
     options.check(chosen)
-    first = kernel.views(states[0]).header
-    n_features = int(first[kernel.N_FEATURES])
-    n_classes = max(int(kernel.header_of(state)[kernel.N_CLASSES]) for state in states)
+    nets = [Network(state) for state in states]
+    n_features, max_classes = nets[0].n_features, nets[0].max_classes
+    n_outputs = max(max(net.n_classes, net.n_named) for net in nets)
     labels = check_labels(_labels(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
-    n_named = max(int(kernel.header_of(state)[kernel.N_NAMED]) for state in states)
-    if header["n_features"] != n_features or not max(n_classes, n_named) <= len(outputs) <= first[kernel.MAX_CLASSES]:
+    if header["n_features"] != n_features or not n_outputs <= len(outputs) <= max_classes:
         raise ValueError("header and state disagree")
-    if chosen["n_hidden"] > first[kernel.MAX_HIDDEN]:
+    if chosen["n_hidden"] > nets[0].max_hidden:
         raise ValueError("it has no room for the hidden units that it starts from")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    if any((kernel.views(state).settings != model._settings(chosen)).any() for state in states):
+    if any(getattr(net, word) != value for net in nets for word, value in options.settings(chosen).items()):
         raise ValueError("options and states disagree")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
     model._take(states)

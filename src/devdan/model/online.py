@@ -9,15 +9,23 @@ from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
 from devdan.model import kernel, options
-from devdan.model.devdan import DEVDAN, EVENTS, room_for
-from devdan.model.evolving import Event, events_of
-from devdan.model.kernel import GENERATIVE
+from devdan.model.kernel import GENERATIVE, Network
+from devdan.model.state import (
+    EVENTS,
+    Event,
+    add_feature,
+    events_of,
+    new_state,
+    resized,
+    room_for,
+    scratch_for,
+    set_settings,
+)
 
 _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
-_DRIFTS = slice(kernel.N_DRIFTS, kernel.N_DRIFTS + 2)
 
 
-class OneSampleNetwork:
+class OnlineNetwork:
     """A network for which each sample is a chunk of its own, and which finds room for whatever comes.
 
     Its options are those of :class:`devdan.DEVDAN` that concern neither whole chunks nor several layers. ``row`` is
@@ -25,7 +33,7 @@ class OneSampleNetwork:
     """
 
     def __init__(self, **chosen: Any) -> None:
-        self._options = DEVDAN(**chosen)._options()
+        self._options = {name: chosen.get(name, options.OPTIONS[name].default) for name in options.NAMES}
         options.check(self._options)
         self._label = _FIRST.copy()  # of the sample that is learned
         self.state = np.empty(0)  # until it begins
@@ -35,30 +43,29 @@ class OneSampleNetwork:
         """Make the state, with an output for each class that is named in advance."""
         word = check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64)
         room = room_for(int(self._options["n_hidden"]))
-        self._hold(kernel.new_state(n_features, room, max(n_named, 2), EVENTS, int(word)))
-        net = kernel.views(self.state)
-        net.settings[:] = options.settings(self._options)
-        net.header[kernel.N_NAMED] = n_named
+        self._hold(new_state(n_features, room, max(n_named, 2), EVENTS, int(word)))
+        set_settings(self.net, options.settings(self._options))
+        self.net.n_named = n_named
 
     # --- Learning and using --------------------------------------------------------------------------------------
 
     def learn(self, row: Floats, code: int) -> None:
         """Both phases of a labelled sample."""
-        self._drifts_before = self.state[_DRIFTS].tobytes()
+        self._drifts_before = self.net.n_drifts.tobytes()
         self._label[0] = code
         while kernel.learn_each(self.state, self._scratch, row, self._label, _FIRST, 0) == 0:
             self._grow_room()
 
     def learn_rows(self, rows: Floats, codes: Words) -> None:
         """:meth:`learn` from each, one after the other."""
-        self._drifts_before = self.state[_DRIFTS].tobytes()
+        self._drifts_before = self.net.n_drifts.tobytes()
         done, order = 0, np.arange(len(rows))
         while (done := kernel.learn_each(self.state, self._scratch, rows, codes, order, done)) < len(rows):
             self._grow_room()
 
     def observe(self, row: Floats) -> None:
         """The generative phase of a sample without a label."""
-        self._drifts_before = self.state[_DRIFTS].tobytes()
+        self._drifts_before = self.net.n_drifts.tobytes()
         while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, GENERATIVE, GENERATIVE) == 0:
             self._grow_room()
 
@@ -75,35 +82,30 @@ class OneSampleNetwork:
         """Which drift was signalled by what was learned last: "real", "virtual" or none; real, if it was both."""
         if len(self.state) == 0:
             return None
-        virtual, real = self.header()[_DRIFTS] != np.frombuffer(self._drifts_before or bytes(16), np.int64)
+        virtual, real = self.net.n_drifts != np.frombuffer(self._drifts_before or bytes(16), np.int64)
         return "real" if real else "virtual" if virtual else None
 
     @property
     def events(self) -> list[Event]:
-        return events_of(kernel.views(self.state)) if len(self.state) else []
+        return events_of(self.net) if len(self.state) else []
 
     # --- Room ----------------------------------------------------------------------------------------------------
 
-    def header(self) -> Words:
-        header: Words = self.state[: kernel.HEADER].view(np.int64)
-        return header
-
     def add_feature(self) -> None:
         """One more feature, which no unit looks at yet."""
-        self._hold(kernel.add_feature(self.state))
+        self._hold(add_feature(self.state))
 
     def make_room(self, hidden: int = 0, classes: int = 0) -> None:
         """Have room for at least so many hidden units and classes."""
-        n, r, m, _ = self.header()[: kernel.MAX_EVENTS + 1].tolist()
-        self._hold(kernel.resized(self.state, n, max(r, hidden), max(m, classes)))
+        self._hold(resized(self.state, hidden=hidden, classes=classes))
 
     def _grow_room(self) -> None:
-        self.make_room(hidden=2 * int(self.header()[kernel.MAX_HIDDEN]))
+        self.make_room(hidden=2 * self.net.max_hidden)
 
     def _hold(self, state: Floats) -> None:
         """Keep a state, and scratch space and a row of its size."""
-        self.state, self._scratch = state, kernel.scratch_for(state)
-        self.row = np.full((1, self.header()[kernel.MAX_FEATURES]), np.nan)
+        self.state, self.net, self._scratch = state, Network(state), scratch_for(state)
+        self.row = np.full((1, self.net.max_features), np.nan)
 
 
 def finite(rows: Floats) -> Floats:

@@ -41,12 +41,12 @@ class _Graph:
 
 def _scaled(graph: _Graph, net: Network, x: str) -> str:
     """x as the network takes it: what the kernel's ``find`` and ``scale`` do."""
-    n = net.header[kernel.N_FEATURES]
+    n = net.n_features
     missing, zero = graph.add("IsNaN", x), graph.constant(np.float64(0.0))
     x = graph.clipped(graph.add("Where", missing, zero, x), -kernel.LARGEST, kernel.LARGEST)
-    if net.settings[kernel.SCALING] == kernel.STANDARD:
+    if net.scaling == kernel.STANDARD:
         centre, spread, low, high = net.mean[:n], np.sqrt(net.square[:n]), -kernel.WIDEST, kernel.WIDEST
-    elif net.settings[kernel.SCALING] == kernel.MINMAX:
+    elif net.scaling == kernel.MINMAX:
         seen = net.high[:n] > net.low[:n]
         centre, spread = np.where(seen, net.low[:n], 0.0), np.where(seen, net.high[:n] - net.low[:n], 0.0)
         low, high = 0.0, 1.0
@@ -67,7 +67,7 @@ def _hidden(graph: _Graph, x: str, encoder: Floats, bias: Floats) -> str:
 
 def _network(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64], weight: float) -> tuple[str, str]:
     """The hidden units of a network, and its probabilities times a weight."""
-    n, r = net.header[kernel.N_FEATURES : kernel.N_CLASSES]
+    n, r = net.n_features, net.n_hidden
     x = _scaled(graph, net, x)
     hidden = _hidden(graph, x, net.encoder[:n, :r], net.encoder_bias[:r])
     share = kernel.share_of_averages(net)

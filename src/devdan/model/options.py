@@ -1,9 +1,14 @@
-"""The options of a model: their ranges, and how the kernel takes them."""
+"""The options of a model, a row each: default, range, the kernel's word for it, and what users are told about it.
+
+Checks, the kernel's settings, what a model file keeps and the table in docs/options.md follow from these rows. The
+signatures and docstrings of estimators and adapters repeat defaults and texts, as people look there; a test compares.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,62 +16,206 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.model import kernel
+from devdan.model.state import LARGEST_LEARNED
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
-_SWITCHES = ("generative", "grow", "prune", "shuffle", "interleave")
-_BELOW_ONE = ("masking", "momentum", "averaging")
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
-_RATES = ("generative_learning_rate", "learning_rate")
 _MOST_LAYERS = 100
 _MOST_VISITS = 700  # beyond, the kernel's Poisson draws would be too few: exp(-visits) comes near the smallest float
 
-# What the kernel is told of; initial_weights and random_state matter only where a model starts.
-NAMES = ("n_hidden", "n_layers", "scaling", "scope", "optimizer", *_SWITCHES, *_BELOW_ONE, *_RATES)
+
+@dataclass(frozen=True)
+class Option:
+    """What there is to know of an option."""
+
+    name: str
+    default: Any
+    holds: Callable[[Any], bool]  # whether a value is in its range
+    range: str  # in words, as in "must be …"
+    about: str
+    kind: str  # in docstrings, with its default
+    word: str | None = None  # the kernel's setting
+    value: Callable[[Any], float] = float  # of that
+    is_fixed: bool = False  # must stay what it was once the model has learned
+    is_online: bool = True  # the adapters, which take one sample at a time, have it
+
+    def check(self, value: Any) -> None:
+        """Raise a ``ValueError`` that names the option unless the value is in its range."""
+        require(self.holds(value), self.name, self.range, value)
 
 
-def check(options: dict[str, Any]) -> None:
+# --- Ranges ------------------------------------------------------------------------------------------------------
+
+
+def is_count(value: Any) -> bool:
+    """Whether it is a whole number of at least 1."""
+    return _is_whole(value) and int(value) >= 1
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    """Whether it is a finite number."""
+    number: Any = value
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and -math.inf < number < math.inf
+
+
+def is_among(value: Any, choices: Iterable[Any]) -> bool:
+    """Whether it is one of several words, or None where that is one of them."""
+    return (value is None and None in choices) or (isinstance(value, str) and value in choices)
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_))
+
+
+def _is_below_one(value: Any) -> bool:
+    return is_real(value) and 0 <= value < 1
+
+
+def _is_rate(value: Any) -> bool:
+    return is_real(value) and 0 <= value <= 1
+
+
+def _is_depth(value: Any) -> bool:
+    return (isinstance(value, str) and value == "auto") or (is_count(value) and value <= _MOST_LAYERS)
+
+
+def require(holds: bool, name: str, requirement: str, value: Any) -> None:
+    """Raise a ``ValueError`` that names an option which is not what it must be."""
+    if not holds:
+        raise ValueError(f"{name} must be {requirement}, got {value!r}")
+
+
+# --- The table ---------------------------------------------------------------------------------------------------
+
+
+def _switch(name: str, about: str, default: bool = True, **more: Any) -> Option:
+    return Option(name, default, _is_switch, "True or False", about, f"bool, default={default}", **more)
+
+
+def _rate(name: str, default: float, word: str, about: str) -> Option:
+    return Option(name, default, _is_rate, "in [0, 1]", about, f"float in [0, 1], default={default}", word)
+
+
+def _share(name: str, default: float, about: str, **more: Any) -> Option:
+    kind = f"float in [0, 1), default={default}"
+    return Option(name, default, _is_below_one, "in [0, 1)", about, kind, word=name, **more)
+
+
+NETWORK = (
+    Option(
+        "n_hidden", 1, is_count, "a whole number of at least 1",
+        "Hidden units to start from.",
+        "int, default=1", word="start", is_fixed=True,
+    ),
+    _share(
+        "masking", 0.1,
+        "Share of the features that the generative phase masks, at least one; 0 makes a plain autoencoder.",
+    ),
+    Option(
+        "scaling", "standard", lambda value: is_among(value, _SCALINGS), "'minmax', 'standard' or None",
+        "How features are brought to the network's scale, learned online from what was seen so far; ``None`` is for "
+        "data in [0, 1].",
+        '{"standard", "minmax", None}, default="standard"',
+        word="scaling", value=lambda value: _SCALINGS[value], is_fixed=True,
+    ),
+    _switch("shuffle", "Visit each chunk in a random order.", is_online=False),
+    _switch(
+        "interleave",
+        "In :meth:`partial_fit`, observe and teach sample by sample instead of chunk by chunk.",
+        default=False, is_online=False,
+    ),
+    _switch("generative", "Switch for the generative phase.", word="generates"),
+    _switch("grow", "Switch for growing.", word="grows"),
+    _switch("prune", "Switch for pruning.", word="prunes"),
+    Option(
+        "scope", "fixed", lambda value: is_among(value, _SCOPES), "'fixed' or 'adaptive'",
+        "Range of a new unit's random weights: fixed, or widened until the unit helps.",
+        '{"fixed", "adaptive"}, default="fixed"',
+        word="adaptive_scope", value=lambda value: _SCOPES[value], is_online=False,
+    ),
+    _rate("generative_learning_rate", 0.0003, "generative_rate", "Step size of the generative phase."),
+    _rate("learning_rate", 0.04, "discriminative_rate", "Step size of the discriminative phase."),
+    Option(
+        "optimizer", "adaptive", lambda value: is_among(value, _OPTIMIZERS), "'adaptive' or 'momentum'",
+        "How the discriminative phase steps: at a rate that adapts to each unit, or with momentum.",
+        '{"adaptive", "momentum"}, default="adaptive"',
+        word="adaptive_rate", value=lambda value: _OPTIMIZERS[value], is_fixed=True, is_online=False,
+    ),
+    _share("momentum", 0.9, "Momentum of the discriminative phase, for that optimizer.", is_online=False),
+    _share(
+        "averaging", 0.998,
+        "Decay, per labelled sample, of exponential averages of the weights. Predictions mix those of the weights and "
+        "of their averages, by how well each did recently; 0 leaves the averages out.",
+    ),
+    Option(
+        "n_layers", 1, _is_depth, f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}",
+        "Layers. Each above the first is such a network too, on the features and the hidden units of the one below, "
+        'and the predictions of all are mixed by how well each did recently. ``"auto"`` keeps one more than is needed.',
+        'int or "auto", default=1',
+        word="layered", value=lambda value: float(value != 1), is_fixed=True, is_online=False,
+    ),
+)  # fmt: skip
+
+ENSEMBLE = (
+    Option("n", 10, is_count, "a whole number of at least 1", "Members.", "int, default=10", is_fixed=True),
+    Option(
+        "visits", 2.0,
+        lambda value: is_real(value) and 0 < value <= _MOST_VISITS, f"greater than 0 and at most {_MOST_VISITS}",
+        "How often a member visits a sample, on average.",
+        "float, default=2.0", word="visits",
+    ),
+    Option(
+        "n_jobs", -1,
+        lambda value: value is None or (_is_whole(value) and value != 0), "a whole number other than 0",
+        "Threads; -1 is one for each core. The result does not depend on it.",
+        "int, default=-1",
+    ),
+)  # fmt: skip
+
+OPTIONS = {option.name: option for option in (*NETWORK, *ENSEMBLE)}
+NAMES = tuple(option.name for option in NETWORK)
+ONLINE = tuple(option.name for option in NETWORK if option.is_online)
+PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the defaults
+    "scaling": None,
+    "optimizer": "momentum",
+    "averaging": 0.0,
+    "generative_learning_rate": 0.001,
+    "learning_rate": 0.015,
+}
+
+
+def check(chosen: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names the first option out of its range."""
-    for name in _SWITCHES:
-        require(isinstance(options[name], (bool, np.bool_)), name, "True or False", options[name])
-    for name in _BELOW_ONE:
-        require(is_real(options[name]) and 0 <= options[name] < 1, name, "in [0, 1)", options[name])
-    for name in _RATES:
-        require(is_real(options[name]) and 0 <= options[name] <= 1, name, "in [0, 1]", options[name])
-    require(is_among(options["scaling"], _SCALINGS), "scaling", "'minmax', 'standard' or None", options["scaling"])
-    require(is_among(options["scope"], _SCOPES), "scope", "'fixed' or 'adaptive'", options["scope"])
-    require(is_among(options["optimizer"], _OPTIMIZERS), "optimizer", "'adaptive' or 'momentum'", options["optimizer"])
-    require(is_count(options["n_hidden"]), "n_hidden", "a whole number of at least 1", options["n_hidden"])
-    n_layers = options["n_layers"]
-    if "n" in options:
-        require(is_count(options["n"]), "n", "a whole number of at least 1", options["n"])
-        visits, n_jobs = options["visits"], options["n_jobs"]
-        right = is_real(visits) and 0 < visits <= _MOST_VISITS
-        require(right, "visits", f"greater than 0 and at most {_MOST_VISITS}", visits)
-        require(n_jobs is None or (_is_whole(n_jobs) and n_jobs != 0), "n_jobs", "a whole number but 0", n_jobs)
-    right = (isinstance(n_layers, str) and n_layers == "auto") or (is_count(n_layers) and n_layers <= _MOST_LAYERS)
-    require(right, "n_layers", f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}", n_layers)
+    for name, value in chosen.items():
+        OPTIONS[name].check(value)
 
 
-def settings(options: dict[str, Any]) -> Floats:
-    """Checked options as the kernel's settings."""
-    words = np.zeros(kernel.SETTINGS)
-    words[kernel.START] = options["n_hidden"]
-    words[kernel.SCALING] = _SCALINGS[options["scaling"]]
-    words[kernel.MASKING] = options["masking"]
-    words[kernel.GENERATE] = options["generative"]
-    words[kernel.GROW] = options["grow"]
-    words[kernel.PRUNE] = options["prune"]
-    words[kernel.ADAPTIVE_SCOPE] = _SCOPES[options["scope"]]
-    words[kernel.GENERATIVE_RATE] = options["generative_learning_rate"]
-    words[kernel.DISCRIMINATIVE_RATE] = options["learning_rate"]
-    words[kernel.MOMENTUM] = options["momentum"]
-    words[kernel.ADAPTIVE_RATE] = _OPTIMIZERS[options["optimizer"]]
-    words[kernel.AVERAGING] = options["averaging"]
-    words[kernel.LAYERED] = options["n_layers"] != 1
-    words[kernel.VISITS] = 1.0
-    return words
+def settings(chosen: dict[str, Any]) -> dict[str, float]:
+    """Checked options as the kernel's settings; a network by itself visits each sample once."""
+    found = ((OPTIONS[name], value) for name, value in chosen.items())
+    return {"visits": 1.0} | {option.word: option.value(value) for option, value in found if option.word}
 
+
+def fixed(chosen: dict[str, Any]) -> list[str]:
+    """Those that must stay what they were once the model has learned."""
+    return [name for name in chosen if OPTIONS[name].is_fixed]
+
+
+def markdown() -> str:
+    """The options as a table for the documentation."""
+    rows = ["| option | default | must be | what it does |", "|---|---|---|---|"]
+    for option in NETWORK:
+        about = option.about.replace("``", "`").replace(":meth:", "")
+        rows.append(f"| `{option.name}` | `{option.default!r}` | {option.range} | {about} |")
+    return "\n".join(rows) + "\n"
+
+
+# --- Weights to start from ---------------------------------------------------------------------------------------
 
 _SHAPES = {
     "encoder": ("n_features", "n_hidden"),
@@ -93,32 +242,6 @@ def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict
                 f"initial_weights[{name!r}] must have the shape ({', '.join(_SHAPES[name])}), here {shape}, got "
                 f"{array.shape}{remedy}"
             )
-        if not (np.abs(array) <= kernel.LARGEST_LEARNED).all():
-            raise ValueError(f"initial_weights[{name!r}] must be finite, and at most {kernel.LARGEST_LEARNED}")
+        if not (np.abs(array) <= LARGEST_LEARNED).all():
+            raise ValueError(f"initial_weights[{name!r}] must be finite, and at most {LARGEST_LEARNED}")
     return arrays
-
-
-def is_count(value: Any) -> bool:
-    """Whether it is a whole number of at least 1."""
-    return _is_whole(value) and int(value) >= 1
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-
-
-def is_real(value: Any) -> bool:
-    """Whether it is a finite number."""
-    number: Any = value
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and -math.inf < number < math.inf
-
-
-def is_among(value: Any, choices: Container[Any]) -> bool:
-    """Whether it is one of several words, or None where that is one of them."""
-    return (value is None and None in choices) or (isinstance(value, str) and value in choices)
-
-
-def require(holds: bool, name: str, requirement: str, value: Any) -> None:
-    """Raise a ``ValueError`` that names an option which is not what it must be."""
-    if not holds:
-        raise ValueError(f"{name} must be {requirement}, got {value!r}")

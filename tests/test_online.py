@@ -5,14 +5,14 @@ import pytest
 
 from devdan import DEVDAN
 from devdan.model import kernel, online
-from devdan.model.online import OneSampleNetwork
+from devdan.model.online import OnlineNetwork
 from devdan.streams import sea
 
 X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
 
 
 def begun(n_named=0, **options):
-    network = OneSampleNetwork(**options)
+    network = OnlineNetwork(**options)
     network.begin(3, 1, n_named)
     return network
 
@@ -27,7 +27,7 @@ def test_it_is_devdan_on_chunks_of_one():
         else:
             network.learn(row, int(Y[t]))
             model.partial_fit(row, Y[t : t + 1], classes=[0, 1])
-    assert network.header().tolist() == model._header().tolist()
+    assert network.state[:24].tobytes() == model._networks[0][:24].tobytes()  # sizes and counters
     assert network.predict_proba(X, 2) == pytest.approx(model.predict_proba(X), abs=1e-9)
 
 
@@ -38,10 +38,10 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     ample.learn_rows(X, Y)
     monkeypatch.setattr(online, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert tight.header()[kernel.MAX_HIDDEN] == 3
+    assert tight.net.max_hidden == 3
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
-    assert tight.header()[kernel.MAX_HIDDEN] > 3
+    assert tight.net.max_hidden > 3
     assert tight.predict_proba(X, 2) == pytest.approx(ample.predict_proba(X, 2), abs=1e-9)
 
 
@@ -50,14 +50,13 @@ def test_room_is_found_while_observing(monkeypatch):
     network = begun(n_hidden=4, generative_learning_rate=0.01)
     for row in np.split(X, len(X)):
         network.observe(row)
-    header = network.header()
-    assert header[kernel.N_OBSERVED] == len(X)
-    assert header[kernel.MAX_HIDDEN] > 6
+    assert network.net.n_learned[kernel.GENERATIVE] == len(X)
+    assert network.net.max_hidden > 6
 
 
 def test_options_are_checked_before_it_begins():
     with pytest.raises(ValueError, match="masking must be in"):
-        OneSampleNetwork(masking=1.0)
+        OnlineNetwork(masking=1.0)
 
 
 def test_infinity_is_refused_and_nan_is_not():

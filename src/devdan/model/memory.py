@@ -1,0 +1,255 @@
+"""Memory with names: a class lists the fields of a row of 64-bit words, for Python and for compiled code alike.
+
+>>> class Pair(Block):
+...     max_features: int = integer()
+...     max_hidden: int = integer()
+...     max_classes: int = integer()
+...     max_events: int = integer()
+...     weights: Floats = numbers(N, 2)
+>>> words = np.zeros(Pair.n_words((3, 0, 0, 0)))
+>>> words[:4].view(np.int64)[:] = 3, 0, 0, 0
+>>> pair = Pair(words)
+>>> pair.weights[1] = 5, 7
+>>> pair.weights.shape, words[4:].tolist()
+((3, 2), [0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
+
+In compiled code ``Pair(words)`` and ``pair.weights`` mean the same. There a block is no more than an address and its
+sizes, so that it is passed on at no cost, and a field is an array made where it is used.
+
+Numba's cache of the kernel does not notice an edit of this file: touch ``kernel.py`` after one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import (
+    lower_builtin,
+    lower_getattr_generic,
+    lower_setattr_generic,
+    models,
+    register_model,
+    type_callable,
+)
+from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import from_dtype
+
+from devdan.arrays import Floats
+
+N, R, M, E = SIZES = ("max_features", "max_hidden", "max_classes", "max_events")  # the first words of a state
+Sizes = tuple[int, int, int, int]
+
+
+class Field:
+    """Words of one type: a single one, or an array whose shape may name sizes. ``same`` are words of another field."""
+
+    def __init__(self, dtype: type[np.generic], *shape: int | str, same: Field | None = None) -> None:
+        self.dtype, self.shape, self.same = np.dtype(dtype), shape, same
+        self.name = ""
+
+    def __set_name__(self, block: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, block: Block | None, owner: type | None = None) -> Any:
+        if block is None:
+            return self
+        array = self._array(block)
+        return array if self.shape else array[()].item()
+
+    def __set__(self, block: Block, value: float) -> None:
+        self._array(block)[...] = value
+
+    def _array(self, block: Block) -> Any:
+        if self.name not in block.arrays:
+            start, shape = block.places(block.sizes)[self.name]
+            words = block.words[start : start + math.prod(shape)]
+            block.arrays[self.name] = words.view(self.dtype).reshape(shape)
+        return block.arrays[self.name]
+
+
+def integer() -> Any:
+    """One whole number."""
+    return Field(np.int64)
+
+
+def number() -> Any:
+    """One float."""
+    return Field(np.float64)
+
+
+def integers(*shape: int | str) -> Any:
+    """An array of whole numbers."""
+    return Field(np.int64, *shape)
+
+
+def numbers(*shape: int | str) -> Any:
+    """An array of floats."""
+    return Field(np.float64, *shape)
+
+
+def randomness() -> Any:
+    """The one word of the random generator, as an array."""
+    return Field(np.uint64, 1)
+
+
+def one_row(field: Any) -> Any:
+    """The words of a field of several rows once more, as a single row."""
+    return Field(np.float64, *field.shape, same=field)
+
+
+class Block:
+    """Words with the fields that a subclass lists, one after the other; reading and writing goes through to the words.
+
+    The sizes are the first four words, or those of another block.
+    """
+
+    def __init__(self, words: Floats, sized_as: Block | None = None) -> None:
+        self.words = words
+        self.sizes: Sizes = tuple(words[:4].view(np.int64).tolist()) if sized_as is None else sized_as.sizes
+        self.arrays: dict[str, Any] = {}  # of the fields that were asked for
+
+    def __init_subclass__(cls) -> None:
+        _compile(cls)
+
+    @classmethod
+    def fields(cls) -> dict[str, Field]:
+        """All fields in their order."""
+        return {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
+
+    @classmethod
+    @lru_cache(maxsize=4096)
+    def places(cls, sizes: Sizes) -> dict[str, tuple[int, tuple[int, ...]]]:
+        """Where each field begins, and its shape."""
+        room, end = dict(zip(SIZES, sizes, strict=True)), 0
+        found: dict[str, tuple[int, tuple[int, ...]]] = {}
+        for name, field in cls.fields().items():
+            shape = tuple(room[size] if isinstance(size, str) else size for size in field.shape)
+            if field.same is not None:
+                found[name] = found[field.same.name][0], (math.prod(shape),)
+            else:
+                found[name] = end, shape
+                end += math.prod(shape)
+        return found
+
+    @classmethod
+    def n_words(cls, sizes: Sizes) -> int:
+        """How many words there are in all."""
+        return max(start + math.prod(shape) for start, shape in cls.places(sizes).values())
+
+
+# --- The same in compiled code -----------------------------------------------------------------------------------
+
+_WORD = ir.IntType(64)
+
+
+class _BlockType(types.Type):  # type: ignore[misc]
+    """A block's type: which fields it has."""
+
+    def __init__(self, block: type[Block]) -> None:
+        self.fields = block.fields()
+        super().__init__(name=block.__qualname__)
+
+    def type_of(self, name: str) -> Any:
+        """A number or an array."""
+        field = self.fields[name]
+        word = from_dtype(field.dtype)
+        n_axes = 1 if field.same is not None else len(field.shape)
+        return types.Array(word, n_axes, "C") if field.shape else word
+
+
+@register_model(_BlockType)
+class _BlockModel(models.StructModel):  # type: ignore[misc]
+    def __init__(self, manager: Any, kind: _BlockType) -> None:
+        members = [("address", types.CPointer(types.float64)), *((size, types.intp) for size in SIZES)]
+        super().__init__(manager, kind, members)
+
+
+@infer_getattr
+class _BlockFields(AttributeTemplate):  # type: ignore[misc]
+    key = _BlockType
+
+    def generic_resolve(self, kind: _BlockType, name: str) -> Any:
+        return kind.type_of(name) if name in kind.fields else None
+
+
+def _product(builder: Any, block: Any, shape: tuple[int | str, ...]) -> Any:
+    """How many words an array of this shape takes."""
+    factor = math.prod(size for size in shape if isinstance(size, int))
+    sizes = [getattr(block, size) for size in shape if isinstance(size, str)]
+    return reduce(builder.mul, sizes if factor == 1 and sizes else [_WORD(factor), *sizes])
+
+
+def _address(context: Any, builder: Any, kind: _BlockType, block: Any, name: str) -> Any:
+    """Where a field begins, as a pointer to its type of words."""
+    field = kind.fields[name]
+    counts: Counter[tuple[str, ...]] = Counter()  # of the fields before it, those of the same sizes taken together
+    for other in kind.fields.values():
+        if other is (field.same or field):
+            break
+        if other.same is None:
+            sizes = tuple(size for size in other.shape if isinstance(size, str))
+            counts[sizes] += math.prod(size for size in other.shape if isinstance(size, int))
+    terms = [_product(builder, block, (count, *sizes)) for sizes, count in counts.items()]
+    pointer = builder.gep(block.address, [reduce(builder.add, terms, _WORD(0))], inbounds=True)
+    return builder.bitcast(pointer, context.get_data_type(from_dtype(field.dtype)).as_pointer())
+
+
+@lower_getattr_generic(_BlockType)  # type: ignore[untyped-decorator]
+def _get(context: Any, builder: Any, kind: _BlockType, value: Any, name: str) -> Any:
+    block = cgutils.create_struct_proxy(kind)(context, builder, value=value)
+    pointer, field = _address(context, builder, kind, block, name), kind.fields[name]
+    if not field.shape:
+        return builder.load(pointer)
+    if field.same is not None:
+        shape = [_product(builder, block, field.shape)]
+    else:
+        shape = [_product(builder, block, (size,)) for size in field.shape]
+    strides = [_WORD(8)]
+    for length in reversed(shape[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    array = make_array(kind.type_of(name))(context, builder)
+    populate_array(array, data=pointer, shape=shape, strides=strides, itemsize=_WORD(8), meminfo=None)
+    return array._getvalue()
+
+
+@lower_setattr_generic(_BlockType)  # type: ignore[untyped-decorator]
+def _set(context: Any, builder: Any, signature: Any, args: tuple[Any, Any], name: str) -> None:
+    kind = signature.args[0]
+    block = cgutils.create_struct_proxy(kind)(context, builder, value=args[0])
+    builder.store(args[1], _address(context, builder, kind, block, name))
+
+
+def _compile(block: type[Block]) -> None:
+    """Let compiled code make such blocks: of words that begin with their sizes, or of words and another block."""
+    kind = _BlockType(block)
+
+    @type_callable(block)  # type: ignore[untyped-decorator]
+    def typed(context: Any) -> Any:
+        return lambda words, sized_as=None: kind
+
+    def made(context: Any, builder: Any, words: Any, array_type: Any, sizes: Any) -> Any:
+        proxy = cgutils.create_struct_proxy(kind)(context, builder)
+        proxy.address = make_array(array_type)(context, builder, words).data
+        for size, value in zip(SIZES, sizes, strict=True):
+            setattr(proxy, size, value)
+        return proxy._getvalue()
+
+    @lower_builtin(block, types.Array)  # type: ignore[untyped-decorator]
+    def of_words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = make_array(signature.args[0])(context, builder, args[0]).data
+        first = builder.bitcast(data, _WORD.as_pointer())
+        sizes = [builder.load(builder.gep(first, [_WORD(place)])) for place in range(len(SIZES))]
+        return made(context, builder, args[0], signature.args[0], sizes)
+
+    @lower_builtin(block, types.Array, _BlockType)  # type: ignore[untyped-decorator]
+    def sized_as(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        other = cgutils.create_struct_proxy(signature.args[1])(context, builder, value=args[1])
+        return made(context, builder, args[0], signature.args[0], [getattr(other, size) for size in SIZES])

@@ -1,0 +1,216 @@
+"""What is done to states beside learning: making, checking, enlarging and copying them, and reading what they remember.
+
+Nothing here is compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from devdan.arrays import Floats, Words
+from devdan.model import kernel
+from devdan.model.kernel import Network, Work
+from devdan.model.memory import SIZES, Sizes
+
+PHASES = ("generative", "discriminative")
+KINDS = ("pruning", "growth", "replacement", "drift")
+ROOM = 16  # hidden units that a new state has room for; it doubles when they are all there
+EVENTS = 1000  # that a network remembers
+LARGEST_LEARNED = 1e100  # of weights and statistics from elsewhere, so that the steps from there are finite
+LARGEST_COUNT = 2**62  # of counters from elsewhere, so that they can go on
+
+SETTINGS = tuple(
+    name for name, field in Network.fields().items() if not field.shape and field.dtype.kind == "f"
+)  # the options as the kernel knows them
+SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
+AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
+
+
+class Event(NamedTuple):
+    """What happened at which sample of which phase: a unit came or went, a drift, and how many units there are now.
+
+    A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase
+    it is virtual: the inputs have. ``network`` is the layer or the member that it happened to, from 0.
+    """
+
+    sample: int
+    phase: str
+    kind: str
+    unit: int
+    n_hidden: int
+    network: int = 0
+
+
+def events_of(net: Network, network: int = 0) -> list[Event]:
+    """The events that a network remembers, the oldest first."""
+    n, room = net.n_events, net.max_events
+    rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
+    return [
+        Event(sample, PHASES[phase], KINDS[kind], unit, size, network)
+        for sample, phase, unit, kind, size in rows.tolist()
+    ]
+
+
+# --- Making ------------------------------------------------------------------------------------------------------
+
+
+def aligned(size: int) -> Floats:
+    """Zeros that start with a cache line; if there is room for a multiple of eight units, each row of weights does."""
+    words = np.zeros(size + 7)
+    start = -words.ctypes.data % 64 // 8
+    return words[start : start + size]
+
+
+def room_for(n_hidden: int) -> int:
+    """Room for hidden units: whole vectors of eight, with place for two more units."""
+    return max(ROOM, (n_hidden + 9) // 8 * 8)
+
+
+def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
+    """A state with this much room that has seen nothing; :func:`kernel.learn` draws its first hidden units."""
+    sizes = features, hidden, classes, events
+    state = aligned(Network.n_words(sizes))
+    state[: len(SIZES)].view(np.int64)[:] = sizes
+    net = Network(state)
+    net.n_features = features
+    net.random[0] = seed
+    net.low[:] = np.inf
+    net.high[:] = -np.inf
+    net.monitors[:, :, kernel.RESTART] = 1.0
+    return state
+
+
+def scratch_for(state: Floats) -> Floats:
+    """The scratch space that calls with this state ask for."""
+    return np.empty(Work.n_words(sizes_of(state)))
+
+
+def sizes_of(state: Floats) -> Sizes:
+    """What the state has room for: features, hidden units, classes and events."""
+    n, r, m, events = state[: len(SIZES)].view(np.int64).tolist()
+    return n, r, m, events
+
+
+def set_settings(net: Network, settings: dict[str, float]) -> None:
+    """Hand the settings over; averages that were left out so far begin with the weights as they are."""
+    if net.averaging == 0.0 < settings["averaging"]:
+        net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
+        net.losses[:2] = 0.0
+        for name in AVERAGED:
+            getattr(net, f"{name}_slow")[:] = getattr(net, name)
+    for name, value in settings.items():
+        setattr(net, name, value)
+
+
+# --- Room --------------------------------------------------------------------------------------------------------
+
+
+def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
+    """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
+    n, r, m, events = sizes_of(state)
+    larger = new_state(max(n, features), max(r, hidden), max(m, classes), events, seed=0)
+    old, new = Network(state), Network(larger)
+    for name in Network.fields():
+        if name not in SIZES:
+            source, target = np.asarray(getattr(old, name)), getattr(new, name)
+            if source.ndim == 0:
+                setattr(new, name, source)
+            else:
+                target[tuple(slice(length) for length in source.shape)] = source
+    return larger
+
+
+def add_feature(state: Floats) -> Floats:
+    """One more feature, which no unit looks at yet; where there is no room for it, in a copy that has more."""
+    net = Network(state)
+    if net.n_features == net.max_features:
+        state = resized(state, features=2 * net.max_features)
+        net = Network(state)
+    net.n_features += 1
+    return state
+
+
+def remove_feature(state: Floats, feature: int) -> None:
+    """Forget a feature; those after it move up."""
+    net = Network(state)
+    last = net.n_features - 1
+    weights = (net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias)
+    learned = (getattr(net, name) for name in SCALE)
+    for array in (*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T):
+        array[feature:last] = array[feature + 1 : last + 1].copy()
+        array[last] = 0.0
+    net.low[last], net.high[last] = np.inf, -np.inf
+    net.n_features = last
+
+
+def restarted(state: Floats) -> Floats:
+    """A network of this size that has learned nothing but the scale of the features, and remembers the counts."""
+    fresh = new_state(*sizes_of(state), seed=0)
+    old, new = Network(state), Network(fresh)
+    for name in ("random", *SCALE, "n_drifts", "n_changes"):
+        getattr(new, name)[:] = getattr(old, name)
+    for name in (*SETTINGS, "n_named", "n_came", "n_labels_came"):
+        setattr(new, name, getattr(old, name))
+    new.events[0] = old.n_learned[kernel.DISCRIMINATIVE], kernel.DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
+    new.n_events = 1
+    return fresh
+
+
+# --- States from elsewhere ---------------------------------------------------------------------------------------
+
+
+def check_state(state: Floats) -> None:
+    """Raise a ``ValueError`` unless the kernel can work with this state, whoever wrote it."""
+    smallest = Network.n_words((0, 0, 0, 0))
+    if len(state) < smallest:
+        raise ValueError("the state has no header")
+    room = sizes_of(state)
+    if min(room) < 0 or max(room) > len(state) or Network.n_words(room) != len(state):
+        raise ValueError("the state's length does not match its sizes")
+    net = Network(state)
+    integers = _words(net, np.int64, exclude=("events",))
+    in_use = net.n_features, net.n_hidden, net.n_classes
+    if (integers < 0).any() or any(n > most for n, most in zip(in_use, room, strict=False)):
+        raise ValueError("the state's sizes are out of range")
+    if net.n_features < 1 or net.n_hidden < 1 or net.max_events < 1:
+        raise ValueError("the state's sizes are out of range")
+    unseen = np.isposinf(net.low) & np.isneginf(net.high)
+    ranges = (net.low[~unseen], net.high[~unseen])
+    learned = _words(net, np.float64, exclude=(*SETTINGS, "reserved_settings", "padding", *SCALE))
+    settings = [getattr(net, name) for name in SETTINGS]
+    floats = (settings, *ranges, net.reserved_settings, net.scale_count, net.mean, net.square, learned)
+    if not all(np.isfinite(array).all() for array in floats):
+        raise ValueError("the state holds numbers that are not finite")
+    if (np.abs(learned) > LARGEST_LEARNED).any():
+        raise ValueError("the state holds numbers that no learning leads to")
+    if any((np.abs(array) > kernel.LARGEST).any() for array in (net.mean, *ranges)):
+        raise ValueError("the state holds features larger than any")
+    counts = [net.scale_count, net.input_count, net.monitors[:, :, kernel.COUNT], net.square, net.input_square]
+    if net.adaptive_rate == 1.0:  # there the moments are mean squares
+        counts += [getattr(net, f"{name}_moment") for name in AVERAGED]
+    if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, kernel.SQUARE])):
+        raise ValueError("the state holds a negative count or variance")
+    monitored = tuple(net.monitors[:, :, word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE))
+    means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
+    if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
+        raise ValueError("the state holds a mean of nothing")  # whose first value could make a negative variance
+    events = net.events
+    flags = (net.monitors[:, :, kernel.RESTART], events[:, kernel.EVENT_PHASE], events[:, kernel.EVENT_KIND] // 2)
+    in_order = net.n_named <= net.max_classes and net.averaged_since <= net.n_learned[kernel.DISCRIMINATIVE]
+    if not in_order or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
+        raise ValueError("the state's counters are out of range")
+
+
+def _words(net: Network, dtype: type[np.generic], exclude: tuple[str, ...]) -> Any:
+    """The words of all fields of one type but some, in a row."""
+    fields = Network.fields().items()
+    kept = [getattr(net, name) for name, field in fields if field.dtype == dtype and name not in exclude]
+    return np.concatenate([np.ravel(array) for array in kept])
+
+
+def counted(nets: list[Network], name: str) -> Words:
+    """A counter by phase, added up over networks."""
+    total: Words = np.sum([getattr(net, name) for net in nets], axis=0)
+    return total
