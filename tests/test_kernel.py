@@ -209,7 +209,7 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
 def test_conditions_are_the_papers():
     monitor = np.array([10.0, 0.5, 0.04, 0.4, 0.1, 0.0])  # μ 0.5, σ 0.2; minima 0.4 and 0.1
     for bias2, grows in ((0.0, True), (1.0, True)):
-        assert called(kernel.should_grow, monitor.copy(), bias2) is grows  # 0.7 >= 0.4 + π 0.1, π at most 2
+        assert called(kernel.should_grow, monitor.copy(), bias2) == grows  # 0.7 >= 0.4 + π 0.1, π at most 2
     monitor[kernel.MIN_STD] = 0.16
     assert not called(kernel.should_grow, monitor.copy(), 0.0)  # π = 2: 0.7 < 0.72
     assert called(kernel.should_grow, monitor.copy(), 1.0)  # π = 1.18
