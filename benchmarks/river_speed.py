@@ -100,7 +100,7 @@ def tables(quick: bool) -> str:
         lines.append(f"| SEA, deep-river's `Classifier` with ten hidden units | {theirs:.0f} |")
         lines += [
             "",
-                        f"deep-river takes {theirs / ours:.0f} times as long, and {theirs / fixed:.0f} times as long as "
+            f"deep-river takes {theirs / ours:.0f} times as long, and {theirs / fixed:.0f} times as long as "
             "`DEVDANClassifier` with ten hidden units.",
         ]
     return "\n".join(lines) + "\n"
