@@ -285,7 +285,8 @@ def page(result: dict[str, Any]) -> str:
         f"**{peer['ratio']:.0f} times** as fast.",
         "",
         f"Ensembles of ten, in the same way, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, "
-        f"River's adaptive random forest {forest['river_arf']:,.0f} samples/s: **{forest['ratio']:.0f} times** as fast.",
+        f"River's adaptive random forest {forest['river_arf']:,.0f} samples/s: "
+        f"**{forest['ratio']:.0f} times** as fast.",
         "",
         f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
         f"{row['sklearn_mlp']:,.0f} µs.",
