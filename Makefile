@@ -1,4 +1,4 @@
-# On a fresh machine with Python and make: `make run` shows it at work, `make test` sets up everything and tests it.
+# On a fresh machine with Python and make: `make run` runs it on a stream, `make test` runs the tests.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -19,18 +19,18 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs]'
 	touch $@
 
-run: $(READY)  ## the main job, on a built-in stream; ends with the page to look at
+run: $(READY)  ## a run on a built-in stream; prints where its report is
 	$(BIN)/devdan run sea
 
-test: $(READY)  ## all but the slow tests, and those of the kernels once more as plain Python, for coverage
+test: $(READY)  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
-fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of it as in make test; without the JIT, bounds are checked
+fuzz: $(READY)  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
-test-slow: $(READY)  ## accuracy on the real streams, where they are at hand
+test-slow: $(READY)  ## accuracy on the real streams that are available
 	$(BIN)/python -m pytest -m slow -s
 
 lint: $(READY)
@@ -38,10 +38,10 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed, in one run on one core; results go to benchmarks/results
+bench: $(READY)  ## speed on one core; results go to benchmarks/results
 	$(BIN)/python benchmarks/speed.py
 
-table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hours, most of them for River's forests
+table: $(READY)  ## the missing results for docs/benchmarks.md: takes hours, mostly for River's forests
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --jobs $(JOBS) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) --jobs $(JOBS) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/single
@@ -49,12 +49,12 @@ table: $(READY)  ## what docs/benchmarks.md shows, as far as it is missing: hour
 	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) --models $(HELD_OUT) --jobs $(JOBS) --out benchmarks/results/held-out
 	$(BIN)/python benchmarks/page.py
 
-picture: $(READY)  ## the pictures of the README and of "How it works", from real runs
+picture: $(READY)  ## the figures in the README and in "How it works", from real runs
 	$(BIN)/devdan run sea --out runs/picture --overwrite
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 	$(BIN)/python benchmarks/growing.py
 
-docs: $(READY)  ## the documentation as a site that needs no network
+docs: $(READY)  ## the documentation as a site that works offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'Open build/site/index.html'
 

@@ -80,18 +80,18 @@ def plus(**options: Any) -> PENsemblePlus:
 
 
 VARIANTS: dict[str, Any] = {
-    "pENsemble: as it is": pensemble(),
+    "pENsemble": pensemble(),
     "ω = 100": pensemble(omega=1e2),
     "ω = 1e4": pensemble(omega=1e4),
     "ω = 1e5, as published": pensemble(omega=1e5),
-    "Q carried over from chunk to chunk": pensemble(covariance_reset=False),
-    "one rule a member": pensemble(grow=False),
-    "conditions A and B alone": pensemble(vigilance=0.0),
+    "Q kept from chunk to chunk": pensemble(covariance_reset=False),
+    "one rule per member": pensemble(grow=False),
+    "only conditions A and B": pensemble(vigilance=0.0),
     "features weighted, soft": pensemble(feature_weighting="soft"),
     "features weighted, full": pensemble(feature_weighting="full"),
     "two features selected": pensemble(n_selected=2),
     "two features selected, partial input": pensemble(n_selected=2, partial_input=True, random_state=0),
-    "pENsemble+: as it is": plus(),
+    "pENsemble+": plus(),
     "first rule's variance 0.01 instead of 10": plus(spread=0.01),
     "dynamic threshold": plus(dynamic_threshold=True),
     "at most a tenth of the labels": plus(budget=0.1),
@@ -101,8 +101,8 @@ VARIANTS: dict[str, Any] = {
 def accuracy() -> str:
     """CR of each variant on each stream, scaled beforehand."""
     lines = [
-        f"CR in %, chunks of {CHUNK}, inputs scaled beforehand; in brackets the mean number of rules and, of "
-        "pENsemble+, the labels used. Nothing but the partial input is random, so that one run is all there is. "
+        f"CR in %, chunks of {CHUNK}, inputs scaled beforehand; in brackets the mean number of rules and, for "
+        "pENsemble+, the labels used. Only the partial input is random, so there is a single run of each. "
         "`python benchmarks/baselines.py --accuracy --write` wrote this table.",
         "",
         "| | " + " | ".join(STREAMS) + " |",

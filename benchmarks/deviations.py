@@ -53,15 +53,21 @@ KERNEL: dict[str, list[Change]] = {
         ),
         ("return bias2, variance / total", "return bias2, math.sqrt(variance)"),
     ],
+    "discriminative bias² and variance before the softmax, as in the paper": [
+        (
+            "softmax(work.flat_prediction, m, net.max_classes)",
+            "softmax(work.prediction[ACTUAL], m, net.max_classes)",  # that of Ĉ alone
+        )
+    ],
     "input statistics shared by the phases": [
         ("net.input_mean[phase], net.input_square[phase]", "net.input_mean[0], net.input_square[0]"),
         ("step_count(net.input_count[phase]", "step_count(net.input_count[0]"),
     ],
-    "only the minima whose condition was met start anew": [
+    "only the minima whose condition was met are reset": [
         ("    if grows or prunes:  # another network, so that both minima start anew\n", "    if grows:\n"),
         ("    if grows or too_many:\n", "    if too_many:\n"),
     ],
-    "variance's minima from the second sample on": [("variance, net.n_features + 2.0)", "variance, 2.0)")],
+    "minima of the variance from the second sample on": [("variance, net.n_features + 2.0)", "variance, 2.0)")],
 }
 
 
@@ -78,12 +84,12 @@ class ResetsVelocity(DEVDAN):
 
 
 OPTIONS: dict[str, tuple[type[DEVDAN], dict[str, Any]]] = {
-    "velocity zeroed at each chunk's start": (ResetsVelocity, {}),
+    "velocity zeroed at the start of each chunk": (ResetsVelocity, {}),
     "learning rate 0.01, momentum 0.95": (DEVDAN, {"learning_rate": 0.01, "momentum": 0.95}),
     "learning rate 0.1, no momentum": (DEVDAN, {"learning_rate": 0.1, "momentum": 0.0}),
-    "chunks visited in their order": (DEVDAN, {"shuffle": False}),
+    "samples of a chunk visited in order": (DEVDAN, {"shuffle": False}),
     "scaling learned online, without looking ahead": (DEVDAN, {"scaling": "minmax"}),
-    "scope of new units adaptive": (DEVDAN, {"scope": "adaptive"}),
+    "adaptive scope for new units": (DEVDAN, {"scope": "adaptive"}),
 }
 
 
@@ -133,10 +139,10 @@ def main() -> None:
         if paper_streams.missing(name):
             raise SystemExit(paper_streams.missing(name))
     lines = [
-        f"CR in %, mean of {arguments.seeds} seeds, chunks of 500; in brackets the mean number of hidden units. "
+        f"CR in %, mean of {arguments.seeds} seeds, chunks of 500; the mean number of hidden units in brackets. "
         "`python benchmarks/deviations.py --write` wrote this table.",
         "",
-        "| with this undone or changed | " + " | ".join(STREAMS) + " |",
+        "| changed | " + " | ".join(STREAMS) + " |",
         "|---" * (len(STREAMS) + 1) + "|",
     ]
 
@@ -145,7 +151,7 @@ def main() -> None:
         lines.append(f"| {title} | " + " | ".join(cells) + " |")
         print(lines[-1], file=sys.stderr, flush=True)
 
-    measure("nothing: as it is", DEVDAN, {})
+    measure("nothing", DEVDAN, {})
     for title, changes in KERNEL.items():
         devdan.kernel = altered(changes)
         measure(title, DEVDAN, {})

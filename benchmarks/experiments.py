@@ -40,14 +40,14 @@ def _activated(name: str, body: str, slope: str) -> list[Change]:
         f"@compiled\ndef {name}(a: Floats, length: int) -> None:\n    for i in range(length):\n        {body}\n\n\n"
     )
     return [
-        ("@inlined\ndef corrupt", definition + "@inlined\ndef corrupt"),
+        ("@compiled\ndef corrupt", definition + "@compiled\ndef corrupt"),
         (_ACTIVATION, f"        delta[i] *= {slope}\n"),
         *((old, new.format(name)) for old, new in _ENCODE),
     ]
 
 
 KERNEL: dict[str, list[Change]] = {
-    "inputs standardised over all that was seen": [("SCALING_HORIZON = 2000.0", "SCALING_HORIZON = 1e18")],
+    "inputs standardised over all samples seen": [("SCALING_HORIZON = 2000.0", "SCALING_HORIZON = 1e18")],
     "… over 500 samples": [("SCALING_HORIZON = 2000.0", "SCALING_HORIZON = 500.0")],
     "mean square of a gradient over 1,000 samples, not 300": [
         ("GRADIENT_HORIZON = 300.0", "GRADIENT_HORIZON = 1000.0")
@@ -56,7 +56,7 @@ KERNEL: dict[str, list[Change]] = {
     "rate damped by 0.1": [("DAMPING = 0.03", "DAMPING = 0.1")],
     "labels not smoothed": [("SMOOTHING = 0.05", "SMOOTHING = 0.0")],
     "labels smoothed by 0.1, not 0.05": [("SMOOTHING = 0.05", "SMOOTHING = 0.1")],
-    "output weights that do not decay": [("DECAY = 0.005", "DECAY = 0.0")],
+    "no decay of the output weights": [("DECAY = 0.005", "DECAY = 0.0")],
     "random weights of variance 2 / (n + 1), not 32": [("WEIGHT_VARIANCE = 32.0", "WEIGHT_VARIANCE = 2.0")],
     "tanh units": _activated("tanh", "a[i] = 2.0 / (1.0 + exponential(-2.0 * a[i])) - 1.0", "1.0 - y[i] * y[i]"),
     "rectified linear units": _activated("rectify", "a[i] = max(a[i], 0.0)", "1.0 if y[i] > 0.0 else 0.0"),
@@ -67,11 +67,11 @@ KERNEL: dict[str, list[Change]] = {
         ),
         ("return bias2, variance / total", "return bias2 / total, variance / total"),
     ],
-    "growth that preserves the function: output weights zero": [
+    "function-preserving growth: output weights start at zero": [
         ("net.output[o, unit] = -(z[ACTUAL, o] - x[o])", "net.output[o, unit] = 0.0"),
         ("net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))", "net.output[o, unit] = 0.0"),
     ],
-    "pruning that preserves it: HS times the weights joins the offsets": [
+    "function-preserving pruning: HS times the weights is added to the offsets": [
         (
             "    for j in range(net.n_features):\n        remove(net.encoder[j], unit, r)\n",
             "    for o in range(net.n_classes):\n"
@@ -82,10 +82,10 @@ KERNEL: dict[str, list[Change]] = {
             "        remove(net.encoder[j], unit, r)\n",
         )
     ],
-    "bias² and variance that forget after 2,000 samples": [
+    "bias² and variance with a memory of 2,000 samples": [
         ("monitor[COUNT] += 1.0", "monitor[COUNT] = min(monitor[COUNT] + 1.0, 2000.0)")
     ],
-    "minima that rise again, by a thousandth of the way a sample": [
+    "minima that rise towards the mean, by a thousandth of the gap per sample": [
         (
             "    if monitor[RESTART] == 0.0:\n",
             "    monitor[MIN_MEAN] += 0.001 * (monitor[MEAN] - monitor[MIN_MEAN])\n"
@@ -93,15 +93,15 @@ KERNEL: dict[str, list[Change]] = {
             "    if monitor[RESTART] == 0.0:\n",
         )
     ],
-    "averages alone": [
+    "only the averaged weights": [
         ("    return 1.0 / (1.0 + math.exp(min(max(CAUTION", "    return 1.0 + 0.0 * (1.0 + math.exp(min(max(CAUTION")
     ],
-    "losses that count in full": [("CAUTION = 0.4", "CAUTION = 4.0")],
-    "averages that never begin anew": [("DOUBT = 0.01", "DOUBT = -1.0")],
+    "losses at full weight": [("CAUTION = 0.4", "CAUTION = 4.0")],
+    "averages that are never restarted": [("DOUBT = 0.01", "DOUBT = -1.0")],
 }
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "`averaging=0`: the weights alone": {"averaging": 0.0},
+    "`averaging=0`: only the current weights": {"averaging": 0.0},
     "`averaging=0.995`": {"averaging": 0.995},
     "`averaging=0.9995`": {"averaging": 0.9995},
     "`learning_rate=0.02`": {"learning_rate": 0.02},
@@ -118,7 +118,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 GENERATIVE: dict[str, dict[str, Any]] = {
     "without": {"generative": False},
-    "rate 0: it only grows and prunes": {"generative_learning_rate": 0.0},
+    "rate 0: only growing and pruning": {"generative_learning_rate": 0.0},
     "rate 0.0001": {"generative_learning_rate": 0.0001},
     "**rate 0.0003, the default**": {},
     "rate 0.001, the paper's": {"generative_learning_rate": 0.001},
@@ -166,7 +166,7 @@ def parts(seeds: int) -> list[str]:
         singles = [rate(name, make, 1, chunk=1) for name in ("electricity", "weather")]
         lines.append(row(title, [*papers, others, *singles]))
 
-    measure("**nothing: the defaults**", {})
+    measure("**nothing (the defaults)**", {})
     for title, changes in KERNEL.items():
         devdan.kernel = altered(changes)
         measure(title, {})

@@ -25,44 +25,45 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 OTHER_CHUNKS = {"Sample by sample": "single", "In chunks of 1,000": "thousand"}
 
 PROTOCOL = """\
-Chunks of 500, each predicted first, then learned from, once. CR is the mean of the chunks' accuracies from the second
-chunk on, ± their deviation, averaged over the seeds; HN and NoP are the mean number of hidden units and parameters;
-ET is the time to learn and predict. KDD Cup is shuffled, as in the paper. `devdan-paper`, `ae`, `dae`, the ablations,
-`pensemble` and `pensemble+` get inputs scaled to [0, 1] over the whole stream, as in the paper's experiments; the other
-models and the peers scale online, or need no scaling. Nothing in `pensemble` and `pensemble+` is random, so that their
-seeds all show the same; they are [a reading](deviations.md#pclass-pensemble-and-pensemble) of closed originals. The
-defaults were chosen on these streams and seeds ([how](experiments.md)), so their rows are not held out; those on
-[other streams](#streams-that-nobody-tuned-on) are.
+Chunks of 500, each predicted first, then learned from once. CR is the mean of the chunks' accuracies from the second
+chunk on, ± their standard deviation, averaged over the seeds; HN and NoP are the mean numbers of hidden units and
+parameters; ET is the time to learn and predict. KDD Cup is shuffled, as in the paper. `devdan-paper`, `ae`, `dae`, the
+ablations, `pensemble` and `pensemble+` get inputs scaled to [0, 1] over the whole stream, as in the paper's
+experiments; the other models scale online or need no scaling. Nothing in `pensemble` and `pensemble+` is random, so all
+seeds give the same result; they are [our interpretation](deviations.md#pclass-pensemble-and-pensemble) of closed
+originals. The defaults were chosen on these streams and seeds ([how](experiments.md)), so their rows are not held out;
+those on [other streams](#streams-that-nobody-tuned-on) are.
 
-The runs were made over several days beside other work, and some were paused: ET of River's forests on KDD Cup is up
-to twice too high, and no column of times is a fair comparison. For that there is [one quiet
-run](../benchmarks/results/speed-amd-epyc.md).
+The runs were made over several days while the machine did other work, and some were paused. ET of River's forests on
+KDD Cup is up to twice as high as it should be, and no column of times is a fair comparison. For a fair one, see [the
+speed benchmark](../benchmarks/results/speed-amd-epyc.md), measured on an idle machine.
 """
 
 ELECTRICITY = """\
 ## Why Electricity falls short of the paper
 
-With the paper's settings, the other four streams at hand come within one point of the paper's CR. What makes the
-difference on Electricity is known in part: the paper starts a new unit's weights at W = -e with e = x - z, which drives
-the reconstruction away from the input; this package takes that for a slip and uses e = z - x. Taken literally, the
-network grows two to three times as large and Electricity gains most of a point: see the row on the sign in
-[deviations](deviations.md#measured), from `python benchmarks/deviations.py`. The rest is not explained: the paper gives
-one run, and this stream scatters from seed to seed.
+With the paper's settings, the other four streams we have come within one point of the paper's CR. The difference on
+Electricity is partly explained: the paper starts a new unit's weights at W = -e with e = x - z, which drives the
+reconstruction away from the input; this package treats that as an error and uses e = z - x. If the paper is taken
+literally, the network grows two to three times as large and Electricity gains most of a point: see the row on the sign
+in [deviations](deviations.md#measured), from `python benchmarks/deviations.py`. The rest is not explained: the paper
+gives one run, and results on this stream vary from seed to seed.
 """
 
 
 UNSEEN = """\
-Nothing was chosen on these thirteen, in chunks of 100. Five are River's: `bananas`, `phishing`, `segments` and
-`shuttle` are data sets that come with it, `rotating` is a hyperplane that rotates. Eight were written down before any
-model had seen them (`benchmarks/held_out.py`): centres that wander (`clouds`), rings that narrow, counts of words
-whose topics swap, new classes time and again (`newcomers`), a rare class in a box that jumps, waves whose amplitude
-rises and falls, features that change their unit, two opposite concepts that take turns (`recurring`).
+Nothing was chosen on these thirteen streams, which are run in chunks of 100. Five are River's: `bananas`, `phishing`,
+`segments` and `shuttle` are data sets that come with it, and `rotating` is a rotating hyperplane. Eight were defined
+before any model was run on them (`benchmarks/held_out.py`): centres that wander (`clouds`), `rings` that narrow, counts
+of `words` whose topics swap, new classes that keep appearing (`newcomers`), a `rare` class in a box that jumps, `waves`
+whose amplitude rises and falls, features whose `units` of measurement change, and two opposite concepts that alternate
+(`recurring`).
 """
 
 
 UNEXPLAINED = """\
-The forests' strength is a boundary that bends in two features (`bananas`, `rings`). On `rings` a single layer stays at
-five to nine hidden units on average and at the rate of guessing; why it does not grow there is not measured.
+The forests are strongest on curved boundaries in two features (`bananas`, `rings`). On `rings` a single layer stays at
+five to nine hidden units on average and no better than guessing; we have not measured why it does not grow there.
 """
 
 
@@ -85,7 +86,7 @@ def behind_forests(folder: Path) -> str:
         gaps = {name: best[name] - means[model][name] for name in best if best[name] > means[model][name]}
         told = ", ".join(f"`{name}` {gaps[name]:.2f}" for name in sorted(gaps, key=lambda name: -gaps[name]))
         lines.append(f"- `{model}` is ahead on {len(best) - len(gaps)} of {len(best)}, behind on {told}")
-    return "\n".join(["Beside the better of River's two forests, in points:", "", *lines, ""])
+    return "\n".join(["Compared with the better of River's two forests, in points:", "", *lines, ""])
 
 
 def rates_of(folder: Path) -> str:
@@ -135,7 +136,7 @@ def main() -> None:
         "",
         PROTOCOL,
         parts["progress"],
-        "## Table 1, and what users would pick instead",
+        "## Table 1, with other common methods",
         "",
         parts["table"],
         ELECTRICITY,
@@ -160,11 +161,11 @@ def main() -> None:
         scarce["scarcity"],
         "## Speed at the paper's scale",
         "",
-        "`python benchmarks/scale.py`: stand-ins of the two largest streams' shape through `devdan run`, from gzipped "
-        "CSV. Reading is the time the model waits for the reader, which works ahead in a thread of its own.",
+        "`python benchmarks/scale.py`: stand-ins with the shape of the two largest streams, run by `devdan run` from "
+        "gzipped CSV. Reading is the time the model waits for the reader, which reads ahead in its own thread.",
         "",
         scale.markdown(at_scale),
-        "## Not run, failed",
+        "## Not run, or failed",
         "",
         parts["missing"],
         parts["failures"] + scarce["failures"],

@@ -56,7 +56,7 @@ def run(path: Path, folder: Path) -> dict[str, Any]:
 def markdown(results: dict[str, dict[str, Any]]) -> str:
     """The results as a table."""
     lines = [
-        "| stand-in of | file | samples/s in all | reading | training | predicting | recording, all else | memory |",
+        "| stand-in of | file | samples/s overall | reading | training | predicting | recording and other | memory |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name, result in results.items():

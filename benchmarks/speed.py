@@ -284,17 +284,18 @@ def page(result: dict[str, Any]) -> str:
         f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: "
         f"**{peer['ratio']:.0f} times** as fast.",
         "",
-        f"Ensembles of ten, likewise, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, River's "
-        f"adaptive random forest {forest['river_arf']:,.0f} samples/s: **{forest['ratio']:.0f} times** as fast.",
+        f"Ensembles of ten, in the same way, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, "
+        f"River's adaptive random forest {forest['river_arf']:,.0f} samples/s: "
+        f"**{forest['ratio']:.0f} times** as fast.",
         "",
         f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
         f"{row['sklearn_mlp']:,.0f} µs.",
         "",
-        "Training, both phases, with the paper's settings and a fixed structure, beside a bare loop of the same "
-        "24 · n · units operations. What is left of a small network's time includes the rest, no multiply-add and "
-        "growing with n + units only: running statistics, sigmoids, softmax and conditions, timed alone in the last "
-        "column as a share of the whole. Alone, these stages overlap; in a model each needs the one before it: they "
-        "probably take more than that share.",
+        "Training in both phases, with the paper's settings and a fixed structure, compared with a bare loop of "
+        "the same 24 · n · units operations. The rest is work other than these multiply-adds, which grows only with "
+        "n + units: running statistics, sigmoids, softmax and conditions. It weighs most in small networks. The last "
+        "column times it separately, as a share of the whole. Timed separately, its stages overlap; in a model each "
+        "waits for the one before it, so they probably take more than this share.",
         "",
         "| features | units | classes | samples/s | GFLOP/s | bare loop | share | the rest |",
         "|---|---|---|---|---|---|---|---|",
@@ -325,7 +326,7 @@ def page(result: dict[str, Any]) -> str:
         f"first call after installing compiles for {start['first_call_compiling']:.1f} s; in later processes it takes "
         f"{start['first_call_later']:.2f} s.",
         "",
-        f"{flat['samples']:,} samples through one model: {flat['mib_after_a_tenth']:.0f} MiB after a tenth of them, "
+        f"{flat['samples']:,} samples through one model: {flat['mib_after_a_tenth']:.0f} MiB after the first tenth, "
         f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself "
         f"takes {flat['state_bytes']:,} bytes.",
         "",

@@ -9,11 +9,14 @@ from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 
+import deviations
+import experiments
 import growing
 import nbformat
 import pytest
 
 from devdan import DEVDAN
+from devdan.model import kernel
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -188,3 +191,10 @@ def test_the_api_names_what_is_public(site):
     for name in ("devdan.DEVDAN.observe", "devdan.DEVDANEnsemble", "devdan.evaluation.prequential"):
         assert f'id="{name}"' in page
     assert ":meth:" not in page
+
+
+@pytest.mark.parametrize("measured", [deviations, experiments], ids=lambda module: module.__name__)
+def test_what_is_measured_by_altering_the_kernel_still_has_its_places(measured):
+    source = Path(kernel.__file__).read_text()
+    gone = [(title, old) for title, changes in measured.KERNEL.items() for old, _ in changes if old not in source]
+    assert gone == []

@@ -314,13 +314,14 @@ def test_label_scarcity(tmp_path):
     assert heads == ["Average over 3 streams", *STREAMS]
     assert texts["scarcity.svg"].count('class="share own-off"') == 4
     assert "it brings +2.30 points with 100 % of the labels" in Text(texts["table.html"]).text
+    assert "Scarce labels" in Text(texts["table.html"]).text
 
 
 def test_without_other_labels_there_is_no_scarcity(tmp_path):
     texts = written(make(tmp_path))
     assert "scarcity.svg" not in texts
     assert markdown_sections(tmp_path)["scarcity"] == ""
-    assert "labels get scarce" not in Text(texts["table.html"]).text
+    assert "Scarce labels" not in Text(texts["table.html"]).text
 
 
 def test_settings(tmp_path):

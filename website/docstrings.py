@@ -1,4 +1,4 @@
-"""Docstrings for the API's page: what the reader of numpydoc does not know by itself."""
+"""Adapts docstrings for the API page where mkdocstrings' NumPy parser falls short."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_EXAMPLE = re.compile(r"^>>> ", re.MULTILINE)
 
 
 class Readable(Extension):
-    """Roles become plain code, an attribute's text is no type, and a doctest becomes the section that it is."""
+    """Turn roles into plain code, keep an attribute's text from being read as its type, move doctests to Examples."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         if obj.docstring is None:

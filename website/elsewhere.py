@@ -1,4 +1,4 @@
-"""Pages of the site that lie elsewhere in the repository, and the links to them."""
+"""Adds pages from elsewhere in the repository to the site, and corrects the links to them."""
 
 from __future__ import annotations
 

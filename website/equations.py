@@ -1,4 +1,4 @@
-"""Equations between dollar signs become MathML while the site is built: browsers show it without a script or a font."""
+"""Converts equations between dollar signs to MathML during the build; browsers show it without scripts or fonts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITHIN = r"(?<![\w\\$])\$([^\s$](?:[^$]*[^\s$])?)\$(?![\w$])"
 
 
 class Equation(InlineProcessor):
-    """An equation, within a line or on one of its own."""
+    """An equation, inline or displayed."""
 
     def __init__(self, pattern: str, md: Markdown, display: str) -> None:
         super().__init__(pattern, md)
@@ -26,7 +26,7 @@ class Equation(InlineProcessor):
 
 
 class Equations(Extension):
-    """Markdown with equations. Code comes first, so that a dollar sign in it stays one."""
+    """Markdown with equations. Code is processed first, so dollar signs in code are left alone."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 (Markdown's name)
         md.inlinePatterns.register(Equation(DISPLAYED, md, "block"), "equation-displayed", 186)

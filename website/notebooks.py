@@ -1,4 +1,4 @@
-"""Each notebook becomes a page: run while the site is built, its cells and what they put out as Markdown."""
+"""Turns each notebook into a page: runs it during the build and renders its cells and outputs as Markdown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def on_files(files: Files, config: MkDocsConfig) -> None:
 
 
 def on_page_markdown(text: str, **_: Any) -> str:
-    """Links to a notebook lead to its page."""
+    """Make links to a notebook point to its page."""
     return LINK.sub(r"\1.md", text)
 
 
@@ -33,21 +33,21 @@ def markdown(path: Path, run: bool) -> str:
     notebook = nbformat.read(path, as_version=4)
     if run:
         place = {"metadata": {"path": str(path.parent)}}
-        quiet = ["--log-level=ERROR"]  # it warns of the sockets that it talks through, on every machine
+        quiet = ["--log-level=ERROR"]  # otherwise it warns about its sockets on every machine
         NotebookClient(notebook, coalesce_streams=True, resources=place, extra_arguments=quiet).execute()
     parts = [part for cell in notebook.cells for part in cell_parts(cell)]
     return "\n\n".join([*parts, f'<a href="{path.name}" download>This page as a notebook</a>'])
 
 
 def cell_parts(cell: Any) -> list[str]:
-    """A cell's source and what it put out."""
+    """A cell's source and its outputs."""
     if cell.cell_type == "markdown":
         return [cell.source]
     return [fenced(cell.source, "python"), *(shown(output, cell) for output in cell.outputs)]
 
 
 def shown(output: Any, cell: Any) -> str:
-    """A picture or a text."""
+    """An output as an image or as text."""
     if output.output_type == "stream":
         return fenced(output.text, PUT_OUT)
     if picture := output.data.get("image/svg+xml"):
