@@ -32,22 +32,27 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_hidden
-        Hidden units to start from.
-    masking
-        Share of the features that the generative phase masks.
-    scaling
-        How features are scaled, online: "standard", "minmax", or None for features in [0, 1].
-    generative, grow, prune
-        Switches for the generative phase, for growing and for pruning.
-    generative_learning_rate
+    n_hidden : int, default=1
+        Initial number of hidden units.
+    masking : float in [0, 1), default=0.1
+        Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.
+    scaling : {"standard", "minmax", None}, default="standard"
+        How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].
+    generative : bool, default=True
+        Whether unlabelled samples train the autoencoder: the generative phase.
+    grow : bool, default=True
+        Whether hidden units are added.
+    prune : bool, default=True
+        Whether hidden units are removed.
+    generative_learning_rate : float in [0, 1], default=0.0003
         Step size of the generative phase.
-    learning_rate
+    learning_rate : float in [0, 1], default=0.04
         Step size of the discriminative phase.
-    averaging
-        Decay of the averages of the weights; 0 leaves them out.
-    seed
-        Seed of the model's own generator.
+    averaging : float in [0, 1), default=0.998
+        Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
+        averaged weights by how well each did recently; 0 turns averaging off.
+    seed : int or None, default=None
+        Seed of the model's own random generator.
 
     Examples
     --------

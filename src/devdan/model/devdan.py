@@ -36,36 +36,43 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     Parameters
     ----------
     n_hidden : int, default=1
-        Hidden units to start from.
+        Initial number of hidden units.
     initial_weights : dict, default=None
-        Weights to start from instead, in the form of :attr:`weights_`: ``encoder`` and any of the others.
+        Initial weights, in the form of :attr:`weights_`: ``encoder`` and any of the others. They take precedence over
+        ``n_hidden``.
     masking : float in [0, 1), default=0.1
-        Share of the features that the generative phase masks, at least one; 0 makes a plain autoencoder.
+        Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.
     scaling : {"standard", "minmax", None}, default="standard"
-        How features are brought to the network's scale, learned online from what was seen so far; ``None`` is for data
-        in [0, 1].
+        How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].
     shuffle : bool, default=True
-        Visit each chunk in a random order.
+        Visit the samples of a chunk in random order.
     interleave : bool, default=False
-        In :meth:`partial_fit`, observe and teach sample by sample instead of chunk by chunk.
-    generative, grow, prune : bool, default=True
-        Switches for the generative phase, for growing and for pruning.
+        In ``partial_fit``, alternate between observing and teaching sample by sample instead of chunk by chunk.
+    generative : bool, default=True
+        Whether unlabelled samples train the autoencoder: the generative phase.
+    grow : bool, default=True
+        Whether hidden units are added.
+    prune : bool, default=True
+        Whether hidden units are removed.
     scope : {"fixed", "adaptive"}, default="fixed"
         Range of a new unit's random weights: fixed, or widened until the unit helps.
-    generative_learning_rate, learning_rate : float in [0, 1], default=0.0003 and 0.04
-        Step sizes of the generative and of the discriminative phase.
+    generative_learning_rate : float in [0, 1], default=0.0003
+        Step size of the generative phase.
+    learning_rate : float in [0, 1], default=0.04
+        Step size of the discriminative phase.
     optimizer : {"adaptive", "momentum"}, default="adaptive"
-        How the discriminative phase steps: at a rate that adapts to each unit, or with momentum.
+        Optimizer of the discriminative phase: a learning rate that adapts to each unit, or momentum.
     momentum : float in [0, 1), default=0.9
-        Momentum of the discriminative phase, for that optimizer.
+        Momentum of the discriminative phase, if ``optimizer="momentum"``.
     averaging : float in [0, 1), default=0.998
-        Decay, per labelled sample, of exponential averages of the weights. Predictions mix those of the weights and of
-        their averages, by how well each did lately; 0 leaves the averages out.
+        Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
+        averaged weights by how well each did recently; 0 turns averaging off.
     n_layers : int or "auto", default=1
-        Layers. Each above the first is such a network too, on the features and the hidden units of the one below, and
-        the predictions of all are mixed by how well each did lately. ``"auto"`` keeps one more than is needed.
+        Number of layers. Each layer above the first is another such network, whose inputs are the features and the
+        hidden units of the layer below. The layers' predictions are mixed by how well each did recently. ``"auto"``
+        keeps one more layer than needed.
     random_state : int, RandomState or None, default=None
-        Seed of the model's own generator. The same seed gives the same bits.
+        Seed of the model's own random generator. The same seed gives the same bits.
 
     Attributes
     ----------

@@ -36,15 +36,15 @@ class DEVDANEnsemble(EvolvingClassifier):
     Parameters
     ----------
     n : int, default=10
-        Members.
+        Number of members.
     estimator : DEVDAN, default=None
-        What the members are; ``None`` is a ``DEVDAN()``. Of one layer, without initial weights.
+        What the members are; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights.
     visits : float, default=2.0
         How often a member visits a sample, on average.
     n_jobs : int, default=-1
-        Threads; -1 is one for each core. The result does not depend on it.
+        Number of threads; -1 means one per core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Seed of the members. The same seed gives the same bits.
+        Seed of the model's own random generator. The same seed gives the same bits.
 
     Attributes
     ----------

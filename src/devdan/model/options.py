@@ -109,29 +109,28 @@ def _share(name: str, default: float, about: str, **more: Any) -> Option:
 NETWORK = (
     Option(
         "n_hidden", 1, is_count, "a whole number of at least 1",
-        "Hidden units to start from.",
+        "Initial number of hidden units.",
         "int, default=1", word="start", is_fixed=True,
     ),
     _share(
         "masking", 0.1,
-        "Share of the features that the generative phase masks, at least one; 0 makes a plain autoencoder.",
+        "Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.",
     ),
     Option(
         "scaling", "standard", lambda value: is_among(value, _SCALINGS), "'minmax', 'standard' or None",
-        "How features are brought to the network's scale, learned online from what was seen so far; ``None`` is for "
-        "data in [0, 1].",
+        "How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].",
         '{"standard", "minmax", None}, default="standard"',
         word="scaling", value=lambda value: _SCALINGS[value], is_fixed=True,
     ),
-    _switch("shuffle", "Visit each chunk in a random order.", is_online=False),
+    _switch("shuffle", "Visit the samples of a chunk in random order.", is_online=False),
     _switch(
         "interleave",
-        "In :meth:`partial_fit`, observe and teach sample by sample instead of chunk by chunk.",
+        "In ``partial_fit``, alternate between observing and teaching sample by sample instead of chunk by chunk.",
         default=False, is_online=False,
     ),
-    _switch("generative", "Switch for the generative phase.", word="generates"),
-    _switch("grow", "Switch for growing.", word="grows"),
-    _switch("prune", "Switch for pruning.", word="prunes"),
+    _switch("generative", "Whether unlabelled samples train the autoencoder: the generative phase.", word="generates"),
+    _switch("grow", "Whether hidden units are added.", word="grows"),
+    _switch("prune", "Whether hidden units are removed.", word="prunes"),
     Option(
         "scope", "fixed", lambda value: is_among(value, _SCOPES), "'fixed' or 'adaptive'",
         "Range of a new unit's random weights: fixed, or widened until the unit helps.",
@@ -142,27 +141,28 @@ NETWORK = (
     _rate("learning_rate", 0.04, "discriminative_rate", "Step size of the discriminative phase."),
     Option(
         "optimizer", "adaptive", lambda value: is_among(value, _OPTIMIZERS), "'adaptive' or 'momentum'",
-        "How the discriminative phase steps: at a rate that adapts to each unit, or with momentum.",
+        "Optimizer of the discriminative phase: a learning rate that adapts to each unit, or momentum.",
         '{"adaptive", "momentum"}, default="adaptive"',
         word="adaptive_rate", value=lambda value: _OPTIMIZERS[value], is_fixed=True, is_online=False,
     ),
-    _share("momentum", 0.9, "Momentum of the discriminative phase, for that optimizer.", is_online=False),
+    _share("momentum", 0.9, 'Momentum of the discriminative phase, if ``optimizer="momentum"``.', is_online=False),
     _share(
         "averaging", 0.998,
-        "Decay, per labelled sample, of exponential averages of the weights. Predictions mix those of the weights and "
-        "of their averages, by how well each did recently; 0 leaves the averages out.",
+        "Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the "
+        "averaged weights by how well each did recently; 0 turns averaging off.",
     ),
     Option(
         "n_layers", 1, _is_depth, f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}",
-        "Layers. Each above the first is such a network too, on the features and the hidden units of the one below, "
-        'and the predictions of all are mixed by how well each did recently. ``"auto"`` keeps one more than is needed.',
+        "Number of layers. Each layer above the first is another such network, whose inputs are the features and the "
+        "hidden units of the layer below. The layers' predictions are mixed by how well each did recently. "
+        '``"auto"`` keeps one more layer than needed.',
         'int or "auto", default=1',
         word="layered", value=lambda value: float(value != 1), is_fixed=True, is_online=False,
     ),
 )  # fmt: skip
 
 ENSEMBLE = (
-    Option("n", 10, is_count, "a whole number of at least 1", "Members.", "int, default=10", is_fixed=True),
+    Option("n", 10, is_count, "a whole number of at least 1", "Number of members.", "int, default=10", is_fixed=True),
     Option(
         "visits", 2.0,
         lambda value: is_real(value) and 0 < value <= _MOST_VISITS, f"greater than 0 and at most {_MOST_VISITS}",
@@ -172,7 +172,7 @@ ENSEMBLE = (
     Option(
         "n_jobs", -1,
         lambda value: value is None or (_is_whole(value) and value != 0), "a whole number other than 0",
-        "Threads; -1 is one for each core. The result does not depend on it.",
+        "Number of threads; -1 means one per core. The result does not depend on it.",
         "int, default=-1",
     ),
 )  # fmt: skip
@@ -210,7 +210,7 @@ def markdown() -> str:
     """The options as a table for the documentation."""
     rows = ["| option | default | must be | what it does |", "|---|---|---|---|"]
     for option in NETWORK:
-        about = option.about.replace("``", "`").replace(":meth:", "")
+        about = option.about.replace("``", "`")
         rows.append(f"| `{option.name}` | `{option.default!r}` | {option.range} | {about} |")
     return "\n".join(rows) + "\n"
 
