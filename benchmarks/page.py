@@ -11,8 +11,10 @@ from pathlib import Path
 from statistics import fmean
 
 import scale
+from deviations import put
 
 from devdan.evaluation.registry import NAMES
+from devdan.model import options
 from devdan.report import markdown_sections, write_tables
 from devdan.streams.catalogue import ENTRIES
 
@@ -174,6 +176,7 @@ def main() -> None:
         parts["settings"],
     ]
     PAGE.write_text("\n".join(text).rstrip() + "\n")
+    put(ROOT / "docs" / "options.md", "options", options.markdown())
     print(PAGE.relative_to(ROOT))
 
 
