@@ -14,6 +14,7 @@ from devdan.report.gridtext import document, latex, rows, sections, table_csv
 from devdan.report.page import page_of_run, page_of_runs
 from devdan.report.picture import picture_of_run
 from devdan.report.runs import ReportError, read_run
+from devdan.runs.gridfolder import GridFolder
 
 __all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "write_report", "write_tables"]
 
@@ -34,20 +35,20 @@ def write_picture(folder: Path, path: Path) -> None:
 
 def write_tables(folder: Path) -> list[Path]:
     """Write what a grid of runs comes to beside its table.json: Markdown, CSV, LaTeX, a page and its figures."""
-    findings = Findings(read_grid(Path(folder)))
+    kept, findings = GridFolder(folder), Findings(read_grid(Path(folder)))
     texts = {
-        "table.md": document(findings),
-        "table.csv": table_csv(findings.grid),
-        "table.tex": latex(findings),
-        "table.html": page_of_grid(findings),
+        kept.markdown_path: document(findings),
+        kept.csv_path: table_csv(findings.grid),
+        kept.latex_path: latex(findings),
+        kept.page_path: page_of_grid(findings),
     }
-    pictures = {"ranks.svg": ranks_picture(findings), "scarcity.svg": scarcity_picture(findings)}
-    texts |= {name: picture for name, picture in pictures.items() if picture}
-    for name in pictures.keys() - texts.keys():
-        (Path(folder) / name).unlink(missing_ok=True)  # of an earlier table
-    for name, text in texts.items():
-        write_atomically(Path(folder) / name, text.encode())
-    return [Path(folder) / name for name in texts]
+    pictures = {kept.ranks_path: ranks_picture(findings), kept.scarcity_path: scarcity_picture(findings)}
+    texts |= {path: picture for path, picture in pictures.items() if picture}
+    for path in pictures.keys() - texts.keys():
+        path.unlink(missing_ok=True)  # of an earlier table
+    for path, text in texts.items():
+        write_atomically(path, text.encode())
+    return list(texts)
 
 
 def read_rows(folder: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from devdan.evaluation.record import Phases
 from devdan.report.plot import Plot, Values, stretched, ticks
-from devdan.report.runs import Bin, Run, moving_mean, smooth_width
+from devdan.report.runs import Bin, ShownRun, moving_mean, smooth_width
 from devdan.report.words import DRIFTS, how_many, percent
 
 MOST_MARKERS = 160  # beyond that, those close to each other become one
@@ -34,7 +34,7 @@ class Marker(NamedTuple):
     n: int
 
 
-def accuracy(run: Run) -> Chart | None:
+def accuracy(run: ShownRun) -> Chart | None:
     """Accuracy per chunk, its moving mean, the no-change predictor's where it is near, and the drifts signalled."""
     bins, plot, banded = run.bins, _accuracy_plane(run), has_band(run)
     if plot is None:
@@ -57,12 +57,12 @@ def accuracy(run: Run) -> Chart | None:
     return Chart(body, label)
 
 
-def has_band(run: Run) -> bool:
+def has_band(run: ShownRun) -> bool:
     """Whether the lowest and the highest accuracy within each point are shown."""
     return run.bins.width > 1 and run.summary.n_samples / run.summary.n_chunks >= SMALLEST_CHUNK_WITH_BAND
 
 
-def no_change_place(run: Run) -> str:
+def no_change_place(run: ShownRun) -> str:
     """What the legend says of the no-change predictor."""
     plot = _accuracy_plane(run)
     line = [value for value in in_percent(smooth_no_change(run.bins)) if value is not None]
@@ -75,7 +75,7 @@ def no_change_place(run: Run) -> str:
     )
 
 
-def hidden_units(run: Run) -> Chart | None:
+def hidden_units(run: ShownRun) -> Chart | None:
     """Hidden units over time, with their growths and prunings."""
     bins = run.bins
     values = [bin.n_hidden for bin in bins]
@@ -148,7 +148,7 @@ def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
         )
 
 
-def bias_variance(run: Run, phase: str) -> Chart | None:
+def bias_variance(run: ShownRun, phase: str) -> Chart | None:
     """The running means of bias² and variance in one phase; None where there is nothing to see."""
 
     def of(pair: Phases | None) -> float | None:
@@ -168,7 +168,7 @@ def bias_variance(run: Run, phase: str) -> Chart | None:
     return Chart(body, label)
 
 
-def accuracies(runs: Sequence[Run]) -> Chart | None:
+def accuracies(runs: Sequence[ShownRun]) -> Chart | None:
     """The moving means of several runs' accuracies."""
     lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
     end = max(run.summary.n_samples for run in runs)
@@ -183,7 +183,7 @@ def accuracies(runs: Sequence[Run]) -> Chart | None:
     return Chart(body + _letters(plot, runs, lines), f"Moving means of the accuracy of {len(runs)} runs.")
 
 
-def hidden_units_of(runs: Sequence[Run]) -> Chart | None:
+def hidden_units_of(runs: Sequence[ShownRun]) -> Chart | None:
     """The hidden units of several runs."""
     lines: list[Values] = [[bin.n_hidden for bin in run.bins] for run in runs]
     known = [value for line in lines for value in line if value is not None]
@@ -198,7 +198,7 @@ def hidden_units_of(runs: Sequence[Run]) -> Chart | None:
     return Chart(body + _letters(plot, runs, lines), f"Hidden units of {len(runs)} runs.")
 
 
-def _longest_first(runs: Sequence[Run]) -> list[int]:
+def _longest_first(runs: Sequence[ShownRun]) -> list[int]:
     """Places of the runs in the order of drawing: a short line is not to vanish below a long one."""
     return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
 
@@ -208,7 +208,7 @@ def letter(place: int) -> str:
     return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
 
 
-def _letters(plot: Plot, runs: Sequence[Run], lines: Sequence[Values]) -> Markup:
+def _letters(plot: Plot, runs: Sequence[ShownRun], lines: Sequence[Values]) -> Markup:
     """Each run's letter at the end of its line, moved down where it would cover another."""
     ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
     body, placed = Markup(""), list[tuple[float, float]]()
@@ -238,7 +238,7 @@ def in_percent(shares: Iterable[float | None]) -> list[float | None]:
     return [None if share is None else 100 * share for share in shares]
 
 
-def _accuracy_plane(run: Run) -> Plot | None:
+def _accuracy_plane(run: ShownRun) -> Plot | None:
     """For the accuracies of one run, the band's included."""
     extremes = [extreme for bin in run.bins for extreme in (bin.low, bin.high)] if has_band(run) else []
     return _filled(run.summary.n_samples, in_percent([*extremes, *(bin.accuracy for bin in run.bins)]))

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from devdan.evaluation.record import Mean
 from devdan.report.charts import letter
-from devdan.report.runs import Run
+from devdan.report.runs import ShownRun
 from devdan.report.tables import ELSEWHERE, clipped, inner, name, shown
 from devdan.report.words import NOTHING, how_many, number, seconds, short
 
 
-def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
+def differences(runs: Sequence[ShownRun]) -> list[tuple[str, list[str]]]:
     """The settings that are not the same in all runs, each with its values.
 
     An option that some models do not have counts only where those that have it differ.
@@ -28,7 +28,7 @@ def differences(runs: Sequence[Run]) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _flat(run: Run) -> dict[str, str]:
+def _flat(run: ShownRun) -> dict[str, str]:
     """All settings of a run, by name."""
     own = {name(key): shown(v) for key, v in run.info.items() if key not in ELSEWHERE and v is not None}
     own |= {key: shown(run.info[key]) for key in ("model", "seed") if run.info.get(key) is not None}
@@ -49,10 +49,10 @@ class Criterion(NamedTuple):
     """A column of the comparison; ``sign`` is 1 where more is better, −1 where less is, 0 where neither."""
 
     name: str
-    value: Callable[[Run], float | None]
+    value: Callable[[ShownRun], float | None]
     text: Callable[[float | None], str]
     sign: int
-    remark: Callable[[Run], str] = lambda _: ""
+    remark: Callable[[ShownRun], str] = lambda _: ""
     timed: bool = False
 
 
@@ -97,7 +97,7 @@ CRITERIA = (
 )
 
 
-def comparison(runs: Sequence[Run]) -> list[list[Figure]]:
+def comparison(runs: Sequence[ShownRun]) -> list[list[Figure]]:
     """A row for each run, a column for each criterion; the best is told among runs on one stream."""
     columns = []
     for criterion in CRITERIA:
@@ -114,7 +114,7 @@ def comparison(runs: Sequence[Run]) -> list[list[Figure]]:
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _rivals(runs: Sequence[Run], timed: bool) -> list[list[int]]:
+def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:
     """The places of runs that can be compared: on one stream, for times on one machine too."""
     groups: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
@@ -123,7 +123,7 @@ def _rivals(runs: Sequence[Run], timed: bool) -> list[list[int]]:
     return list(groups.values())
 
 
-def names(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
+def names(runs: Sequence[ShownRun]) -> list[tuple[str, str, str]]:
     """Each run's letter, title and what sets it apart from others of that title."""
     told = []
     for place, run in enumerate(runs):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, geometric_mean
 
-from devdan.report.cells import SCRIPTS, Block, Grid, complete
+from devdan.report.cells import SCRIPTS, CompleteBlock, Grid, complete
 from devdan.report.paper import COUNTERPARTS, OF_RULES, published
 from devdan.report.ranks import Ranking, rank
 
@@ -26,7 +26,7 @@ class Findings:
         return self.grid.values(self.grid.main, "CR")
 
     @cached_property
-    def block(self) -> Block:
+    def block(self) -> CompleteBlock:
         """What the ranks are over."""
         return complete(self.grid, lambda stream, model: (stream, model) in self.rates)
 
@@ -49,7 +49,7 @@ class Findings:
         return {policy: self.grid.values(policy, "CR") for policy in self.policies}
 
     @cached_property
-    def scarce_block(self) -> Block:
+    def scarce_block(self) -> CompleteBlock:
         """What averages over streams are of, for label scarcity: every policy has its result."""
         return complete(
             self.grid, lambda stream, model: all((stream, model) in rates for rates in self.scarce_rates.values())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from devdan.report.cells import SCRIPTS, Grid, Key, Stat
+from devdan.report.cells import SCRIPTS, Grid, Stat
 from devdan.report.gridfindings import GENERATIVE, Findings, difference, is_own, policy_name
 from devdan.report.gridnotes import listed, machines, ranks_text
 from devdan.report.paper import COUNTERPARTS, METHODS, OF_RULES, published
 from devdan.report.words import NOTHING, how_many, number, signed, three_digits
+from devdan.runs.gridfolder import CellKey
 
 
-class Entry(NamedTuple):
+class SheetEntry(NamedTuple):
     """A figure of a sheet."""
 
     text: str = NOTHING
@@ -26,7 +27,7 @@ class Row(NamedTuple):
     """A model's figures."""
 
     name: str
-    entries: list[Entry]
+    entries: list[SheetEntry]
 
 
 class Group(NamedTuple):
@@ -116,7 +117,7 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         rows = {model: own for model, own in rows.items() if _chooses(grid, model)}
     if ranked:
         ranks = dict(zip(findings.ranking.models, findings.ranking.ranks, strict=True))
-        rows = {model: [*own, Entry(number(ranks.get(model), 2))] for model, own in rows.items()}
+        rows = {model: [*own, SheetEntry(number(ranks.get(model), 2))] for model, own in rows.items()}
     groups = [
         Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
         Group("From elsewhere", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
@@ -160,17 +161,17 @@ def _chooses(grid: Grid, model: str) -> bool:
     return any(used.get((stream, model), most[stream]) < most[stream] for stream in grid.streams)
 
 
-def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Entry:
+def _entry(findings: Findings, stream: str, model: str, criterion: str) -> SheetEntry:
     grid, form = findings.grid, FORMS["NoP" if criterion == SCRIPTS else criterion]
     stat = grid.stat(stream, model, grid.main, criterion)
     if stat is None:
-        failed = any(Key(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
-        return Entry("failed") if failed and not grid.of(stream, model, grid.main) else Entry()
+        failed = any(CellKey(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
+        return SheetEntry("failed") if failed and not grid.of(stream, model, grid.main) else SheetEntry()
     text = form.text(stat.mean)
     rivals = sum(own == stream for own, _ in findings.rates)
     best = criterion == "CR" and rivals > 1 and text == form.text(findings.best(stream))
     spread = "" if stat.spread is None else f"± {form.text(stat.spread)}"
-    return Entry(text, spread, best, remark(stat, grid.seeds, form.text), stat.n < grid.seeds)
+    return SheetEntry(text, spread, best, remark(stat, grid.seeds, form.text), stat.n < grid.seeds)
 
 
 def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
@@ -183,20 +184,20 @@ def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
 
 def _paper_groups(grid: Grid, criterion: str, ranked: bool) -> list[Group]:
     """The paper's figures, and ours less the paper's."""
-    form, last = FORMS[criterion], [Entry("")] if ranked else []
+    form, last = FORMS[criterion], [SheetEntry("")] if ranked else []
     theirs, differences = [], []
     for method in METHODS:
         entries = []
         for stream in grid.streams:
             figure = published(stream, criterion, method)
             spread = "" if figure is None or figure.std is None else f"± {form.text(figure.std)}"
-            entries.append(Entry(form.text(figure.mean), spread) if figure else Entry())
+            entries.append(SheetEntry(form.text(figure.mean), spread) if figure else SheetEntry())
         if any(entry.text != NOTHING for entry in entries):
             theirs.append(Row(f"paper: {method}", [*entries, *last]))
     for model, method in COUNTERPARTS.items() if form.difference else ():
         values = [difference(grid, stream, model, criterion) for stream in grid.streams]
         entries = [
-            Entry(form.difference(value) if form.difference and value is not None else NOTHING) for value in values
+            SheetEntry(form.difference(value) if form.difference and value is not None else NOTHING) for value in values
         ]
         if any(value is not None for value in values):
             differences.append(Row(f"{model} − {method}", [*entries, *last]))
@@ -211,7 +212,9 @@ def _of_rank(findings: Findings) -> str:
 def ranks_sheet(findings: Findings) -> Sheet:
     """Average ranks, from the best to the worst."""
     ranking = findings.ranking
-    rows = [Row(model, [Entry(number(value, 2))]) for model, value in zip(ranking.models, ranking.ranks, strict=True)]
+    rows = [
+        Row(model, [SheetEntry(number(value, 2))]) for model, value in zip(ranking.models, ranking.ranks, strict=True)
+    ]
     return Sheet("Average ranks", ranks_text(findings), ["average rank"], [""], [Group("", rows)] if rows else [])
 
 
@@ -242,14 +245,14 @@ def _scarcity_sheet(
     models = [m for m in findings.grid.models if any(rates.get((m, policy)) is not None for policy in policies)]
     tops = {p: max((v for m in models if (v := rates[m, p]) is not None), default=None) for p in policies}
 
-    def entry(model: str, policy: str) -> Entry:
+    def entry(model: str, policy: str) -> SheetEntry:
         text = number(rates[model, policy], 2)
-        return Entry(text, best=len(models) > 1 and text != NOTHING and text == number(tops[policy], 2))
+        return SheetEntry(text, best=len(models) > 1 and text != NOTHING and text == number(tops[policy], 2))
 
     groups = [Group("", [Row(model, [entry(model, policy) for policy in policies]) for model in models])]
     on, off = GENERATIVE
     if on in models and off in models:
         pairs = [(rates[on, policy], rates[off, policy]) for policy in policies]
         gains = [None if a is None or b is None else a - b for a, b in pairs]
-        groups.append(Group("", [Row("generative phase, on − off", [Entry(signed(gain, 2)) for gain in gains])]))
+        groups.append(Group("", [Row("generative phase, on − off", [SheetEntry(signed(gain, 2)) for gain in gains])]))
     return Sheet(title, about, [policy_name(policy) for policy in policies], [""] * len(policies), groups)

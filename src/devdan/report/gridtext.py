@@ -11,7 +11,7 @@ from typing import Any
 from devdan.report.cells import CRITERIA, Grid
 from devdan.report.gridfindings import Findings, difference
 from devdan.report.gridnotes import failures, models_told, pieces, progress, settings, title
-from devdan.report.gridsheets import Entry, Sheet, main_sheets, ranks_sheet, scarcity_sheets
+from devdan.report.gridsheets import Sheet, SheetEntry, main_sheets, ranks_sheet, scarcity_sheets
 from devdan.report.paper import COUNTERPARTS, METHODS, published
 
 COLUMNS = (
@@ -80,7 +80,7 @@ def markdown(sheet: Sheet, bare: bool = False) -> str:
     return "\n".join([*lines, ""])
 
 
-def _cell(entry: Entry) -> str:
+def _cell(entry: SheetEntry) -> str:
     text = entry.text + "\\*" * entry.few
     return f"**{text}**" * entry.best + text * (not entry.best) + f" {entry.spread}" * bool(entry.spread)
 
@@ -136,7 +136,7 @@ def _table(sheet: Sheet) -> str:
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table*}", ""])
 
 
-def _tex_cell(entry: Entry) -> str:
+def _tex_cell(entry: SheetEntry) -> str:
     text = _tex(entry.text + "*" * entry.few)
     text = f"\\textbf{{{text}}}" if entry.best else text
     return f"{text} {_tex(entry.spread)}" if entry.spread else text

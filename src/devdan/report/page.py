@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 from devdan.evaluation.record import Phases
 from devdan.report import charts, comparison, tables
 from devdan.report.render import render
-from devdan.report.runs import Run, smooth_width
+from devdan.report.runs import ShownRun, smooth_width
 from devdan.report.words import how_many, moment, number
 
 
-def page_of_run(run: Run) -> str:
+def page_of_run(run: ShownRun) -> str:
     """Everything about one run."""
     width, points = run.bins.width, len(run.bins)
     smoothed = smooth_width(points)
@@ -39,7 +39,7 @@ def page_of_run(run: Run) -> str:
     )
 
 
-def page_of_runs(runs: Sequence[Run]) -> str:
+def page_of_runs(runs: Sequence[ShownRun]) -> str:
     """Several runs side by side."""
     streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
     names = comparison.names(runs)
@@ -64,7 +64,7 @@ def page_of_runs(runs: Sequence[Run]) -> str:
     )
 
 
-def _subtitle(run: Run) -> str:
+def _subtitle(run: ShownRun) -> str:
     info, summary = run.info, run.summary
     parts = [f"{how_many(summary.n_samples, 'sample')} in {how_many(summary.n_chunks, 'chunk')}"]
     if info.get("labels") not in (None, "all"):
@@ -74,7 +74,7 @@ def _subtitle(run: Run) -> str:
     return " · ".join(parts)
 
 
-def _progress(run: Run) -> str:
+def _progress(run: ShownRun) -> str:
     of, done = run.info.get("n_samples"), run.summary.n_samples
     if isinstance(of, int) and of > done:
         return f"It has got through {done:,} of {of:,} samples ({100 * done / of:.0f} %)."
@@ -91,7 +91,7 @@ class Series(NamedTuple):
     values: list[float | None]
 
 
-def _points(runs: Sequence[Run]) -> dict[str, Any]:
+def _points(runs: Sequence[ShownRun]) -> dict[str, Any]:
     """What the crosshair shows: numbers, and the runs' letters."""
     shown = [_series(run) if len(runs) == 1 else _series(run)[1:3] for run in runs]
     kept = [n for n, _ in enumerate(shown[0]) if any(v is not None for own in shown for v in own[n].values)]
@@ -109,7 +109,7 @@ def _points(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _series(run: Run) -> list[Series]:
+def _series(run: ShownRun) -> list[Series]:
     def share(name: str, shares: Iterable[float | None]) -> Series:
         return Series("main", name, 1, " %", [None if v is None else round(100 * v, 2) for v in shares])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from devdan.report import charts, tables
-from devdan.report.runs import Run
+from devdan.report.runs import ShownRun
 from devdan.report.words import number
 
 _WIDTH, _LEFT, _RIGHT = 800, 58, 16
@@ -35,7 +35,7 @@ STYLE = """
 """
 
 
-def picture_of_run(run: Run) -> str:
+def picture_of_run(run: ShownRun) -> str:
     """An SVG document with a transparent background, for light and dark pages."""
     rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
     body = caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %") + drift_legend(24, run)
@@ -77,7 +77,7 @@ def caption(y: float, left: str, right: str) -> Markup:
     )
 
 
-def drift_legend(y: float, run: Run) -> Markup:
+def drift_legend(y: float, run: ShownRun) -> Markup:
     """The lines of the drifts that there are."""
     body = Markup("")
     for (phase, total), x in zip(tables.drifts(run), _KEYS, strict=False):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from devdan.evaluation.record import Phases, Record, Summary, together
 from devdan.report.paper import units
+from devdan.runs.runfolder import RunError, RunFolder
 
 MOST_POINTS = 800
 
@@ -116,7 +116,7 @@ class Bins(list[Bin]):
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class ShownRun:
     """What the page shows of one run."""
 
     name: str  # of its folder
@@ -136,42 +136,30 @@ class Run:
         return units(self.info.get("model"))
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> ShownRun:
     """The run in a folder, finished or not; memory does not grow with the number of its records."""
+    run = RunFolder(folder)
     if not folder.is_dir():
         raise ReportError(f"no such folder: {folder}")
     try:
-        info = json.loads((folder / "run.json").read_bytes())
-    except FileNotFoundError:
-        raise ReportError(f"no run in {folder}: it has no run.json") from None
-    except ValueError:
-        raise ReportError(f"{folder / 'run.json'} is damaged") from None
-    if not isinstance(info, dict):
-        raise ReportError(f"{folder / 'run.json'} is damaged")
+        info = run.settings()
+    except RunError:
+        raise ReportError(f"{run.settings_path} is damaged") from None
+    if info is None:
+        raise ReportError(f"no run in {folder}: it has no {run.settings_path.name}")
     summary, bins, last = Summary(), Bins(), None
-    for number, last in enumerate(read_records(folder / "records.jsonl"), start=1):
-        try:
-            summary.add(last)
-            bins.add(Bin.of(last))
-        except (TypeError, ValueError) as error:
-            raise ReportError(f"{folder / 'records.jsonl'}, line {number}: not a record ({error})") from None
+    try:
+        for number, last in enumerate(run.records(), start=1):
+            try:
+                summary.add(last)
+                bins.add(Bin.of(last))
+            except (TypeError, ValueError) as error:
+                raise ReportError(f"{run.records_path}, line {number}: not a record ({error})") from None
+    except RunError as error:
+        raise ReportError(str(error)) from None
     if last is None:
         raise ReportError(f"no records yet in {folder}")
-    return Run(folder.resolve().name, info, (folder / "summary.json").exists(), summary, bins, last)
-
-
-def read_records(path: Path) -> Iterator[Record]:
-    """The file's records; a last line without its end is left out."""
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield Record.from_json(line)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise ReportError(f"{path}, line {number}: not a record") from None
+    return ShownRun(folder.resolve().name, info, run.has_summary, summary, bins, last)
 
 
 def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float | None]:

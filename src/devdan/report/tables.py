@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from devdan.report.runs import Run
+from devdan.report.runs import ShownRun
 from devdan.report.words import DRIFTS, NOTHING, how_many, moment, number, percent, seconds, short
 
 LARGEST_WITH_TEXT = 12  # classes; beyond that the cells of the confusion matrix are too small for it
@@ -24,7 +24,7 @@ class Tile(NamedTuple):
     remark: str
 
 
-def tiles(run: Run) -> list[Tile]:
+def tiles(run: ShownRun) -> list[Tile]:
     """The headline figures."""
     summary, criteria, details = run.summary, run.summary.criteria(), run.summary.details()
     share = summary.n_labels / summary.n_samples if summary.n_samples else None
@@ -65,7 +65,7 @@ def tiles(run: Run) -> list[Tile]:
     ]
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """A number of samples and their share of the row."""
 
     n: int
@@ -77,14 +77,14 @@ class Matrix(NamedTuple):
     """A confusion matrix to be looked at."""
 
     names: list[str]
-    rows: list[list[Cell]]
+    rows: list[list[MatrixCell]]
     recall: list[str]
     precision: list[str]
     small: bool  # cells without text
     n_left_out: int
 
 
-def matrix(run: Run) -> Matrix | None:
+def matrix(run: ShownRun) -> Matrix | None:
     """How often which class was predicted as which; the most frequent classes, where there are very many."""
     summary = run.summary
     confusion = summary.confusion
@@ -100,11 +100,11 @@ def matrix(run: Run) -> Matrix | None:
     counts = {(true, guess): n for true, guess, n in summary.counts}
     told = set(sorted(counts, key=lambda pair: -counts[pair])[:MOST_TOOLTIPS]) if small else set()
 
-    def cell(true: int, guess: int) -> Cell:
+    def cell(true: int, guess: int) -> MatrixCell:
         n = counts.get((true, guess), 0)
         share = n / confusion.actual[true] if n else 0.0
         a, b = (clipped(summary.classes[c]) for c in (true, guess))
-        return Cell(n, share, f"{a} as {b}: {n:,} ({percent(share)})" if (true, guess) in told else "")
+        return MatrixCell(n, share, f"{a} as {b}: {n:,} ({percent(share)})" if (true, guess) in told else "")
 
     def shares(of: Callable[[int], float | None]) -> list[str]:
         return [NOTHING if (value := of(c)) is None else f"{100 * value:.{0 if small else 1}f}" for c in shown]
@@ -124,7 +124,7 @@ def clipped(name: Any, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def changes(run: Run) -> list[tuple[str, str, str]]:
+def changes(run: ShownRun) -> list[tuple[str, str, str]]:
     """Kind, phase, and how many there were in all: growths and prunings."""
     totals = (("growth", run.summary.growths), ("pruning", run.summary.prunings))
     return [
@@ -134,7 +134,7 @@ def changes(run: Run) -> list[tuple[str, str, str]]:
     ]
 
 
-def drifts(run: Run) -> list[tuple[str, str]]:
+def drifts(run: ShownRun) -> list[tuple[str, str]]:
     """Phase, and how many drifts it has signalled, where it has."""
     counted = run.summary.drifts._asdict() if run.summary.drifts else {}
     return [(phase, how_many(n, f"{DRIFTS[phase]} drift")) for phase, n in counted.items() if n]
@@ -167,7 +167,7 @@ ELSEWHERE = {
 }
 
 
-def settings(run: Run) -> dict[str, Rows]:
+def settings(run: ShownRun) -> dict[str, Rows]:
     """What was run, by subject; what is not known is left out."""
     info = run.info
     stream = [(name(key), shown(info[key])) for key in _OF_THE_STREAM if info.get(key) is not None]
