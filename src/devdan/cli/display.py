@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from devdan.evaluation.record import Record, Summary
-from devdan.report.paper import units
+from devdan.report.grid.paper import units
 from devdan.streams import Stream
 
 _LATELY = 20  # chunks

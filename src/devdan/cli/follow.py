@@ -14,7 +14,7 @@ from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.retyped import command
 from devdan.experiments.runjob import RunJob
 from devdan.loggers import Log, Logger
-from devdan.report.paper import units
+from devdan.report.grid.paper import units
 from devdan.streams import StreamError
 
 

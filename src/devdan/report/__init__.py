@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import write_atomically
-from devdan.report.cells import read_grid
-from devdan.report.gridfindings import Findings
-from devdan.report.gridpage import page_of_grid, ranks_picture, scarcity_picture
-from devdan.report.gridtext import document, latex, rows, sections, table_csv
-from devdan.report.page import page_of_run, page_of_runs
-from devdan.report.picture import picture_of_run
-from devdan.report.runs import ReportError, read_run
+from devdan.report.comparison.comparison_page import page_of_runs
+from devdan.report.errors import ReportError
+from devdan.report.grid.grid_findings import Findings
+from devdan.report.grid.grid_page import page_of_grid, ranks_picture, scarcity_picture
+from devdan.report.grid.grid_text import document, latex, rows, sections, table_csv
+from devdan.report.grid.shown_grid import read_grid
+from devdan.report.run.run_page import page_of_run
+from devdan.report.run.run_picture import picture_of_run
+from devdan.report.run.shown_run import read_run
 from devdan.runs.gridfolder import GridFolder
 
 __all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "write_report", "write_tables"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from devdan.report.cells import SCRIPTS, Grid, Stat
-from devdan.report.gridfindings import GENERATIVE, Findings, difference, is_own, policy_name
-from devdan.report.gridnotes import listed, machines, ranks_text
-from devdan.report.paper import COUNTERPARTS, METHODS, OF_RULES, published
-from devdan.report.words import NOTHING, how_many, number, signed, three_digits
+from devdan.report.drawing.words import NOTHING, how_many, number, signed, three_digits
+from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, is_own, policy_name
+from devdan.report.grid.grid_notes import listed, machines, ranks_text
+from devdan.report.grid.paper import COUNTERPARTS, METHODS, OF_RULES, published
+from devdan.report.grid.shown_grid import SCRIPTS, Grid, Stat
 from devdan.runs.gridfolder import CellKey
 
 

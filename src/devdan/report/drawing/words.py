@@ -104,3 +104,14 @@ def how_many(n: float, thing: str) -> str:
     ('1 growth', '1,200 classes')
     """
     return f"{n:,.0f} {thing}" if n == 1 else f"{n:,.0f} {thing}{'es' if thing.endswith('s') else 's'}"
+
+
+def clipped(name: Any, most: int = 30) -> str:
+    """A name that is not too long."""
+    text = str(name)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def letter(place: int) -> str:
+    """A run's name in charts and tables: A, B, …, Z, A1, …"""
+    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")

@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
-from devdan.report.paper import OF_RULES, published
-from devdan.report.runs import ReportError
+from devdan.report.errors import ReportError
+from devdan.report.grid.paper import OF_RULES, published
 from devdan.runs.gridfolder import CellKey, GridFolder, settings_of
 from devdan.runs.runfolder import RunError
 

@@ -58,5 +58,5 @@ def published(stream: str, criterion: str, method: str) -> Published | None:
 
 @cache
 def _table() -> dict[tuple[str, str], dict[str, str]]:
-    text = files("devdan.report").joinpath("table1.csv").read_text()
+    text = files("devdan.report.grid").joinpath("table1.csv").read_text()
     return {(row["stream"], row["criterion"]): row for row in csv.DictReader(text.splitlines())}

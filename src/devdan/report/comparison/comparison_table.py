@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from devdan.evaluation.record import Mean
-from devdan.report.charts import letter
-from devdan.report.runs import ShownRun
-from devdan.report.tables import ELSEWHERE, clipped, inner, name, shown
-from devdan.report.words import NOTHING, how_many, number, seconds, short
+from devdan.report.drawing.words import NOTHING, clipped, how_many, letter, number, seconds, short
+from devdan.report.run.run_settings import ELSEWHERE, inner, name, shown
+from devdan.report.run.shown_run import ShownRun
 
 
 def differences(runs: Sequence[ShownRun]) -> list[tuple[str, list[str]]]:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from devdan.report.cells import CRITERIA, Grid
-from devdan.report.gridfindings import Findings, difference
-from devdan.report.gridnotes import failures, models_told, pieces, progress, settings, title
-from devdan.report.gridsheets import Sheet, SheetEntry, main_sheets, ranks_sheet, scarcity_sheets
-from devdan.report.paper import COUNTERPARTS, METHODS, published
+from devdan.report.grid.grid_findings import Findings, difference
+from devdan.report.grid.grid_notes import failures, models_told, pieces, progress, settings, title
+from devdan.report.grid.grid_sheets import Sheet, SheetEntry, main_sheets, ranks_sheet, scarcity_sheets
+from devdan.report.grid.paper import COUNTERPARTS, METHODS, published
+from devdan.report.grid.shown_grid import CRITERIA, Grid
 
 COLUMNS = (
     "stream",
