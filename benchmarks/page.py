@@ -14,6 +14,7 @@ import scale
 
 from devdan.evaluation.registry import NAMES
 from devdan.report import markdown_sections, write_tables
+from devdan.runs.gridfolder import GridFolder
 from devdan.streams.catalogue import ENTRIES
 
 ROOT = Path(__file__).parents[1]
@@ -69,10 +70,8 @@ five to nine hidden units on average and at the rate of guessing; why it does no
 def rates_by(folder: Path) -> dict[str, dict[str, list[float]]]:
     """The rates of all seeds by model and stream."""
     rates: dict[str, dict[str, list[float]]] = {}
-    for path in sorted((folder / "cells").glob("*/*/all/*.json")):
-        result = json.loads(path.read_text())
-        if "error" not in result:
-            rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
+    for result in GridFolder(folder).results():
+        rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
     return rates
 
 
@@ -125,8 +124,8 @@ def main() -> None:
     write_tables(TABLE)
     write_tables(SCARCE)
     parts, scarce, held_out = (markdown_sections(folder) for folder in (TABLE, SCARCE, HELD_OUT))
-    shutil.copy(TABLE / "ranks.svg", PAGE.parent / "benchmarks-ranks.svg")
-    shutil.copy(SCARCE / "scarcity.svg", PAGE.parent / "benchmarks-scarcity.svg")
+    shutil.copy(GridFolder(TABLE).ranks_path, PAGE.parent / "benchmarks-ranks.svg")
+    shutil.copy(GridFolder(SCARCE).scarcity_path, PAGE.parent / "benchmarks-scarcity.svg")
     at_scale = json.loads(scale.RESULTS.read_text())
     text = [
         "# Benchmarks",

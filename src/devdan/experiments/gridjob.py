@@ -24,6 +24,7 @@ from devdan.runs.gridfolder import CellKey, GridFolder
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.catalogue import ENTRIES
 
+_NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts")  # too long, or not in any table
 _LIVES = 2  # how often a cell may kill its worker
 
 
@@ -192,13 +193,10 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"} | circumstances()
-    details = summary.details()
-    named = ("accuracy", "kappa_no_change", "n_labels", "n_chunks", "members_mean", "growths", "prunings")
-    kept = {name: details[name] for name in named}
+    figures = {name: value for name, value in summary.figures().items() if name not in _NOT_IN_CELLS}
     return {
-        **summary.criteria(),
-        **kept,
-        "n_classes": len(details["classes"]),
+        **figures,
+        "n_classes": len(summary.classes),
         "wall_seconds": time.perf_counter() - begin,
         "origin": Path(stream.origin).name,
         "scaled": scaled,

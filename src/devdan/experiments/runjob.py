@@ -81,7 +81,7 @@ class RunJob:
     def finish(self) -> None:
         """Keep the model, the summary and the page."""
         self.folder.write_model(self.evaluation.model)
-        result = {name: self.settings[name] for name in IDENTITY} | self.summary.criteria() | self.summary.details()
+        result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self.report()

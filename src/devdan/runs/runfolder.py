@@ -72,7 +72,11 @@ class RunFolder:
     @property
     def results(self) -> list[Path]:
         """What a finished run leaves to look at and to use."""
-        return [path for path in (self.report_path, self.summary_path, self.model_path, self.pickled_model_path) if path.exists()]
+        return [
+            path
+            for path in (self.report_path, self.summary_path, self.model_path, self.pickled_model_path)
+            if path.exists()
+        ]
 
     def take(self) -> None:
         """Have the folder for this process alone, or raise ``BlockingIOError``; it is made if need be."""

@@ -26,7 +26,7 @@ def page_of_runs(runs: Sequence[ShownRun]) -> str:
         subtitle=f"Together {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
         unfinished=[f"{letter}: {run.progress}" for letter, run in unfinished],
         names=names,
-        criteria=comparison.CRITERIA,
+        heads=comparison.heads(),
         comparison=comparison.comparison(runs),
         accuracies=charts.accuracies(runs),
         hidden_units=charts.hidden_units(runs),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from devdan.evaluation.record import Mean
-from devdan.report.drawing.words import NOTHING, clipped, how_many, letter, number, seconds, short
+from devdan.evaluation import measures
+from devdan.report.drawing.words import NOTHING, clipped, heading, how_many, letter, number, written
 from devdan.report.run.run_settings import ELSEWHERE, inner, name, shown
 from devdan.report.run.shown_run import ShownRun
 
@@ -44,73 +44,36 @@ class Figure(NamedTuple):
     best: bool
 
 
-class Criterion(NamedTuple):
-    """A column of the comparison; ``sign`` is 1 where more is better, −1 where less is, 0 where neither."""
-
-    name: str
-    value: Callable[[ShownRun], float | None]
-    text: Callable[[float | None], str]
-    sign: int
-    remark: Callable[[ShownRun], str] = lambda _: ""
-    timed: bool = False
+def columns() -> list[measures.Measure]:
+    """What runs are compared by."""
+    return [measure for measure in measures.MEASURES if measure.column]
 
 
-def _digits(n: int) -> Callable[[float | None], str]:
-    return lambda value: number(value, n)
-
-
-def _spread(of: Mean, digits: int) -> str:
-    return "" if of.std is None else f"± {number(of.std, digits)}"
-
-
-CRITERIA = (
-    Criterion(
-        "Classification rate, %",
-        lambda run: run.summary.rate.mean,
-        _digits(2),
-        1,
-        lambda run: _spread(run.summary.rate, 2),
-    ),
-    Criterion("Kappa", lambda run: run.summary.confusion.kappa, _digits(3), 1),
-    Criterion("Macro F1", lambda run: run.summary.confusion.f1_macro, _digits(3), 1),
-    Criterion("G‑mean", lambda run: run.summary.confusion.g_mean, _digits(3), 1),
-    Criterion("Kappa vs no‑change", lambda run: run.summary.details()["kappa_no_change"], _digits(3), 1),
-    Criterion(
-        "Hidden units",
-        lambda run: run.summary.hidden.mean,
-        _digits(1),
-        -1,
-        lambda run: _spread(run.summary.hidden, 1),
-    ),
-    Criterion("Parameters", lambda run: run.summary.parameters.mean, number, -1),
-    Criterion("Training*", lambda run: run.summary.train_seconds, seconds, -1, timed=True),
-    Criterion("Testing*", lambda run: run.summary.test_seconds, seconds, -1, timed=True),
-    Criterion("Samples/s*", lambda run: run.summary.samples_per_second, short, 1, timed=True),
-    Criterion(
-        "Samples",
-        lambda run: run.summary.n_samples,
-        number,
-        0,
-        lambda run: how_many(run.summary.n_labels, "label"),
-    ),
-)
+def heads() -> list[str]:
+    """The names of the columns, without places where a line may break; a star is for what depends on the machine."""
+    named = [heading(measure).replace("-", "\u2011") + "*" * measure.timed for measure in columns()]
+    return [*named, "Samples"]
 
 
 def comparison(runs: Sequence[ShownRun]) -> list[list[Figure]]:
-    """A row for each run, a column for each criterion; the best is told among runs on one stream."""
-    columns = []
-    for criterion in CRITERIA:
-        texts = [criterion.text(criterion.value(run)) for run in runs]
-        best = [False] * len(runs)
-        for rivals in _rivals(runs, criterion.timed) if criterion.sign else []:
-            values = {place: criterion.value(runs[place]) for place in rivals}
-            known = {place: criterion.sign * value for place, value in values.items() if value is not None}
-            winner = max(known, key=lambda place: known[place], default=None)
-            for place in known:
-                best[place] = len(known) > 1 and winner is not None and texts[place] == texts[winner]
-        remarks = [criterion.remark(run) for run in runs]
-        columns.append([Figure(*figure) for figure in zip(texts, remarks, best, strict=True)])
-    return [list(row) for row in zip(*columns, strict=True)]
+    """A row for each run, a column for each measure; the best is told among runs on one stream."""
+    found = [_column(runs, measure) for measure in columns()]
+    found.append([Figure(number(r.summary.n_samples), how_many(r.summary.n_labels, "label"), best=False) for r in runs])
+    return [list(row) for row in zip(*found, strict=True)]
+
+
+def _column(runs: Sequence[ShownRun], measure: measures.Measure) -> list[Figure]:
+    texts = [written(measure, measure.figure(run.figures), on_page=True) for run in runs]
+    best = [False] * len(runs)
+    for rivals in _rivals(runs, measure.timed) if measure.better else []:
+        values = {place: measure.figure(runs[place].figures) for place in rivals}
+        known = {place: measure.better * value for place, value in values.items() if value is not None}
+        winner = max(known, key=lambda place: known[place], default=None)
+        for place in known:
+            best[place] = len(known) > 1 and winner is not None and texts[place] == texts[winner]
+    spreads = [measure.spread_in(run.figures) for run in runs]
+    remarks = ["" if spread is None else f"± {written(measure, spread, on_page=True)}" for spread in spreads]
+    return [Figure(*figure) for figure in zip(texts, remarks, best, strict=True)]
 
 
 def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:

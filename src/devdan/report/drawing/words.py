@@ -6,6 +6,8 @@ import math
 from datetime import datetime
 from typing import Any
 
+from devdan.evaluation.measures import Measure
+
 NOTHING = "–"
 DRIFTS = {"generative": "virtual", "discriminative": "real"}  # what a drift is called by the phase that signals it
 
@@ -115,3 +117,16 @@ def clipped(name: Any, most: int = 30) -> str:
 def letter(place: int) -> str:
     """A run's name in charts and tables: A, B, …, Z, A1, …"""
     return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
+
+
+def written(measure: Measure, value: float | None, *, on_page: bool = False) -> str:
+    """The value of a measure, with the digits of a page of runs, or else of tables."""
+    if measure.form == "number" or (measure.form == "short" and not on_page):
+        fewer = measure.page_digits if on_page else None
+        return number(value, measure.digits if fewer is None else fewer)
+    return {"seconds": seconds, "short": short, "significant": three_digits}[measure.form](value)
+
+
+def heading(measure: Measure) -> str:
+    """The name of a measure with its unit."""
+    return f"{measure.title}, {measure.unit}" if measure.unit else measure.title

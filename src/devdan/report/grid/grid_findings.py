@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, geometric_mean
 
-from devdan.report.grid.paper import COUNTERPARTS, OF_RULES, published
+from devdan.evaluation.measures import OF_RULES, SCRIPTS
+from devdan.report.grid.paper import COUNTERPARTS, published
 from devdan.report.grid.ranking import Ranking, rank
-from devdan.report.grid.shown_grid import SCRIPTS, CompleteBlock, Grid, complete
+from devdan.report.grid.shown_grid import CompleteBlock, Grid, complete
 
 GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the generative phase on and off
 

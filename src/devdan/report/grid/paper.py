@@ -15,14 +15,6 @@ COUNTERPARTS = {  # ours: the paper's
     "pensemble": "pENsemble",
     "pensemble+": "pENsemble+",
 }
-OF_RULES = ("pensemble", "pensemble+")
-
-
-def units(model: object) -> str:
-    """What a model is made of, by its name."""
-    return "rules" if model in OF_RULES else "hidden units"
-
-
 _STREAMS = {
     "sea": "SEA",
     "hyperplane": "Hyperplane",

@@ -9,8 +9,9 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
+from devdan.evaluation.measures import in_tables
 from devdan.report.errors import ReportError
-from devdan.report.grid.paper import OF_RULES, published
+from devdan.report.grid.paper import published
 from devdan.runs.gridfolder import CellKey, GridFolder, settings_of
 from devdan.runs.runfolder import RunError
 
@@ -24,50 +25,6 @@ class Stat(NamedTuple):
     n: int  # seeds
     lowest: float
     highest: float
-
-
-class Criterion(NamedTuple):
-    """A figure of a run."""
-
-    name: str
-    value: Callable[[dict[str, Any]], float | None]
-    spread: Callable[[dict[str, Any]], float | None] = lambda _: None
-
-
-def _field(name: str) -> Callable[[dict[str, Any]], float | None]:
-    return lambda result: value if isinstance(value := result.get(name), (int, float)) else None
-
-
-def _seconds(result: dict[str, Any]) -> float | None:
-    train, test = _field("train_seconds")(result), _field("test_seconds")(result)
-    return None if train is None or test is None else train + test
-
-
-def _by_the_scripts(result: dict[str, Any]) -> float | None:
-    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs, whatever it has."""
-    rules, m = _field("hn_mean")(result), _field("n_classes")(result)
-    return None if rules is None or m is None or result.get("model") not in OF_RULES else rules * (2 + 4 + 3 * m)
-
-
-def _labels_used(result: dict[str, Any]) -> float | None:
-    labels, samples = _field("n_labels")(result), _field("n_samples")(result)
-    return 100 * labels / samples if labels is not None and samples else None
-
-
-SCRIPTS = "NoP_scripts"
-CRITERIA = {
-    criterion.name: criterion
-    for criterion in (
-        Criterion("CR", _field("cr_mean"), _field("cr_std")),
-        Criterion("ET", _seconds),
-        Criterion("HN", _field("hn_mean"), _field("hn_std")),
-        Criterion("NoP", _field("nop_mean")),
-        Criterion(SCRIPTS, _by_the_scripts),
-        Criterion("members", _field("members_mean")),
-        Criterion("labels", _labels_used),
-        *(Criterion(name, _field(name)) for name in ("kappa", "f1_macro", "g_mean", "samples_per_second")),
-    )
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +81,9 @@ class Grid:
 
     def stat(self, stream: str, model: str, labels: str, criterion: str) -> Stat | None:
         """A criterion over the seeds that have it."""
-        value, spread_of = CRITERIA[criterion].value, CRITERIA[criterion].spread
-        pairs = [(known, spread_of(r)) for r in self.of(stream, model, labels) if (known := value(r)) is not None]
+        measure = in_tables()[criterion]
+        results = [(measure.figure(result), result) for result in self.of(stream, model, labels)]
+        pairs = [(value, measure.spread_in(result)) for value, result in results if value is not None]
         if not pairs:
             return None
         values, spreads = [value for value, _ in pairs], [own for _, own in pairs if own is not None]

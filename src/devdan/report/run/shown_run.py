@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
 from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
-from devdan.report.grid.paper import units
 from devdan.report.run.bins import Bin, Bins
 from devdan.runs.runfolder import RunError, RunFolder
 
@@ -33,6 +34,11 @@ class ShownRun:
     def units(self) -> str:
         """What its model is made of."""
         return units(self.info.get("model"))
+
+    @cached_property
+    def figures(self) -> dict[str, Any]:
+        """What it has come to, by the measures' keys."""
+        return self.summary.figures()
 
     @property
     def progress(self) -> str:
