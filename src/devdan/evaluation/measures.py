@@ -122,6 +122,10 @@ def _chunk_rate(record: Any, summary: Any) -> float | None:
 SCRIPTS = "NoP_scripts"
 _KEPT_ONLY: dict[str, Any] = {"compared": False, "tile": None, "column": False, "line": None, "criterion": None}
 _IN_TABLES_ONLY: dict[str, Any] = {"tile": None, "column": False, "line": None}
+_DURATION: dict[str, Any] = {
+    **{"form": "seconds", "better": -1, "timed": True},
+    **{"tile": None, "line": None, "criterion": None},  # a column beside other runs, and kept
+}
 
 MEASURES = (
     Measure(
@@ -241,28 +245,8 @@ MEASURES = (
     Measure(
         SCRIPTS, "Parameters", follows=_by_the_scripts, digits=1, better=-1, optional=True, place=5, **_IN_TABLES_ONLY
     ),
-    Measure(
-        "train_seconds",
-        "Training",
-        attrgetter("train_seconds"),
-        form="seconds",
-        better=-1,
-        timed=True,
-        tile=None,
-        line=None,
-        criterion=None,
-    ),
-    Measure(
-        "test_seconds",
-        "Testing",
-        attrgetter("test_seconds"),
-        form="seconds",
-        better=-1,
-        timed=True,
-        tile=None,
-        line=None,
-        criterion=None,
-    ),
+    Measure("train_seconds", "Training", attrgetter("train_seconds"), **_DURATION),
+    Measure("test_seconds", "Testing", attrgetter("test_seconds"), **_DURATION),
     Measure(
         "seconds",
         "Execution time",
