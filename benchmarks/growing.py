@@ -15,8 +15,9 @@ from markupsafe import Markup
 from devdan import DEVDAN, Event
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record
-from devdan.report.picture import caption, framed, legend, placed
-from devdan.report.plot import Plot, stretched, ticks
+from devdan.report.drawing.picture_frame import caption, framed, placed
+from devdan.report.drawing.plot import Plot, stretched, ticks
+from devdan.report.run.run_picture import legend
 from devdan.streams.stream import Chunk
 
 ROOT = Path(__file__).parents[1]

@@ -16,6 +16,7 @@ from deviations import put
 from devdan.evaluation.registry import NAMES
 from devdan.model import options
 from devdan.report import markdown_sections, write_tables
+from devdan.runs.gridfolder import GridFolder
 from devdan.streams.catalogue import ENTRIES
 
 ROOT = Path(__file__).parents[1]
@@ -72,10 +73,8 @@ five to nine hidden units on average and no better than guessing; we have not me
 def rates_by(folder: Path) -> dict[str, dict[str, list[float]]]:
     """The rates of all seeds by model and stream."""
     rates: dict[str, dict[str, list[float]]] = {}
-    for path in sorted((folder / "cells").glob("*/*/all/*.json")):
-        result = json.loads(path.read_text())
-        if "error" not in result:
-            rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
+    for result in GridFolder(folder).results():
+        rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
     return rates
 
 
@@ -128,8 +127,8 @@ def main() -> None:
     write_tables(TABLE)
     write_tables(SCARCE)
     parts, scarce, held_out = (markdown_sections(folder) for folder in (TABLE, SCARCE, HELD_OUT))
-    shutil.copy(TABLE / "ranks.svg", PAGE.parent / "benchmarks-ranks.svg")
-    shutil.copy(SCARCE / "scarcity.svg", PAGE.parent / "benchmarks-scarcity.svg")
+    shutil.copy(GridFolder(TABLE).ranks_path, PAGE.parent / "benchmarks-ranks.svg")
+    shutil.copy(GridFolder(SCARCE).scarcity_path, PAGE.parent / "benchmarks-scarcity.svg")
     at_scale = json.loads(scale.RESULTS.read_text())
     text = [
         "# Benchmarks",

@@ -18,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from devdan.runs.runfolder import RunFolder
+
 SHAPES = {"SUSY": (5_000_000, 18), "HEPMASS": (2_000_000, 28)}
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 BLOCK = 100_000
@@ -41,8 +43,8 @@ def run(path: Path, folder: Path) -> dict[str, Any]:
     _, status, used = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
-    summary = json.loads((folder / "summary.json").read_text())
-    machine = json.loads((folder / "run.json").read_text())["machine"]
+    summary = RunFolder(folder).summary()
+    machine = (RunFolder(folder).settings() or {})["machine"]
     names = ("n_samples", "train_seconds", "test_seconds", "read_seconds", "total_seconds", "hn_mean", "cr_mean")
     return {
         **{name: summary[name] for name in names},

@@ -8,7 +8,7 @@ from devdan import DEVDAN
 from devdan.evaluation import registry
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.report.paper import COUNTERPARTS, published
+from devdan.report.grid.paper import COUNTERPARTS, published
 
 PAPER = {"sea": 91.8, "hyperplane": 91.5, "weather": 72.3, "electricity": 67.5, "kddcup": 99.3}
 DEFAULT = {"sea": 93.7, "hyperplane": 94.1, "weather": 79.0, "electricity": 77.9, "kddcup": 99.7}

@@ -13,8 +13,9 @@ from test_cli import devdan
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record, Summary
-from devdan.experiments import runjob
+from devdan.experiments.runjob import RunJob
 from devdan.loggers import MLflowLogger, TensorBoardLogger, logged
+from devdan.runs.runfolder import RunFolder
 from devdan.streams import sea
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")  # MLflow's own
@@ -113,7 +114,7 @@ def records_in(folder):
 
 
 def figures_in(folder):
-    summary = runjob.read_summary(folder)
+    summary = RunFolder(folder).summary()
     return {name: summary[name] for name in Summary().criteria()}
 
 
@@ -156,12 +157,10 @@ def test_a_run_that_was_killed_goes_on_in_the_same_place(safe, tracked, board, t
         if record.chunk == 6:
             raise RuntimeError("killed")
 
-    checkpoint = runjob.Run._checkpoint
+    checkpoint = RunJob._checkpoint
     with monkeypatch.context() as patch:  # the checkpoint is behind what was logged
         patch.setattr("devdan.cli.display.Display.show", show)
-        patch.setattr(
-            runjob.Run, "_checkpoint", lambda job, file: job.summary.n_chunks == safe and checkpoint(job, file)
-        )
+        patch.setattr(RunJob, "_checkpoint", lambda job, file: job.summary.n_chunks == safe and checkpoint(job, file))
         with pytest.raises(AssertionError, match="killed"):
             devdan(*arguments, "--checkpoint", 0, folder=tmp_path)
     client, [run] = tracked()
@@ -185,7 +184,7 @@ def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracke
     run = devdan(*arguments, "--log", f"mlflow:{NOWHERE}", folder=tmp_path)
     assert run.stderr.count("note: MLflowLogger failed and is left out") == 1
     assert "--resume" in run.stderr
-    assert runjob.is_finished(tmp_path / "out")
+    assert RunFolder(tmp_path / "out").is_finished
     devdan(*arguments, "--log", "mlflow", "--resume", folder=tmp_path)
     client, [found] = tracked()
     same(of_mlflow(client, found), records_in(tmp_path / "out"), figures_in(tmp_path / "out"))

@@ -11,9 +11,10 @@ from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Phases, Record, Summary
 from devdan.report import ReportError, write_picture, write_report
-from devdan.report.charts import drifts, markers
-from devdan.report.comparison import differences
-from devdan.report.runs import MOST_POINTS, read_run
+from devdan.report.comparison.comparison_table import differences
+from devdan.report.run.bins import MOST_POINTS
+from devdan.report.run.run_charts import drifts, markers
+from devdan.report.run.shown_run import read_run
 from devdan.streams import sea
 
 HOSTILE = "</script><script>alert(1)</script>"

@@ -14,14 +14,14 @@ from scipy import stats
 from test_report import HOSTILE, Text
 
 from devdan.report import ReportError, markdown_sections, write_tables
-from devdan.report.cells import complete, read_grid
-from devdan.report.paper import METHODS, published
-from devdan.report.ranks import alike, critical_difference, rank
+from devdan.report.grid.paper import METHODS, published
+from devdan.report.grid.ranking import alike, critical_difference, rank
+from devdan.report.grid.shown_grid import complete, read_grid
 
 STREAMS = ["sea", "weather", "kddcup"]
 MODELS = ["devdan", "devdan-paper", "ae", "river-arf"]
 EDGES = {"devdan": 1.0, "devdan-paper": 0.3, "ae": -1.0, "river-arf": 0.5, "devdan-no-generative": -2.0}
-PAPER = Path(__file__).parent.parent / "src" / "devdan" / "report" / "table1.csv"
+PAPER = Path(__file__).parent.parent / "src" / "devdan" / "report" / "grid" / "table1.csv"
 
 
 def result(stream, model, labels="all", seed=0):

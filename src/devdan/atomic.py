@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,3 +45,42 @@ def lock(file: IO[Any]) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except PermissionError as error:
         raise BlockingIOError from error
+
+
+class FileLock:
+    """A file that one process holds at a time; it may be removed by whoever holds it, and by nobody else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: IO[Any] | None = None
+
+    def acquire(self) -> None:
+        """Hold it, or raise ``BlockingIOError``; a process that ends lets go of it."""
+        while self._file is None:
+            file = open(self.path, "a")  # noqa: SIM115 (held until it is released)
+            try:
+                lock(file)
+                if self._is_there(file):
+                    self._file = file
+            finally:
+                if self._file is None:
+                    file.close()
+
+    def _is_there(self, file: IO[Any]) -> bool:
+        """Whether the path still leads to the open file: who held it before may have removed it since it was opened."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def release(self, *, remove: bool) -> None:
+        """Let go of it, if it is held, and perhaps remove it."""
+        if self._file is None:
+            return
+        if remove and sys.platform != "win32":
+            self.path.unlink(missing_ok=True)  # while it is held: nobody else can have it yet
+        self._file.close()
+        self._file = None
+        if remove and sys.platform == "win32":
+            with suppress(OSError):  # an open file cannot be removed there: it may be somebody else's by now
+                self.path.unlink()

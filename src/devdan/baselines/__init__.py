@@ -5,9 +5,9 @@
 PENsemble(penalty=0.4)
 """
 
-from devdan.baselines.events import Event
+from devdan.baselines.events import RuleEvent
 from devdan.baselines.pclass import PClass
 from devdan.baselines.pensemble import PENsemble
 from devdan.baselines.pensemble_plus import PENsemblePlus
 
-__all__ = ["Event", "PClass", "PENsemble", "PENsemblePlus"]
+__all__ = ["PClass", "PENsemble", "PENsemblePlus", "RuleEvent"]

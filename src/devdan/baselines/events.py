@@ -7,7 +7,7 @@ from typing import NamedTuple
 RULE_KINDS = ("rule added", "rule pruned", "rule stored", "rule recalled")  # in the order of the kernel's
 
 
-class Event(NamedTuple):
+class RuleEvent(NamedTuple):
     """A change, or a signal: after how many samples, of what kind, in which member and of which of its rules.
 
     Kinds are ``rule added``, ``rule pruned`` (for want of influence), ``rule stored`` (for want of density), ``rule

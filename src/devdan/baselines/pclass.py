@@ -43,7 +43,7 @@ class PClass(RuleClassifier):
     n_features_in_, feature_names_in_ : number and, where X had them, names of the features.
     n_seen_ : samples seen so far.
     n_rules_, n_members_, n_parameters_ : rules now, 1, and parameters now, u + u² + (u + 1) m for each rule.
-    events_ : the latest 1,000 changes, as :class:`~devdan.baselines.Event`.
+    events_ : the latest 1,000 changes, as :class:`~devdan.baselines.RuleEvent`.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
 from devdan.baselines import drift, rulekernel
-from devdan.baselines.events import Event
+from devdan.baselines.events import RuleEvent
 from devdan.baselines.generalization import error_bound, is_suspicious
 from devdan.baselines.pclass import PClass
 from devdan.baselines.rulebase import RuleBase
@@ -64,7 +64,7 @@ class PENsemble(RuleClassifier):
     n_members_, n_rules_, n_parameters_ : members, rules and parameters now, of all members.
     weights_ : the members' weights.
     selected_ : which features are used.
-    events_ : the latest 1,000 changes and signals, as :class:`~devdan.baselines.Event`.
+    events_ : the latest 1,000 changes and signals, as :class:`~devdan.baselines.RuleEvent`.
 
     Examples
     --------
@@ -235,7 +235,7 @@ class PENsemble(RuleClassifier):
         self._train(member.base, member.number, X, codes)
 
     def _note(self, kind: str, member: Member) -> None:
-        self._events.append(Event(self.n_seen_, kind, member.number, None, len(self._members)))
+        self._events.append(RuleEvent(self.n_seen_, kind, member.number, None, len(self._members)))
 
     # --- Using ---------------------------------------------------------------------------------------------------
 

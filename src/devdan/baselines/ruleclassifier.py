@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
-from devdan.baselines.events import Event
+from devdan.baselines.events import RuleEvent
 from devdan.baselines.rulebase import RuleBase
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
@@ -87,7 +87,7 @@ class RuleClassifier(StreamClassifier):
         self._kept_scaling = self.scaling
         self._low, self._high = np.full(self.n_features_in_, np.inf), np.full(self.n_features_in_, -np.inf)
         self.n_seen_ = 0
-        self._events: deque[Event] = deque(maxlen=_EVENTS)
+        self._events: deque[RuleEvent] = deque(maxlen=_EVENTS)
         self._begin()
 
     def _scaled(self, X: Floats) -> Floats:
@@ -145,7 +145,7 @@ class RuleClassifier(StreamClassifier):
         return self.n_seen_
 
     @property
-    def events_(self) -> list[Event]:
+    def events_(self) -> list[RuleEvent]:
         self._check_is_fitted()
         return list(self._events)
 
@@ -154,7 +154,7 @@ class RuleClassifier(StreamClassifier):
         before = self.n_seen_ - len(X)
         begun = base.n_seen
         self._events += (
-            Event(before + sample - begun, kind, member, rule, size)
+            RuleEvent(before + sample - begun, kind, member, rule, size)
             for sample, kind, rule, size in base.learn(X, codes)
         )
 

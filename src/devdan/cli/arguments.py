@@ -9,6 +9,7 @@ from typing import Annotated, Optional
 import typer
 
 from devdan.cli import tracking
+from devdan.cli.console import fail
 from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import catalogue
@@ -16,6 +17,13 @@ from devdan.streams import catalogue
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
 PARENT = Path("runs")
 # ruff: noqa: UP045 (typer on Python 3.10 takes Optional)
+
+
+def a_path(text: str | Path) -> Path:
+    """A path that was typed; an empty one would be the current folder, which nobody means by it."""
+    if not str(text).strip():
+        fail("--out needs a path, got an empty text")
+    return Path(text)
 
 
 class Order(str, Enum):
@@ -115,6 +123,7 @@ Out = Annotated[
     Optional[Path],
     typer.Option(
         "--out",
+        parser=a_path,
         metavar="DIR",
         help=f"Folder for what comes out; by default a new one in {PARENT}/.",
         rich_help_panel=RUN,

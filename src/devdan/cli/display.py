@@ -13,13 +13,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from devdan.evaluation import measures
 from devdan.evaluation.record import Record, Summary
-from devdan.report.paper import units
 from devdan.streams import Stream
 
 _LATELY = 20  # chunks
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24
+_DRIFTS_AFTER = 3  # the place of the hidden units
 
 
 class Display:
@@ -112,28 +113,23 @@ class Display:
 def results(figures: dict[str, Any]) -> Table:
     """The paper's four criteria, and what else people ask for, from a run's summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    seconds = figures["train_seconds"] + figures["test_seconds"]
-    speed = "" if figures["samples_per_second"] is None else f", {figures['samples_per_second']:,.0f} samples/s"
-    rows = [
-        ("classification rate", _spread(figures["cr_mean"], figures["cr_std"], " %"), "CR, mean ± deviation of chunks"),
-        ("execution time", f"{seconds:.2f} s{speed}", "ET, learning and predicting"),
-    ]
-    if figures["hn_mean"] is not None:
-        rows.append((units(figures["model"]), _spread(figures["hn_mean"], figures["hn_std"]), "HN"))
-    if figures.get("drifts") is not None:  # this and members_mean: which older summaries do not have
+    texts = {measure.key: _text(measure, measure.figure(figures)) for measure in measures.MEASURES}
+    texts["units"] = measures.units(figures["model"])
+    rows: list[tuple[int, str, str, str]] = []
+    for measure in measures.MEASURES:
+        line = measure.line
+        if line is not None and not (measure.optional and measure.figure(figures) is None):
+            parts = (line.label or measure.title.lower(), line.text or _spread(measure, figures), line.note)
+            name, value, note = (part.format_map(texts) for part in parts)
+            rows.append((line.place, name, value, note))
+    if figures.get("drifts") is not None:  # which older summaries do not have
         drifts = figures["drifts"]
-        of = ", each member's own" if figures["members_mean"] is not None else ""
-        rows.append(("drifts", f"{drifts['discriminative']}", f"real ones{of}; virtual: {drifts['generative']}"))
-    if figures.get("members_mean") is not None:
-        rows.append(("members", f"{figures['members_mean']:.2f}", ""))
-    if figures["nop_mean"] is not None:
-        rows.append(("parameters", f"{figures['nop_mean']:.1f}", "NoP"))
-    rows += [
-        ("kappa", _number(figures["kappa"]), f"against no change {_number(figures['kappa_no_change'])}"),
-        ("macro F1, G-mean", f"{_number(figures['f1_macro'])}, {_number(figures['g_mean'])}", ""),
-        ("samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""),
-    ]
-    for name, value, note in rows:
+        of = ", each member's own" if figures.get("members_mean") is not None else ""
+        note = f"real ones{of}; virtual: {drifts['generative']}"
+        rows.append((_DRIFTS_AFTER, "drifts", f"{drifts['discriminative']}", note))
+    rows.sort(key=lambda row: row[0])
+    rows.append((0, "samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""))
+    for _, name, value, note in rows:
         table.add_row(name, Text(value, style="bold"), Text(note, style="dim"))
     return table
 
@@ -148,12 +144,14 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f} %"
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
+def _text(measure: measures.Measure, value: float | None) -> str:
+    return "–" if value is None else f"{value:,.{measure.digits}f}"
 
 
-def _spread(mean: float | None, std: float | None, unit: str = "") -> str:
-    return "–" if mean is None or std is None else f"{mean:.2f} ± {std:.2f}{unit}"
+def _spread(measure: measures.Measure, figures: dict[str, Any]) -> str:
+    value, spread = measure.figure(figures), measure.spread_in(figures)
+    text = _text(measure, value) + (f" ± {_text(measure, spread)}" if spread is not None else "")
+    return f"{text} {measure.unit}" if measure.unit and value is not None else text
 
 
 def _duration(seconds: float) -> str:

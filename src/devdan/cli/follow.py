@@ -12,13 +12,13 @@ import typer
 from devdan.cli import display
 from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.retyped import command
-from devdan.experiments import runjob
+from devdan.evaluation.measures import units
+from devdan.experiments.runjob import RunJob
 from devdan.loggers import Log, Logger
-from devdan.report.paper import units
 from devdan.streams import StreamError
 
 
-def follow(job: runjob.Run, loggers: Sequence[Logger] = ()) -> None:
+def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
     """Run it to its end; Ctrl-C takes effect between two chunks, at once before the first or if repeated."""
     stopped: list[int] = []
     begun = False
@@ -43,7 +43,7 @@ def follow(job: runjob.Run, loggers: Sequence[Logger] = ()) -> None:
                     break
             else:
                 job.finish()
-                log.finish(job.results)
+                log.finish(job.folder.results)
                 return
         job.report()
     except KeyboardInterrupt:
@@ -52,9 +52,11 @@ def follow(job: runjob.Run, loggers: Sequence[Logger] = ()) -> None:
         if job.n_safe == 0:
             raise
         job.report()
-        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder / runjob.REPORT}")
+        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder.report_path}")
     except OSError as error:
-        fail(f"{of_disk(error)}; what came before is kept, go on with: {command('--resume')}")
+        if job.n_safe == 0:
+            fail(f"{of_disk(error)}; nothing is kept yet, start from the beginning with: {command('--resume')}")
+        fail(f"{of_disk(error)}; the first {job.n_safe:,} samples are kept, go on with: {command('--resume')}")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -62,12 +64,12 @@ def follow(job: runjob.Run, loggers: Sequence[Logger] = ()) -> None:
     raise typer.Exit(128 + stopped[0])
 
 
-def log_past(job: runjob.Run, loggers: Sequence[Logger]) -> None:
+def log_past(job: RunJob, loggers: Sequence[Logger]) -> None:
     """Log what the loggers do not have yet of a finished run."""
     with _log(job, loggers) as log:
-        log.finish(job.results)
+        log.finish(job.folder.results)
 
 
-def _log(job: runjob.Run, loggers: Sequence[Logger]) -> Log:
+def _log(job: RunJob, loggers: Sequence[Logger]) -> Log:
     remedy = f"the run is not affected, and this logs what is missing: {command('--resume')}"
     return Log(loggers, job.settings, past=job.past(), remedy=remedy)

@@ -7,16 +7,23 @@ from typing import Annotated, Optional
 
 import typer
 
+from devdan.cli.arguments import a_path
 from devdan.cli.console import clear_errors, out
-from devdan.experiments import runjob
 from devdan.report import write_picture, write_report
+from devdan.runs.runfolder import RunFolder, free_path
 
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Folders of runs; several are laid side by side.")],
     path: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", help="The page; by default report.html in the run's folder, or comparison.html here."),
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            parser=a_path,
+            help="The page; by default report.html in the run's folder, or here "
+            "comparison.html, comparison-2.html, …, whichever is free.",
+        ),
     ] = None,
     picture: Annotated[
         Optional[Path],  # noqa: UP045
@@ -31,6 +38,8 @@ def report(
             write_picture(folders[0], picture)
             path = picture
         else:
-            path = path or (folders[0] / runjob.REPORT if len(folders) == 1 else Path("comparison.html"))
+            if path is None and len(folders) == 1:
+                path = RunFolder(folders[0]).report_path
+            path = path or free_path(Path(), "comparison", ".html")  # only what --out names is overwritten
             write_report(folders, path)
     out.print(f"Look at {path}", highlight=False)

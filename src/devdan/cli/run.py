@@ -15,9 +15,12 @@ from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS, Labels
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Summary
-from devdan.experiments import runjob
+from devdan.experiments.preparation import prepared
+from devdan.experiments.provenance import describe
+from devdan.experiments.runjob import RunJob
 from devdan.model.devdan import compile_kernel
 from devdan.model.estimator import StreamClassifier
+from devdan.runs.runfolder import IDENTITY, free_folder
 from devdan.streams import Stream, catalogue, open_stream
 
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
@@ -57,21 +60,22 @@ def run(
     """Parse, open, run, print."""
     warnings.showwarning = note
     with clear_errors():
-        learner = registry.build(model, seed, registry.parse_options(options or []))
+        chosen = registry.parse_options(options or [])
+        learner = registry.build(model, seed, chosen)
         policy = Labels.parse(labels, seed)
         samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
         samples = samples if limit is None else samples.first(limit)
-        samples, learner, classes, scaled = runjob.prepared(samples, learner)
-        settings = runjob.describe(
-            samples, learner, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, header=header,
-            drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
+        samples, learner, classes, scaled = prepared(samples, learner)
+        settings = describe(
+            samples, learner, chosen, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target,
+            header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
         )  # fmt: skip
         if folder is None:
-            folder = runjob.free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
+            folder = free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
         loggers = tracking.loggers(logs or [], folder)
         evaluation = Evaluation(learner, policy, classes=classes)
-        with runjob.Run(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
-            if resume and job.is_finished:
+        with RunJob(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
+            if resume and job.folder.is_finished:
                 say(f"The run in {folder} is finished already.")
                 log_past(job, loggers)
             else:
@@ -80,12 +84,12 @@ def run(
                 if isinstance(learner, StreamClassifier):
                     compile_kernel(learner)  # so that the times are the model's own
                 follow(job, loggers)
-        result = runjob.read_summary(folder)
+        result = job.folder.summary()
     if as_json:
-        print(json.dumps({key: result[key] for key in (*runjob.IDENTITY, *Summary().criteria())}))
+        print(json.dumps({key: result.get(key) for key in (*IDENTITY, *Summary().criteria())}))
         return
     out.print(display.results(result))
-    out.print(f"\nLook at {folder / runjob.REPORT}", highlight=False)
+    out.print(f"\nLook at {job.folder.report_path}", highlight=False)
 
 
 def _opened(

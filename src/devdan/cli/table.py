@@ -13,13 +13,14 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn
 
 from devdan.cli import display
-from devdan.cli.arguments import Data, Drop, Header, Target
+from devdan.cli.arguments import Data, Drop, Header, Target, a_path
 from devdan.cli.console import clear_errors, err, out, say
 from devdan.cli.retyped import command
 from devdan.evaluation import registry
 from devdan.evaluation.labels import Labels
 from devdan.experiments import gridjob
 from devdan.report import read_rows, write_tables
+from devdan.runs.gridfolder import GridFolder
 from devdan.streams import catalogue
 
 SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
@@ -54,7 +55,9 @@ def table(
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes at a time.")] = 1,
     data: Data = None,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for what comes out.")] = Path("table"),
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", parser=a_path, help="Folder for what comes out.")
+    ] = Path("table"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Reproduce the paper's Table 1, beside its own figures and the methods people use today, or compare them on files.
@@ -84,7 +87,7 @@ def table(
         print(json.dumps(read_rows(folder)))
         return
     failed = f", {n_failed} failed, which the same command tries again" if n_failed else ""
-    out.print(f"{n_done} runs{failed}. Look at {folder / 'table.html'}", highlight=False)
+    out.print(f"{n_done} runs{failed}. Look at {GridFolder(folder).page_path}", highlight=False)
 
 
 def _streams(

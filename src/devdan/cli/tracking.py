@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from devdan.experiments import runjob
 from devdan.loggers import Logger, MLflowLogger, TensorBoardLogger
+from devdan.runs.runfolder import RunFolder
 
 NAMES = ("tensorboard", "mlflow")
 
@@ -18,19 +18,19 @@ def loggers(texts: Sequence[str], folder: Path) -> list[Logger]:
     if len({name for name, _ in named}) < len(named):
         raise ValueError(f"--log takes {' and '.join(NAMES)} once each, got {', '.join(texts)}")
     try:
-        return [_logger(name, target or None, folder) for name, target in named]
+        return [_logger(name, target or None, RunFolder(folder)) for name, target in named]
     except ModuleNotFoundError as error:
         raise ValueError(error) from error
 
 
-def _logger(name: str, target: str | None, folder: Path) -> Logger:
+def _logger(name: str, target: str | None, folder: RunFolder) -> Logger:
     if name == "tensorboard":
-        return TensorBoardLogger(Path(target) / folder.name if target else folder / name)
+        return TensorBoardLogger(Path(target) / folder.name if target else folder.tensorboard_path)
     if name == "mlflow":
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a run does not wait minutes for a lost server
         is_uri = target is not None and "://" in target
         return MLflowLogger(
-            None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder / runjob.MLFLOW
+            None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder.mlflow_path
         )
     raise ValueError(f"--log must be {' or '.join(NAMES)}, with or without a target after a colon, got {name!r}")

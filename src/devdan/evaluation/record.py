@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
+from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
 
 
@@ -92,7 +93,9 @@ class Record:
         for name in _FIELDS:
             value = getattr(self, name)
             values[name] = value._asdict() if isinstance(value, Phases) else value
-        values |= {name: getattr(self, name) for name in _MEASURES}
+        values |= {
+            measure.key: measure.value(self) for measure in measures.MEASURES if measure.recorded and measure.value
+        }
         return json.dumps(values, allow_nan=False)
 
     @classmethod
@@ -112,7 +115,6 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MEASURES = ("accuracy", "kappa", "kappa_no_change", "f1_macro", "g_mean", "recall", "precision")
 
 
 @dataclass
@@ -201,42 +203,47 @@ class Summary:
         seconds = self.train_seconds + self.test_seconds
         return self.n_samples / seconds if seconds else None
 
+    @property
+    def kappa_no_change(self) -> float | None:
+        """Kappa against predicting the label of the sample before."""
+        return beyond(self.confusion.accuracy, self.no_change)
+
+    @property
+    def recall(self) -> list[float | None]:
+        confusion = self.confusion
+        return [confusion.recall(c) for c in range(len(self.classes))]
+
+    @property
+    def precision(self) -> list[float | None]:
+        confusion = self.confusion
+        return [confusion.precision(c) for c in range(len(self.classes))]
+
     def criteria(self) -> dict[str, Any]:
         """The figures people compare: CR in percent, HN, NoP and times as in the paper, the others as shares."""
-        confusion = self.confusion
-        return {
-            "n_samples": self.n_samples,
-            "cr_mean": self.rate.mean,
-            "cr_std": self.rate.std,
-            "kappa": confusion.kappa,
-            "f1_macro": confusion.f1_macro,
-            "g_mean": confusion.g_mean,
-            "hn_mean": self.hidden.mean,
-            "hn_std": self.hidden.std,
-            "nop_mean": self.parameters.mean,
-            "train_seconds": self.train_seconds,
-            "test_seconds": self.test_seconds,
-            "samples_per_second": self.samples_per_second,
-        }
+        return {"n_samples": self.n_samples} | self._measured(compared=True)
 
     def details(self) -> dict[str, Any]:
         """All the rest."""
-        confusion = self.confusion
-        classes = range(len(self.classes))
         return {
             "n_chunks": self.n_chunks,
             "n_labels": self.n_labels,
-            "members_mean": self.members.mean,
-            "accuracy": confusion.accuracy,
-            "kappa_no_change": beyond(confusion.accuracy, self.no_change),
+            **self._measured(compared=False),
             "growths": None if self.growths is None else self.growths._asdict(),
             "prunings": None if self.prunings is None else self.prunings._asdict(),
             "drifts": None if self.drifts is None else self.drifts._asdict(),
             "classes": self.classes,
-            "recall": [confusion.recall(c) for c in classes],
-            "precision": [confusion.precision(c) for c in classes],
             "counts": self.counts,
         }
+
+    def figures(self) -> dict[str, Any]:
+        """Everything, as it is kept and shown."""
+        return self.criteria() | self.details()
+
+    def _measured(self, compared: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for measure in measures.MEASURES:
+            found |= measure.computed(self) if measure.compared == compared else {}
+        return found
 
 
 def together(a: Phases | None, b: Phases | None) -> Phases | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,16 +13,18 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from devdan.atomic import write_atomically
 from devdan.evaluation import registry
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Mean, Summary
-from devdan.experiments.runjob import circumstances, fingerprint, prepared
+from devdan.experiments.preparation import prepared
+from devdan.experiments.provenance import circumstances, fingerprint
 from devdan.model.devdan import compile_kernel
 from devdan.model.estimator import StreamClassifier
+from devdan.runs.gridfolder import CellKey, GridFolder
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.catalogue import ENTRIES
 
+_NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts")  # too long, or not in any table
 _LIVES = 2  # how often a cell may kill its worker
 
 
@@ -66,24 +67,23 @@ class Cell:
             )
         return stream if self.limit is None else stream.first(self.limit)
 
-    def path(self, folder: Path) -> Path:
-        """Where its result is kept."""
-        return folder / "cells" / self.stream / self.model / self.labels.replace(":", "-") / f"{self.seed}.json"
+    @property
+    def key(self) -> CellKey:
+        """Which cell of the grid it is."""
+        return CellKey(self.stream, self.model, self.labels, self.seed)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What else its result depends on."""
+        return {name: value for name, value in asdict(self).items() if name not in CellKey._fields}
 
     def result(self, folder: Path) -> dict[str, Any] | None:
         """What it came to, if it was run with these settings."""
-        try:
-            result: dict[str, Any] = json.loads(self.path(folder).read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None
-        asked = json.loads(json.dumps(asdict(self)))  # with lists for tuples, as there
-        return result if all(result.get(name) == value for name, value in asked.items()) else None
+        return GridFolder(folder).result(self.key, self.settings)
 
     def keep(self, folder: Path, result: dict[str, Any]) -> None:
         """Write its result in one go."""
-        path = self.path(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(asdict(self) | result, allow_nan=False).encode() + b"\n")
+        GridFolder(folder).write_result(self.key, self.settings, result)
 
 
 @dataclass
@@ -117,10 +117,8 @@ class Plan:
                 registry.build(name)
             except ValueError as error:
                 self.models_missing[name] = str(error)
-        folder.mkdir(parents=True, exist_ok=True)
         about = {name: text for name, text in registry.ABOUT.items() if name in self.models}
-        content = json.dumps(asdict(self) | {"command": command, "about": about}, indent=2) + "\n"
-        write_atomically(folder / "table.json", content.encode())
+        GridFolder(folder).write_plan(asdict(self) | {"command": command, "about": about})
         return [*self.missing.values(), *self.models_missing.values()]
 
     @property
@@ -195,13 +193,10 @@ def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
         summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"} | circumstances()
-    details = summary.details()
-    named = ("accuracy", "kappa_no_change", "n_labels", "n_chunks", "members_mean", "growths", "prunings")
-    kept = {name: details[name] for name in named}
+    figures = {name: value for name, value in summary.figures().items() if name not in _NOT_IN_CELLS}
     return {
-        **summary.criteria(),
-        **kept,
-        "n_classes": len(details["classes"]),
+        **figures,
+        "n_classes": len(summary.classes),
         "wall_seconds": time.perf_counter() - begin,
         "origin": Path(stream.origin).name,
         "scaled": scaled,

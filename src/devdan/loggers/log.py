@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from devdan.evaluation import measures
 from devdan.evaluation.record import Record, Summary
 
 Setting = bool | int | float | str
@@ -122,12 +123,9 @@ class Log:
 def curves(record: Record, summary: Summary) -> dict[str, float]:
     """What is drawn over the stream: a record, and the classification rate up to it. What is undefined is left out."""
     values: dict[str, float | None] = {
-        "cr/chunk": None if record.accuracy is None else 100 * record.accuracy,
-        "cr/mean": summary.rate.mean,
-        "n_hidden": record.n_hidden,
-        "n_parameters": record.n_parameters,
-        "n_labels": record.n_labels,
+        name: value(record, summary) for measure in measures.MEASURES for name, value in measure.curves
     }
+    values["n_labels"] = record.n_labels
     for name in ("bias2", "variance", "growths", "prunings", "drifts"):
         phases = getattr(record, name)
         if phases is not None:

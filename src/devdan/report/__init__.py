@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import write_atomically
-from devdan.report.cells import read_grid
-from devdan.report.gridfindings import Findings
-from devdan.report.gridpage import page_of_grid, ranks_picture, scarcity_picture
-from devdan.report.gridtext import document, latex, rows, sections, table_csv
-from devdan.report.page import page_of_run, page_of_runs
-from devdan.report.picture import picture_of_run
-from devdan.report.runs import ReportError, read_run
+from devdan.report.comparison.comparison_page import page_of_runs
+from devdan.report.errors import ReportError
+from devdan.report.grid.grid_findings import Findings
+from devdan.report.grid.grid_page import page_of_grid, ranks_picture, scarcity_picture
+from devdan.report.grid.grid_text import document, latex, rows, sections, table_csv
+from devdan.report.grid.shown_grid import read_grid
+from devdan.report.run.run_page import page_of_run
+from devdan.report.run.run_picture import picture_of_run
+from devdan.report.run.shown_run import read_run
+from devdan.runs.gridfolder import GridFolder
 
 __all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "write_report", "write_tables"]
 
@@ -34,20 +37,20 @@ def write_picture(folder: Path, path: Path) -> None:
 
 def write_tables(folder: Path) -> list[Path]:
     """Write what a grid of runs comes to beside its table.json: Markdown, CSV, LaTeX, a page and its figures."""
-    findings = Findings(read_grid(Path(folder)))
+    kept, findings = GridFolder(folder), Findings(read_grid(Path(folder)))
     texts = {
-        "table.md": document(findings),
-        "table.csv": table_csv(findings.grid),
-        "table.tex": latex(findings),
-        "table.html": page_of_grid(findings),
+        kept.markdown_path: document(findings),
+        kept.csv_path: table_csv(findings.grid),
+        kept.latex_path: latex(findings),
+        kept.page_path: page_of_grid(findings),
     }
-    pictures = {"ranks.svg": ranks_picture(findings), "scarcity.svg": scarcity_picture(findings)}
-    texts |= {name: picture for name, picture in pictures.items() if picture}
-    for name in pictures.keys() - texts.keys():
-        (Path(folder) / name).unlink(missing_ok=True)  # of an earlier table
-    for name, text in texts.items():
-        write_atomically(Path(folder) / name, text.encode())
-    return [Path(folder) / name for name in texts]
+    pictures = {kept.ranks_path: ranks_picture(findings), kept.scarcity_path: scarcity_picture(findings)}
+    texts |= {path: picture for path, picture in pictures.items() if picture}
+    for path in pictures.keys() - texts.keys():
+        path.unlink(missing_ok=True)  # of an earlier table
+    for path, text in texts.items():
+        write_atomically(path, text.encode())
+    return list(texts)
 
 
 def read_rows(folder: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.ranks import Ranking, alike
+from devdan.report.grid.ranking import Ranking, alike
 
 _AXIS, _ROW, _BAR = 52, 22, 8
 

@@ -15,5 +15,5 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def _templates() -> Environment:
-    loader = PackageLoader("devdan.report")
+    loader = PackageLoader("devdan.report.drawing")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

@@ -6,13 +6,13 @@ from statistics import fmean
 
 from markupsafe import Markup
 
-from devdan.report import gridcharts, gridnotes, gridsheets
-from devdan.report.gridfindings import GENERATIVE, Findings, difference, policy_name, share_of
-from devdan.report.picture import STYLE
-from devdan.report.rankchart import diagram
-from devdan.report.render import render
-from devdan.report.tables import Tile
-from devdan.report.words import how_many, moment, number, short, signed
+from devdan.report.drawing.picture_frame import STYLE
+from devdan.report.drawing.render import render
+from devdan.report.drawing.tile import Tile
+from devdan.report.drawing.words import how_many, moment, number, short, signed
+from devdan.report.grid import grid_charts, grid_notes, grid_sheets
+from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, policy_name, share_of
+from devdan.report.grid.rank_chart import diagram
 
 _WIDTH = 800
 
@@ -21,34 +21,34 @@ def page_of_grid(findings: Findings) -> str:
     """Everything about a grid."""
     grid = findings.grid
     ranked = len(findings.ranking.models) > 1
-    scarce = gridsheets.scarcity_sheets(findings)
+    scarce = grid_sheets.scarcity_sheets(findings)
     return render(
         "grid.html",
-        title=gridnotes.title(grid),
+        title=grid_notes.title(grid),
         subtitle=_subtitle(findings),
-        progress=gridnotes.progress(grid),
+        progress=grid_notes.progress(grid),
         n_failed=len(grid.failures),
         tiles=_tiles(findings),
-        strips=gridcharts.strips(findings),
-        legend=gridcharts.legend(findings),
+        strips=grid_charts.strips(findings),
+        legend=grid_charts.legend(findings),
         models=grid.models,
-        sheets=gridsheets.main_sheets(findings),
-        ranks_text=gridnotes.ranks_text(findings),
+        sheets=grid_sheets.main_sheets(findings),
+        ranks_text=grid_notes.ranks_text(findings),
         diagrams=[diagram(findings.ranking, two_sided) for two_sided in (True, False)] if ranked else [],
         told_apart=findings.ranking.difference is not None,
-        speeds=[gridcharts.speed(findings, narrow) for narrow in (False, True)],
-        speed_streams=gridnotes.listed(findings.block.streams) if findings.block.streams else "",
-        panels=gridcharts.scarcity(findings),
+        speeds=[grid_charts.speed(findings, narrow) for narrow in (False, True)],
+        speed_streams=grid_notes.listed(findings.block.streams) if findings.block.streams else "",
+        panels=grid_charts.scarcity(findings),
         scarce=scarce,
         generative=_generative(findings),
         missing=[
-            (name, gridnotes.pieces(how)) for name, how in {**grid.missing_streams, **grid.missing_models}.items()
+            (name, grid_notes.pieces(how)) for name, how in {**grid.missing_streams, **grid.missing_models}.items()
         ],
-        failures=gridnotes.failures(grid),
-        settings=gridnotes.settings(grid),
-        about=gridnotes.models_told(grid),
+        failures=grid_notes.failures(grid),
+        settings=grid_notes.settings(grid),
+        about=grid_notes.models_told(grid),
         command=str(grid.info.get("command") or ""),
-        several_machines=len(gridnotes.machines(grid)) > 1,
+        several_machines=len(grid_notes.machines(grid)) > 1,
     )
 
 
@@ -120,7 +120,7 @@ def ranks_picture(findings: Findings) -> str | None:
 def scarcity_picture(findings: Findings) -> str | None:
     """Rates against the share of labels as an SVG document, the streams below their average; None without shares."""
     height, small, columns = 290, 120, 3
-    panels = gridcharts.scarcity(findings, height)
+    panels = grid_charts.scarcity(findings, height)
     if not panels:
         return None
     body = _caption(8, 22, panels[0].title) + _placed(panels[0].chart.body, 52, 38, _WIDTH - 52 - 172, height)

@@ -15,14 +15,6 @@ COUNTERPARTS = {  # ours: the paper's
     "pensemble": "pENsemble",
     "pensemble+": "pENsemble+",
 }
-OF_RULES = ("pensemble", "pensemble+")
-
-
-def units(model: object) -> str:
-    """What a model is made of, by its name."""
-    return "rules" if model in OF_RULES else "hidden units"
-
-
 _STREAMS = {
     "sea": "SEA",
     "hyperplane": "Hyperplane",
@@ -58,5 +50,5 @@ def published(stream: str, criterion: str, method: str) -> Published | None:
 
 @cache
 def _table() -> dict[tuple[str, str], dict[str, str]]:
-    text = files("devdan.report").joinpath("table1.csv").read_text()
+    text = files("devdan.report.grid").joinpath("table1.csv").read_text()
     return {(row["stream"], row["criterion"]): row for row in csv.DictReader(text.splitlines())}

@@ -1,21 +1,13 @@
-"""Runs as they lie on disk: what was run, what it came to, and a bounded number of points to draw."""
+"""A bounded number of points, however many chunks there are, and their moving means."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from devdan.evaluation.record import Phases, Record, Summary, together
-from devdan.report.paper import units
+from devdan.evaluation.record import Phases, Record, together
 
 MOST_POINTS = 800
-
-
-class ReportError(ValueError):
-    """A run that cannot be shown; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -115,65 +107,6 @@ class Bins(list[Bin]):
             self.width *= 2
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What the page shows of one run."""
-
-    name: str  # of its folder
-    info: dict[str, Any]
-    finished: bool
-    summary: Summary
-    bins: Bins
-    last: Record
-
-    @property
-    def title(self) -> str:
-        return " · ".join(str(self.info[key]) for key in ("stream", "model") if self.info.get(key)) or self.name
-
-    @property
-    def units(self) -> str:
-        """What its model is made of."""
-        return units(self.info.get("model"))
-
-
-def read_run(folder: Path) -> Run:
-    """The run in a folder, finished or not; memory does not grow with the number of its records."""
-    if not folder.is_dir():
-        raise ReportError(f"no such folder: {folder}")
-    try:
-        info = json.loads((folder / "run.json").read_bytes())
-    except FileNotFoundError:
-        raise ReportError(f"no run in {folder}: it has no run.json") from None
-    except ValueError:
-        raise ReportError(f"{folder / 'run.json'} is damaged") from None
-    if not isinstance(info, dict):
-        raise ReportError(f"{folder / 'run.json'} is damaged")
-    summary, bins, last = Summary(), Bins(), None
-    for number, last in enumerate(read_records(folder / "records.jsonl"), start=1):
-        try:
-            summary.add(last)
-            bins.add(Bin.of(last))
-        except (TypeError, ValueError) as error:
-            raise ReportError(f"{folder / 'records.jsonl'}, line {number}: not a record ({error})") from None
-    if last is None:
-        raise ReportError(f"no records yet in {folder}")
-    return Run(folder.resolve().name, info, (folder / "summary.json").exists(), summary, bins, last)
-
-
-def read_records(path: Path) -> Iterator[Record]:
-    """The file's records; a last line without its end is left out."""
-    if not path.exists():
-        return
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield Record.from_json(line)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise ReportError(f"{path}, line {number}: not a record") from None
-
-
 def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float | None]:
     """Sums over weights within ``width`` places around each; None where there is no weight.
 
@@ -195,3 +128,14 @@ def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float 
 def smooth_width(n_points: int) -> int:
     """Points to smooth over: some 4 % of them, an odd number; 1 for so few that it would only blur."""
     return 1 if n_points < 20 else 2 * max(1, round(0.02 * n_points)) + 1
+
+
+def smooth_accuracy(bins: Sequence[Bin]) -> list[float | None]:
+    """The moving mean of the accuracy, where anything was scored."""
+    means = moving_mean([(bin.hits, bin.n_scored) for bin in bins], smooth_width(len(bins)))
+    return [mean if bin.n_scored else None for bin, mean in zip(bins, means, strict=True)]
+
+
+def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
+    """The moving mean of the accuracy of predicting the label of the sample before."""
+    return moving_mean([(bin.same, bin.compared) for bin in bins], smooth_width(len(bins)))

@@ -6,6 +6,8 @@ import math
 from datetime import datetime
 from typing import Any
 
+from devdan.evaluation.measures import Measure
+
 NOTHING = "–"
 DRIFTS = {"generative": "virtual", "discriminative": "real"}  # what a drift is called by the phase that signals it
 
@@ -104,3 +106,27 @@ def how_many(n: float, thing: str) -> str:
     ('1 growth', '1,200 classes')
     """
     return f"{n:,.0f} {thing}" if n == 1 else f"{n:,.0f} {thing}{'es' if thing.endswith('s') else 's'}"
+
+
+def clipped(name: Any, most: int = 30) -> str:
+    """A name that is not too long."""
+    text = str(name)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def letter(place: int) -> str:
+    """A run's name in charts and tables: A, B, …, Z, A1, …"""
+    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
+
+
+def written(measure: Measure, value: float | None, *, on_page: bool = False) -> str:
+    """The value of a measure, with the digits of a page of runs, or else of tables."""
+    if measure.form == "number" or (measure.form == "short" and not on_page):
+        fewer = measure.page_digits if on_page else None
+        return number(value, measure.digits if fewer is None else fewer)
+    return {"seconds": seconds, "short": short, "significant": three_digits}[measure.form](value)
+
+
+def heading(measure: Measure) -> str:
+    """The name of a measure with its unit."""
+    return f"{measure.title}, {measure.unit}" if measure.unit else measure.title

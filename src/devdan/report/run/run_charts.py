@@ -1,4 +1,4 @@
-"""What runs look like over time, as SVG."""
+"""What a run looks like over time, as SVG."""
 
 from __future__ import annotations
 
@@ -9,19 +9,14 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from devdan.evaluation.record import Phases
-from devdan.report.plot import Plot, Values, stretched, ticks
-from devdan.report.runs import Bin, Run, moving_mean, smooth_width
-from devdan.report.words import DRIFTS, how_many, percent
+from devdan.report.drawing.chart import Chart, filled, in_percent
+from devdan.report.drawing.plot import Plot, stretched, ticks
+from devdan.report.drawing.words import DRIFTS, how_many, percent
+from devdan.report.run.bins import Bin, smooth_accuracy, smooth_no_change
+from devdan.report.run.shown_run import ShownRun
 
 MOST_MARKERS = 160  # beyond that, those close to each other become one
 SMALLEST_CHUNK_WITH_BAND = 20  # for smaller ones, lowest and highest accuracy say little
-
-
-class Chart(NamedTuple):
-    """The inside of an SVG element of any size, and what it shows in a sentence."""
-
-    body: Markup
-    label: str
 
 
 class Marker(NamedTuple):
@@ -34,7 +29,7 @@ class Marker(NamedTuple):
     n: int
 
 
-def accuracy(run: Run) -> Chart | None:
+def accuracy(run: ShownRun) -> Chart | None:
     """Accuracy per chunk, its moving mean, the no-change predictor's where it is near, and the drifts signalled."""
     bins, plot, banded = run.bins, _accuracy_plane(run), has_band(run)
     if plot is None:
@@ -57,12 +52,12 @@ def accuracy(run: Run) -> Chart | None:
     return Chart(body, label)
 
 
-def has_band(run: Run) -> bool:
+def has_band(run: ShownRun) -> bool:
     """Whether the lowest and the highest accuracy within each point are shown."""
     return run.bins.width > 1 and run.summary.n_samples / run.summary.n_chunks >= SMALLEST_CHUNK_WITH_BAND
 
 
-def no_change_place(run: Run) -> str:
+def no_change_place(run: ShownRun) -> str:
     """What the legend says of the no-change predictor."""
     plot = _accuracy_plane(run)
     line = [value for value in in_percent(smooth_no_change(run.bins)) if value is not None]
@@ -75,7 +70,7 @@ def no_change_place(run: Run) -> str:
     )
 
 
-def hidden_units(run: Run) -> Chart | None:
+def hidden_units(run: ShownRun) -> Chart | None:
     """Hidden units over time, with their growths and prunings."""
     bins = run.bins
     values = [bin.n_hidden for bin in bins]
@@ -148,7 +143,7 @@ def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
         )
 
 
-def bias_variance(run: Run, phase: str) -> Chart | None:
+def bias_variance(run: ShownRun, phase: str) -> Chart | None:
     """The running means of bias² and variance in one phase; None where there is nothing to see."""
 
     def of(pair: Phases | None) -> float | None:
@@ -168,87 +163,7 @@ def bias_variance(run: Run, phase: str) -> Chart | None:
     return Chart(body, label)
 
 
-def accuracies(runs: Sequence[Run]) -> Chart | None:
-    """The moving means of several runs' accuracies."""
-    lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
-    end = max(run.summary.n_samples for run in runs)
-    plot = _filled(end, [value for line in lines for value in line])
-    if plot is None:
-        return None
-    drawn = [
-        plot.line([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
-        for place in _longest_first(runs)
-    ]
-    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %") + stretched(*drawn)
-    return Chart(body + _letters(plot, runs, lines), f"Moving means of the accuracy of {len(runs)} runs.")
-
-
-def hidden_units_of(runs: Sequence[Run]) -> Chart | None:
-    """The hidden units of several runs."""
-    lines: list[Values] = [[bin.n_hidden for bin in run.bins] for run in runs]
-    known = [value for line in lines for value in line if value is not None]
-    if not known:
-        return None
-    plot = Plot(max(run.summary.n_samples for run in runs), 0, 1.1 * max(known) + 0.5)
-    drawn = [
-        plot.steps([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
-        for place in _longest_first(runs)
-    ]
-    body = plot.axes(ticks(0, plot.high, 5, smallest=1)) + stretched(*drawn)
-    return Chart(body + _letters(plot, runs, lines), f"Hidden units of {len(runs)} runs.")
-
-
-def _longest_first(runs: Sequence[Run]) -> list[int]:
-    """Places of the runs in the order of drawing: a short line is not to vanish below a long one."""
-    return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
-
-
-def letter(place: int) -> str:
-    """A run's name in charts and tables: A, B, …, Z, A1, …"""
-    return chr(ord("A") + place % 26) + (str(place // 26) if place >= 26 else "")
-
-
-def _letters(plot: Plot, runs: Sequence[Run], lines: Sequence[Values]) -> Markup:
-    """Each run's letter at the end of its line, moved down where it would cover another."""
-    ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
-    body, placed = Markup(""), list[tuple[float, float]]()
-    for value, n in sorted((value, n) for value, n in ends if value is not None)[::-1]:
-        x, y = plot.x(runs[n].summary.n_samples), plot.y(value)
-        y = max([y, *(above + 6 for beside, above in placed if abs(beside - x) < 4)])
-        placed.append((x, y))
-        body += Markup('<text class="letter t{}" x="{:.2f}%" y="{:.2f}%" dx="5" dy=".33em">{}</text>').format(
-            n % 10, x, y, letter(n)
-        )
-    return body
-
-
-def smooth_accuracy(bins: Sequence[Bin]) -> list[float | None]:
-    """The moving mean of the accuracy, where anything was scored."""
-    means = moving_mean([(bin.hits, bin.n_scored) for bin in bins], smooth_width(len(bins)))
-    return [mean if bin.n_scored else None for bin, mean in zip(bins, means, strict=True)]
-
-
-def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
-    """The moving mean of the accuracy of predicting the label of the sample before."""
-    return moving_mean([(bin.same, bin.compared) for bin in bins], smooth_width(len(bins)))
-
-
-def in_percent(shares: Iterable[float | None]) -> list[float | None]:
-    """Shares in percent."""
-    return [None if share is None else 100 * share for share in shares]
-
-
-def _accuracy_plane(run: Run) -> Plot | None:
+def _accuracy_plane(run: ShownRun) -> Plot | None:
     """For the accuracies of one run, the band's included."""
     extremes = [extreme for bin in run.bins for extreme in (bin.low, bin.high)] if has_band(run) else []
-    return _filled(run.summary.n_samples, in_percent([*extremes, *(bin.accuracy for bin in run.bins)]))
-
-
-def _filled(end: int, values: Values) -> Plot | None:
-    """A plane that the values fill, within 0 and 100."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    room = max(0.06 * (max(known) - min(known)), 0.5)
-    low, high = max(0.0, min(known) - room), max(known) + room
-    return Plot(end, low, min(high, 100 + 0.02 * (100 - low)))
+    return filled(run.summary.n_samples, in_percent([*extremes, *(bin.accuracy for bin in run.bins)]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from devdan.report.words import number, short
+from devdan.report.drawing.words import number, short
 
 Values = Sequence[float | None]
 

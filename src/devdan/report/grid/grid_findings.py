@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, geometric_mean
 
-from devdan.report.cells import SCRIPTS, Block, Grid, complete
-from devdan.report.paper import COUNTERPARTS, OF_RULES, published
-from devdan.report.ranks import Ranking, rank
+from devdan.evaluation.measures import OF_RULES, SCRIPTS
+from devdan.report.grid.paper import COUNTERPARTS, published
+from devdan.report.grid.ranking import Ranking, rank
+from devdan.report.grid.shown_grid import CompleteBlock, Grid, complete
 
 GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the generative phase on and off
 
@@ -26,7 +27,7 @@ class Findings:
         return self.grid.values(self.grid.main, "CR")
 
     @cached_property
-    def block(self) -> Block:
+    def block(self) -> CompleteBlock:
         """What the ranks are over."""
         return complete(self.grid, lambda stream, model: (stream, model) in self.rates)
 
@@ -49,7 +50,7 @@ class Findings:
         return {policy: self.grid.values(policy, "CR") for policy in self.policies}
 
     @cached_property
-    def scarce_block(self) -> Block:
+    def scarce_block(self) -> CompleteBlock:
         """What averages over streams are of, for label scarcity: every policy has its result."""
         return complete(
             self.grid, lambda stream, model: all((stream, model) in rates for rates in self.scarce_rates.values())

@@ -1,15 +1,10 @@
-"""A run in one picture, for a README: accuracy above, hidden units below."""
+"""Pictures that stand alone: a document around charts, and their style."""
 
 from __future__ import annotations
 
 from markupsafe import Markup
 
-from devdan.report import charts, tables
-from devdan.report.runs import Run
-from devdan.report.words import number
-
-_WIDTH, _LEFT, _RIGHT = 800, 58, 16
-_KEYS = (290, 390)  # where the keys of a legend begin
+WIDTH, LEFT, RIGHT = 800, 58, 16
 
 STYLE = """
   svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
@@ -35,65 +30,24 @@ STYLE = """
 """
 
 
-def picture_of_run(run: Run) -> str:
-    """An SVG document with a transparent background, for light and dark pages."""
-    rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
-    body = caption(24, "Accuracy", f"{run.title}, {rate} ± {spread} %") + drift_legend(24, run)
-    top = 42
-    for chart, height, head in (
-        (charts.accuracy(run), 200, ""),
-        (charts.hidden_units(run), 130, run.units.capitalize()),
-    ):
-        if chart is None:
-            continue
-        if head:
-            body += caption(top + 12, head, "") + legend(top + 12)
-            top += 30
-        body += placed(top, height, chart.body)
-        top += height + 58
-    return framed(f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples", top - 12, body)
-
-
 def framed(title: str, height: float, body: Markup, style: str = "") -> str:
     """A whole document around charts, with their style and, after it, more of it."""
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
         '<path id="pruning" d="M0,5L5-4H-5Z"/></defs>{body}</svg>\n'
-    ).format(width=_WIDTH, height=height, title=title, style=Markup(STYLE + style), body=body)
+    ).format(width=WIDTH, height=height, title=title, style=Markup(STYLE + style), body=body)
 
 
-def placed(top: float, height: float, chart: Markup, left: float = _LEFT) -> Markup:
+def placed(top: float, height: float, chart: Markup, left: float = LEFT) -> Markup:
     """A chart at its place, with room for the values of its axis on the left."""
     return Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
-        left, top, _WIDTH - left - _RIGHT, height, chart
+        left, top, WIDTH - left - RIGHT, height, chart
     )
 
 
 def caption(y: float, left: str, right: str) -> Markup:
     """What stands above a chart, on either side."""
     return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
-        y, left, _WIDTH - _RIGHT, y, right
+        y, left, WIDTH - RIGHT, y, right
     )
-
-
-def drift_legend(y: float, run: Run) -> Markup:
-    """The lines of the drifts that there are."""
-    body = Markup("")
-    for (phase, total), x in zip(tables.drifts(run), _KEYS, strict=False):
-        body += Markup(
-            '<line class="drift {0}" x1="{1}" x2="{1}" y1="{2}" y2="{3}"/><text x="{4}" y="{3}">{5}</text>'
-        ).format(phase, x, y - 13, y, x + 8, total)
-    return body
-
-
-def legend(y: float) -> Markup:
-    """The marks of growth and pruning."""
-    body = Markup('<text x="{}" y="{}" text-anchor="end">open: generative phase, filled: discriminative</text>').format(
-        _WIDTH - _RIGHT, y
-    )
-    for kind, x in zip(("growth", "pruning"), _KEYS, strict=True):
-        for phase, shift in (("generative", 0), ("discriminative", 14)):
-            body += Markup('<use href="#{0}" class="{0} {1}" x="{2}" y="{3}"/>').format(kind, phase, x + shift, y - 4)
-        body += Markup('<text x="{}" y="{}">{}</text>').format(x + 26, y, kind)
-    return body

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
-from devdan.report.paper import OF_RULES, published
-from devdan.report.runs import ReportError
-
-
-class Key(NamedTuple):
-    """Which cell it is."""
-
-    stream: str
-    model: str
-    labels: str
-    seed: int
+from devdan.evaluation.measures import in_tables
+from devdan.report.errors import ReportError
+from devdan.report.grid.paper import published
+from devdan.runs.gridfolder import CellKey, GridFolder, settings_of
+from devdan.runs.runfolder import RunError
 
 
 class Stat(NamedTuple):
@@ -34,50 +27,6 @@ class Stat(NamedTuple):
     highest: float
 
 
-class Criterion(NamedTuple):
-    """A figure of a run."""
-
-    name: str
-    value: Callable[[dict[str, Any]], float | None]
-    spread: Callable[[dict[str, Any]], float | None] = lambda _: None
-
-
-def _field(name: str) -> Callable[[dict[str, Any]], float | None]:
-    return lambda result: value if isinstance(value := result.get(name), (int, float)) else None
-
-
-def _seconds(result: dict[str, Any]) -> float | None:
-    train, test = _field("train_seconds")(result), _field("test_seconds")(result)
-    return None if train is None or test is None else train + test
-
-
-def _by_the_scripts(result: dict[str, Any]) -> float | None:
-    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs, whatever it has."""
-    rules, m = _field("hn_mean")(result), _field("n_classes")(result)
-    return None if rules is None or m is None or result.get("model") not in OF_RULES else rules * (2 + 4 + 3 * m)
-
-
-def _labels_used(result: dict[str, Any]) -> float | None:
-    labels, samples = _field("n_labels")(result), _field("n_samples")(result)
-    return 100 * labels / samples if labels is not None and samples else None
-
-
-SCRIPTS = "NoP_scripts"
-CRITERIA = {
-    criterion.name: criterion
-    for criterion in (
-        Criterion("CR", _field("cr_mean"), _field("cr_std")),
-        Criterion("ET", _seconds),
-        Criterion("HN", _field("hn_mean"), _field("hn_std")),
-        Criterion("NoP", _field("nop_mean")),
-        Criterion(SCRIPTS, _by_the_scripts),
-        Criterion("members", _field("members_mean")),
-        Criterion("labels", _labels_used),
-        *(Criterion(name, _field(name)) for name in ("kappa", "f1_macro", "g_mean", "samples_per_second")),
-    )
-}
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """What was asked for, and what there is of it."""
@@ -87,8 +36,8 @@ class Grid:
     labels: Sequence[str]
     seeds: int
     info: dict[str, Any]  # all of table.json
-    results: dict[Key, dict[str, Any]]
-    failures: dict[Key, str]
+    results: dict[CellKey, dict[str, Any]]
+    failures: dict[CellKey, str]
 
     @property
     def is_papers(self) -> bool:
@@ -127,13 +76,14 @@ class Grid:
 
     def of(self, stream: str, model: str, labels: str) -> list[dict[str, Any]]:
         """The results of all seeds."""
-        keys = (Key(stream, model, labels, seed) for seed in range(self.seeds))
+        keys = (CellKey(stream, model, labels, seed) for seed in range(self.seeds))
         return [self.results[key] for key in keys if key in self.results]
 
     def stat(self, stream: str, model: str, labels: str, criterion: str) -> Stat | None:
         """A criterion over the seeds that have it."""
-        value, spread_of = CRITERIA[criterion].value, CRITERIA[criterion].spread
-        pairs = [(known, spread_of(r)) for r in self.of(stream, model, labels) if (known := value(r)) is not None]
+        measure = in_tables()[criterion]
+        results = [(measure.figure(result), result) for result in self.of(stream, model, labels)]
+        pairs = [(value, measure.spread_in(result)) for value, result in results if value is not None]
         if not pairs:
             return None
         values, spreads = [value for value, _ in pairs], [own for _, own in pairs if own is not None]
@@ -148,13 +98,12 @@ class Grid:
 
 def read_grid(folder: Path) -> Grid:
     """The grid in a folder, finished or not; other files there do not count."""
-    path = folder / "table.json"
+    kept = GridFolder(folder)
     try:
-        info = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        raise ReportError(f"no table in {folder}: it has no table.json") from None
-    except ValueError:
-        raise ReportError(f"{path} is damaged") from None
+        info = kept.plan()
+    except RunError as error:
+        raise ReportError(str(error)) from None
+    path = kept.plan_path
     try:
         streams, models, labels = ([str(name) for name in info[axis]] for axis in ("streams", "models", "labels"))
         seeds = int(info["seeds"])
@@ -162,54 +111,36 @@ def read_grid(folder: Path) -> Grid:
         raise ReportError(f"{path} is damaged") from None
     if not (streams and models and labels):
         raise ReportError(f"{path} needs streams, models and labels, got {streams}, {models}, {labels}")
-    results: dict[Key, dict[str, Any]] = {}
-    failures: dict[Key, str] = {}
-    for key, result in _cells(folder, (Key(*key) for key in product(streams, models, labels, range(seeds))), info):
-        if "error" in result:
+    results: dict[CellKey, dict[str, Any]] = {}
+    failures: dict[CellKey, str] = {}
+    for stream, model, policy, seed in product(streams, models, labels, range(seeds)):
+        key = CellKey(stream, model, policy, seed)
+        result = kept.result(key, settings_of(info, stream))
+        if result is not None and "error" in result:
             failures[key] = " ".join(str(result["error"]).split())
-        else:
+        elif result is not None:
             results[key] = result
     return Grid(streams, models, labels, seeds, info, results, failures)
 
 
-def files_of(info: dict[str, Any]) -> dict[str, Any]:
-    """The streams that are files, and how they were read."""
-    files = info.get("files")
-    return files if isinstance(files, dict) else {}
-
-
-def _cells(folder: Path, keys: Iterable[Key], info: dict[str, Any]) -> Iterator[tuple[Key, dict[str, Any]]]:
-    """What is there of these cells; a damaged file, or one of other settings, is as good as none."""
-    for key in keys:
-        path = folder / "cells" / key.stream / key.model / key.labels.replace(":", "-") / f"{key.seed}.json"
-        asked: dict[str, Any] = key._asdict() | {name: info[name] for name in ("chunk", "limit") if name in info}
-        asked["file"] = files_of(info).get(key.stream)
-        try:
-            result = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            continue
-        if isinstance(result, dict) and all(result.get(name) == value for name, value in asked.items()):
-            yield key, result
-
-
-class Block(NamedTuple):
+class CompleteBlock(NamedTuple):
     """The streams and models that can be compared: each of the models has a result on each of the streams."""
 
     streams: list[str]
     models: list[str]
 
 
-def complete(grid: Grid, has: Callable[[str, str], bool]) -> Block:
+def complete(grid: Grid, has: Callable[[str, str], bool]) -> CompleteBlock:
     """The largest block without holes, as streams × models; ``has`` says whether a stream has a model's result.
 
     Streams are taken in as long as the models that are lost over it cost less than the stream adds.
     """
     there = {stream: {model for model in grid.models if has(stream, model)} for stream in grid.streams}
     by_size = sorted(grid.streams, key=lambda stream: -len(there[stream]))
-    best = Block([], [])
+    best = CompleteBlock([], [])
     for n in range(1, len(by_size) + 1):
         models = set.intersection(*(there[stream] for stream in by_size[:n]))
         if len(models) * n >= max(1, len(best.models) * len(best.streams)):
             streams = set(by_size[:n])
-            best = Block([s for s in grid.streams if s in streams], [m for m in grid.models if m in models])
+            best = CompleteBlock([s for s in grid.streams if s in streams], [m for m in grid.models if m in models])
     return best

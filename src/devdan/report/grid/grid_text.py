@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
-from devdan.report.cells import CRITERIA, Grid
-from devdan.report.gridfindings import Findings, difference
-from devdan.report.gridnotes import failures, models_told, pieces, progress, settings, title
-from devdan.report.gridsheets import Entry, Sheet, main_sheets, ranks_sheet, scarcity_sheets
-from devdan.report.paper import COUNTERPARTS, METHODS, published
+from devdan.evaluation.measures import in_tables
+from devdan.report.grid.grid_findings import Findings, difference
+from devdan.report.grid.grid_notes import failures, models_told, pieces, progress, settings, title
+from devdan.report.grid.grid_sheets import Sheet, SheetEntry, main_sheets, ranks_sheet, scarcity_sheets
+from devdan.report.grid.paper import COUNTERPARTS, METHODS, published
+from devdan.report.grid.shown_grid import Grid
 
 COLUMNS = (
     "stream",
@@ -80,7 +81,7 @@ def markdown(sheet: Sheet, bare: bool = False) -> str:
     return "\n".join([*lines, ""])
 
 
-def _cell(entry: Entry) -> str:
+def _cell(entry: SheetEntry) -> str:
     text = entry.text + "\\*" * entry.few
     return f"**{text}**" * entry.best + text * (not entry.best) + f" {entry.spread}" * bool(entry.spread)
 
@@ -136,7 +137,7 @@ def _table(sheet: Sheet) -> str:
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table*}", ""])
 
 
-def _tex_cell(entry: Entry) -> str:
+def _tex_cell(entry: SheetEntry) -> str:
     text = _tex(entry.text + "*" * entry.few)
     text = f"\\textbf{{{text}}}" if entry.best else text
     return f"{text} {_tex(entry.spread)}" if entry.spread else text
@@ -170,7 +171,7 @@ def rows(grid: Grid) -> Iterator[dict[str, Any]]:
     """
     for stream, model, labels in product(grid.streams, grid.models, grid.labels):
         failed = sum((key.stream, key.model, key.labels) == (stream, model, labels) for key in grid.failures)
-        for name in CRITERIA:
+        for name in in_tables():
             stat = grid.stat(stream, model, labels, name)
             ours = (stat.mean, stat.spread, stat.over_seeds, stat.n) if stat else (None, None, None, 0)
             theirs = published(stream, name, COUNTERPARTS.get(model, "")) if labels == "all" else None
@@ -179,7 +180,7 @@ def rows(grid: Grid) -> Iterator[dict[str, Any]]:
             yield dict(zip(COLUMNS, values, strict=True))
     if "all" in grid.labels:
         others = [method for method in METHODS if method not in map(COUNTERPARTS.get, grid.models)]
-        for stream, method, name in product(grid.streams, others, CRITERIA):
+        for stream, method, name in product(grid.streams, others, in_tables()):
             if theirs := published(stream, name, method):
                 values = [stream, method, "all", name, None, None, None, 0, 0, *theirs, None]
                 yield dict(zip(COLUMNS, values, strict=True))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from devdan.report.cells import Grid, Key, files_of
-from devdan.report.gridfindings import Findings
-from devdan.report.ranks import ALPHA
-from devdan.report.words import how_many, moment, number
+from devdan.report.drawing.words import how_many, moment, number
+from devdan.report.grid.grid_findings import Findings
+from devdan.report.grid.ranking import ALPHA
+from devdan.report.grid.shown_grid import Grid
+from devdan.runs.gridfolder import CellKey, files_of
 
 
 def title(grid: Grid) -> str:
@@ -107,7 +108,7 @@ def progress(grid: Grid) -> str:
 
 def failures(grid: Grid) -> list[tuple[str, str]]:
     """Runs that failed, those of a model on a stream with the same error together: which, and the error."""
-    found: dict[tuple[str, str, str], list[Key]] = {}
+    found: dict[tuple[str, str, str], list[CellKey]] = {}
     for key, error in grid.failures.items():
         found.setdefault((key.stream, key.model, error), []).append(key)
     told = []

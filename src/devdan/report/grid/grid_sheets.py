@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from devdan.report.cells import SCRIPTS, Grid, Key, Stat
-from devdan.report.gridfindings import GENERATIVE, Findings, difference, is_own, policy_name
-from devdan.report.gridnotes import listed, machines, ranks_text
-from devdan.report.paper import COUNTERPARTS, METHODS, OF_RULES, published
-from devdan.report.words import NOTHING, how_many, number, signed, three_digits
+from devdan.evaluation.measures import OF_RULES, SCRIPTS, SheetText, in_tables
+from devdan.report.drawing.words import NOTHING, heading, how_many, number, signed, written
+from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, is_own, policy_name
+from devdan.report.grid.grid_notes import listed, machines, ranks_text
+from devdan.report.grid.paper import COUNTERPARTS, METHODS, published
+from devdan.report.grid.shown_grid import Grid, Stat
+from devdan.runs.gridfolder import CellKey
 
 
-class Entry(NamedTuple):
+class SheetEntry(NamedTuple):
     """A figure of a sheet."""
 
     text: str = NOTHING
@@ -26,7 +29,7 @@ class Row(NamedTuple):
     """A model's figures."""
 
     name: str
-    entries: list[Entry]
+    entries: list[SheetEntry]
 
 
 class Group(NamedTuple):
@@ -46,77 +49,23 @@ class Sheet(NamedTuple):
     groups: list[Group]
 
 
-class Form(NamedTuple):
-    """How the figures of a criterion are written."""
-
-    title: str
-    text: Callable[[float | None], str]
-    difference: Callable[[float], str] | None
-    about: str
-    of_paper: str = ""  # what there is to say where the paper's figures stand beside
-
-
-def _digits(n: int) -> Callable[[float | None], str]:
-    return lambda value: number(value, n)
-
-
-FORMS = {
-    "CR": Form(
-        "Classification rate, %",
-        _digits(2),
-        lambda value: signed(value, 2),
-        "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over chunks, "
-        "both averaged over seeds. Bold: the best of the runs on each stream.",
-    ),
-    "ET": Form(
-        "Execution time, s",
-        three_digits,
-        None,
-        "Training and testing together, averaged over seeds. Times compare within one run of the table only.",
-        "The paper's were measured on another machine, with MATLAB, so no difference is given.",
-    ),
-    "HN": Form(
-        "Hidden units",
-        _digits(2),
-        lambda value: signed(value, 2),
-        "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none. Of "
-        "pENsemble and pENsemble+ they are rules.",
-        "The paper's HN of pENsemble and pENsemble+ may be members.",
-    ),
-    "NoP": Form(
-        "Parameters",
-        _digits(1),
-        lambda value: signed(value, 1),
-        "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count.",
-        "The paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
-    ),
-    "members": Form("Members", _digits(2), None, "Of ensembles, on average over the chunks."),
-    "labels": Form(
-        "Labels used, %",
-        _digits(1),
-        None,
-        "Of all samples, for models that choose among the labels they are given; the others use all of those.",
-    ),
-}
-
-
 def main_sheets(findings: Findings) -> list[Sheet]:
     """CR, ET, HN and NoP by model and stream, beside the paper's; members and labels where they say something."""
-    sheets = [_criterion_sheet(findings, criterion) for criterion in FORMS]
+    sheets = [_criterion_sheet(findings, name) for name, measure in in_tables().items() if measure.sheet]
     return [sheet for sheet in sheets if sheet.groups]
 
 
 def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
-    grid, form = findings.grid, FORMS[criterion]
+    grid, measure = findings.grid, in_tables()[criterion]
     ranked = criterion == "CR" and bool(findings.ranking.models)
     rows = {model: [_entry(findings, stream, model, criterion) for stream in grid.streams] for model in grid.models}
-    if criterion in ("HN", "NoP", "members"):
+    if measure.optional:
         rows = {model: own for model, own in rows.items() if any(entry.remark for entry in own)}
     if criterion == "labels":
         rows = {model: own for model, own in rows.items() if _chooses(grid, model)}
     if ranked:
         ranks = dict(zip(findings.ranking.models, findings.ranking.ranks, strict=True))
-        rows = {model: [*own, Entry(number(ranks.get(model), 2))] for model, own in rows.items()}
+        rows = {model: [*own, SheetEntry(number(ranks.get(model), 2))] for model, own in rows.items()}
     groups = [
         Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
         Group("From elsewhere", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
@@ -124,7 +73,8 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
     few = any(entry.few for own in rows.values() for entry in own)
-    about = [f"{form.about} {form.of_paper if grid.is_papers else ''}".strip()]
+    said = measure.sheet or SheetText("")
+    about = [f"{said.about} {said.of_paper if grid.is_papers else ''}".strip()]
     about.append("* fewer seeds than the others." if few else "")
     if criterion == "CR":
         about.append(_of_rank(findings) if ranked else "")
@@ -135,7 +85,7 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     if criterion == "ET" and len(machines(grid)) > 1:
         about.append("The runs were made on several machines: times compare only roughly.")
     return Sheet(
-        form.title,
+        heading(measure),
         [text for text in about if text],
         [*grid.streams, *(["rank"] if ranked else [])],
         [*("not run" if s in grid.missing_streams else "" for s in grid.streams), *([""] if ranked else [])],
@@ -160,17 +110,17 @@ def _chooses(grid: Grid, model: str) -> bool:
     return any(used.get((stream, model), most[stream]) < most[stream] for stream in grid.streams)
 
 
-def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Entry:
-    grid, form = findings.grid, FORMS["NoP" if criterion == SCRIPTS else criterion]
+def _entry(findings: Findings, stream: str, model: str, criterion: str) -> SheetEntry:
+    grid, text_of = findings.grid, partial(written, in_tables()[criterion])
     stat = grid.stat(stream, model, grid.main, criterion)
     if stat is None:
-        failed = any(Key(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
-        return Entry("failed") if failed and not grid.of(stream, model, grid.main) else Entry()
-    text = form.text(stat.mean)
+        failed = any(CellKey(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
+        return SheetEntry("failed") if failed and not grid.of(stream, model, grid.main) else SheetEntry()
+    text = text_of(stat.mean)
     rivals = sum(own == stream for own, _ in findings.rates)
-    best = criterion == "CR" and rivals > 1 and text == form.text(findings.best(stream))
-    spread = "" if stat.spread is None else f"± {form.text(stat.spread)}"
-    return Entry(text, spread, best, remark(stat, grid.seeds, form.text), stat.n < grid.seeds)
+    best = criterion == "CR" and rivals > 1 and text == text_of(findings.best(stream))
+    spread = "" if stat.spread is None else f"± {text_of(stat.spread)}"
+    return SheetEntry(text, spread, best, remark(stat, grid.seeds, text_of), stat.n < grid.seeds)
 
 
 def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
@@ -183,21 +133,20 @@ def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
 
 def _paper_groups(grid: Grid, criterion: str, ranked: bool) -> list[Group]:
     """The paper's figures, and ours less the paper's."""
-    form, last = FORMS[criterion], [Entry("")] if ranked else []
+    measure, last = in_tables()[criterion], [SheetEntry("")] if ranked else []
+    text_of, compares = partial(written, measure), measure.sheet is not None and measure.sheet.difference
     theirs, differences = [], []
     for method in METHODS:
         entries = []
         for stream in grid.streams:
             figure = published(stream, criterion, method)
-            spread = "" if figure is None or figure.std is None else f"± {form.text(figure.std)}"
-            entries.append(Entry(form.text(figure.mean), spread) if figure else Entry())
+            spread = "" if figure is None or figure.std is None else f"± {text_of(figure.std)}"
+            entries.append(SheetEntry(text_of(figure.mean), spread) if figure else SheetEntry())
         if any(entry.text != NOTHING for entry in entries):
             theirs.append(Row(f"paper: {method}", [*entries, *last]))
-    for model, method in COUNTERPARTS.items() if form.difference else ():
+    for model, method in COUNTERPARTS.items() if compares else ():
         values = [difference(grid, stream, model, criterion) for stream in grid.streams]
-        entries = [
-            Entry(form.difference(value) if form.difference and value is not None else NOTHING) for value in values
-        ]
+        entries = [SheetEntry(signed(value, measure.digits)) for value in values]
         if any(value is not None for value in values):
             differences.append(Row(f"{model} − {method}", [*entries, *last]))
     return [Group("The paper’s Table 1", theirs), Group("Ours − the paper’s", differences)]
@@ -211,7 +160,9 @@ def _of_rank(findings: Findings) -> str:
 def ranks_sheet(findings: Findings) -> Sheet:
     """Average ranks, from the best to the worst."""
     ranking = findings.ranking
-    rows = [Row(model, [Entry(number(value, 2))]) for model, value in zip(ranking.models, ranking.ranks, strict=True)]
+    rows = [
+        Row(model, [SheetEntry(number(value, 2))]) for model, value in zip(ranking.models, ranking.ranks, strict=True)
+    ]
     return Sheet("Average ranks", ranks_text(findings), ["average rank"], [""], [Group("", rows)] if rows else [])
 
 
@@ -242,14 +193,14 @@ def _scarcity_sheet(
     models = [m for m in findings.grid.models if any(rates.get((m, policy)) is not None for policy in policies)]
     tops = {p: max((v for m in models if (v := rates[m, p]) is not None), default=None) for p in policies}
 
-    def entry(model: str, policy: str) -> Entry:
+    def entry(model: str, policy: str) -> SheetEntry:
         text = number(rates[model, policy], 2)
-        return Entry(text, best=len(models) > 1 and text != NOTHING and text == number(tops[policy], 2))
+        return SheetEntry(text, best=len(models) > 1 and text != NOTHING and text == number(tops[policy], 2))
 
     groups = [Group("", [Row(model, [entry(model, policy) for policy in policies]) for model in models])]
     on, off = GENERATIVE
     if on in models and off in models:
         pairs = [(rates[on, policy], rates[off, policy]) for policy in policies]
         gains = [None if a is None or b is None else a - b for a, b in pairs]
-        groups.append(Group("", [Row("generative phase, on − off", [Entry(signed(gain, 2)) for gain in gains])]))
+        groups.append(Group("", [Row("generative phase, on − off", [SheetEntry(signed(gain, 2)) for gain in gains])]))
     return Sheet(title, about, [policy_name(policy) for policy in policies], [""] * len(policies), groups)

@@ -1,0 +1,303 @@
+"""All measures of a run, in one table: a new one is a new row.
+
+Records, summaries, pages, tables, the console and the curves of loggers go through :data:`MEASURES`; nobody else lists
+measures. A row says how a measure is computed, written and explained. Texts may hold places to fill in, such as
+``{spread}``: whoever shows them says what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+Figures = Mapping[str, Any]  # what a run came to: a summary as it is kept, by the measures' keys
+OF_RULES = ("pensemble", "pensemble+")  # models whose hidden units are rules
+_LAST = 100
+
+
+def units(model: object) -> str:
+    """What a model is made of, by its name."""
+    return "rules" if model in OF_RULES else "hidden units"
+
+
+@dataclass(frozen=True)
+class TileText:
+    """How a measure stands on the page of a run, where that is not as everywhere."""
+
+    remark: str = ""
+    title: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class ConsoleLine:
+    """How a measure stands in the result on the console; lines are sorted by ``place``."""
+
+    label: str = ""
+    text: str = ""
+    note: str = ""
+    place: int = _LAST
+
+
+@dataclass(frozen=True)
+class SheetText:
+    """What a sheet of a measure says in a table of many runs, and beside the paper's figures."""
+
+    about: str
+    of_paper: str = ""
+    difference: bool = False  # whether ours less the paper's means anything
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A row. What is None or undefined for a run is None everywhere, never 0."""
+
+    key: str  # in summaries, in records and in the results of a table's cells
+    title: str
+    value: Callable[[Any], Any] | None = None  # of a Summary, and of a Record if it is ``recorded``
+    recorded: bool = False  # whether each record has it too
+    follows: Callable[[Figures], float | None] | None = None  # instead of ``value``: from other figures
+    spread: Callable[[Any], float | None] | None = None  # of a Summary: the deviation over chunks
+    spread_key: str = ""
+    now: Callable[[Any], float | None] | None = None  # of a Record: what it was at its end
+    compared: bool = True  # whether it is one of a summary's criteria, rather than a detail
+    digits: int = 3
+    page_digits: int | None = None  # on pages of runs, if not as many
+    form: str = "number"  # or "seconds", "short", "significant"
+    unit: str = ""
+    better: int = 1  # more is better; -1: less is
+    timed: bool = False  # depends on the machine
+    optional: bool = False  # only some models have it; the others do not speak of it
+    tile: TileText | None = TileText()
+    column: bool = True  # whether runs side by side show it
+    line: ConsoleLine | None = ConsoleLine()
+    criterion: str | None = ""  # its name in tables; by default its key; None: it is in none
+    place: int = _LAST  # in tables
+    sheet: SheetText | None = None
+    curves: tuple[tuple[str, Callable[[Any, Any], float | None]], ...] = ()  # of a Record and the Summary up to it
+
+    def figure(self, figures: Figures) -> float | None:
+        """Its value among the figures of a run, which may be of an earlier version that did not have it."""
+        value = figures.get(self.key) if self.follows is None else self.follows(figures)
+        return value if isinstance(value, (int, float)) else None
+
+    def spread_in(self, figures: Figures) -> float | None:
+        """Its deviation over chunks among the figures of a run."""
+        value = figures.get(self.spread_key)
+        return value if isinstance(value, (int, float)) else None
+
+    def computed(self, summary: Any) -> dict[str, Any]:
+        """What a summary keeps of it."""
+        kept = {} if self.value is None else {self.key: self.value(summary)}
+        return kept if self.spread is None else kept | {self.spread_key: self.spread(summary)}
+
+
+def _sum(*keys: str) -> Callable[[Figures], float | None]:
+    def total(figures: Figures) -> float | None:
+        values = [figures.get(key) for key in keys]
+        return None if None in values else sum(value for value in values if value is not None)
+
+    return total
+
+
+def _labels_used(figures: Figures) -> float | None:
+    labels, samples = figures.get("n_labels"), figures.get("n_samples")
+    return 100 * labels / samples if labels is not None and samples else None
+
+
+def _by_the_scripts(figures: Figures) -> float | None:
+    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs, whatever it has."""
+    rules, n_classes = figures.get("hn_mean"), figures.get("n_classes")
+    if rules is None or n_classes is None or figures.get("model") not in OF_RULES:
+        return None
+    return float(rules * (2 + 4 + 3 * n_classes))
+
+
+def _chunk_rate(record: Any, summary: Any) -> float | None:
+    return None if record.accuracy is None else 100 * record.accuracy
+
+
+SCRIPTS = "NoP_scripts"
+_KEPT_ONLY: dict[str, Any] = {"compared": False, "tile": None, "column": False, "line": None, "criterion": None}
+_IN_TABLES_ONLY: dict[str, Any] = {"tile": None, "column": False, "line": None}
+_DURATION: dict[str, Any] = {
+    **{"form": "seconds", "better": -1, "timed": True},
+    **{"tile": None, "line": None, "criterion": None},  # a column beside other runs, and kept
+}
+
+MEASURES = (
+    Measure(
+        "cr_mean",
+        "Classification rate",
+        attrgetter("rate.mean"),
+        spread=attrgetter("rate.std"),
+        spread_key="cr_std",
+        digits=2,
+        unit="%",
+        tile=TileText("± {spread} over {scored}"),
+        line=ConsoleLine(note="CR, mean ± deviation of chunks", place=1),
+        criterion="CR",
+        place=1,
+        sheet=SheetText(
+            "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over "
+            "chunks, both averaged over seeds. Bold: the best of the runs on each stream.",
+            difference=True,
+        ),
+        curves=(("cr/chunk", _chunk_rate), ("cr/mean", lambda _, summary: summary.rate.mean)),
+    ),
+    Measure("accuracy", "Accuracy", attrgetter("confusion.accuracy"), recorded=True, **_KEPT_ONLY),
+    Measure(
+        "kappa",
+        "Kappa",
+        attrgetter("confusion.kappa"),
+        recorded=True,
+        tile=TileText("0 is chance, 1 is perfect"),
+        line=ConsoleLine(note="against no change {kappa_no_change}", place=6),
+    ),
+    Measure(
+        "f1_macro",
+        "Macro F1",
+        attrgetter("confusion.f1_macro"),
+        recorded=True,
+        tile=TileText("mean over {classes}"),
+        line=ConsoleLine("macro F1, G-mean", "{f1_macro}, {g_mean}", place=7),
+    ),
+    Measure(
+        "g_mean",
+        "G-mean",
+        attrgetter("confusion.g_mean"),
+        recorded=True,
+        tile=TileText("geometric mean of the recalls"),
+        line=None,  # it is beside macro F1
+    ),
+    Measure(
+        "kappa_no_change",
+        "Kappa vs no-change",
+        attrgetter("kappa_no_change"),
+        recorded=True,
+        compared=False,
+        tile=TileText("that predictor is right in {no_change}"),
+        line=None,  # it is beside kappa
+        criterion=None,
+    ),
+    Measure(
+        "hn_mean",
+        "Hidden units",
+        attrgetter("hidden.mean"),
+        spread=attrgetter("hidden.std"),
+        spread_key="hn_std",
+        now=attrgetter("n_hidden"),
+        digits=2,
+        page_digits=1,
+        better=-1,
+        optional=True,
+        tile=TileText("± {spread} over time, {now} now", "{Units}"),
+        line=ConsoleLine("{units}", note="HN", place=3),
+        criterion="HN",
+        place=3,
+        sheet=SheetText(
+            "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none. Of "
+            "pENsemble and pENsemble+ they are rules.",
+            "The paper's HN of pENsemble and pENsemble+ may be members.",
+            difference=True,
+        ),
+        curves=(("n_hidden", lambda record, _: record.n_hidden),),
+    ),
+    Measure(
+        "members_mean",
+        "Members",
+        attrgetter("members.mean"),
+        now=attrgetter("n_members"),
+        compared=False,
+        digits=2,
+        page_digits=1,
+        better=0,
+        optional=True,
+        tile=TileText("{now} now"),
+        column=False,
+        line=ConsoleLine(place=4),
+        criterion="members",
+        place=6,
+        sheet=SheetText("Of ensembles, on average over the chunks."),
+    ),
+    Measure(
+        "nop_mean",
+        "Parameters",
+        attrgetter("parameters.mean"),
+        now=attrgetter("n_parameters"),
+        digits=1,
+        page_digits=0,
+        better=-1,
+        optional=True,
+        tile=TileText("on average, {now} now"),
+        line=ConsoleLine(note="NoP", place=5),
+        criterion="NoP",
+        place=4,
+        sheet=SheetText(
+            "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count.",
+            "The paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
+            difference=True,
+        ),
+        curves=(("n_parameters", lambda record, _: record.n_parameters),),
+    ),
+    Measure(
+        SCRIPTS, "Parameters", follows=_by_the_scripts, digits=1, better=-1, optional=True, place=5, **_IN_TABLES_ONLY
+    ),
+    Measure("train_seconds", "Training", attrgetter("train_seconds"), **_DURATION),
+    Measure("test_seconds", "Testing", attrgetter("test_seconds"), **_DURATION),
+    Measure(
+        "seconds",
+        "Execution time",
+        follows=_sum("train_seconds", "test_seconds"),
+        digits=2,
+        form="significant",
+        unit="s",
+        better=-1,
+        timed=True,
+        tile=None,
+        column=False,
+        line=ConsoleLine(
+            text="{seconds} s, {samples_per_second} samples/s", note="ET, learning and predicting", place=2
+        ),
+        criterion="ET",
+        place=2,
+        sheet=SheetText(
+            "Training and testing together, averaged over seeds. Times compare within one run of the table only.",
+            "The paper's were measured on another machine, with MATLAB, so no difference is given.",
+        ),
+    ),
+    Measure(
+        "samples_per_second",
+        "Samples/s",
+        attrgetter("samples_per_second"),
+        digits=0,
+        form="short",
+        timed=True,
+        tile=TileText("{training} training, {testing} testing", "Speed", "samples/s"),
+        line=None,  # it is beside the time
+    ),
+    Measure(
+        "labels_used",
+        "Labels used",
+        follows=_labels_used,
+        digits=1,
+        unit="%",
+        better=0,
+        criterion="labels",
+        place=7,
+        sheet=SheetText(
+            "Of all samples, for models that choose among the labels they are given; the others use all of those."
+        ),
+        **_IN_TABLES_ONLY,
+    ),
+    Measure("recall", "Recall of each class", attrgetter("recall"), recorded=True, **_KEPT_ONLY),
+    Measure("precision", "Precision of each class", attrgetter("precision"), recorded=True, **_KEPT_ONLY),
+)
+
+
+def in_tables() -> dict[str, Measure]:
+    """The measures that tables of many runs have, by their names there, in their order there."""
+    listed = [measure for measure in MEASURES if measure.criterion is not None]
+    return {measure.criterion or measure.key: measure for measure in sorted(listed, key=lambda m: m.place)}

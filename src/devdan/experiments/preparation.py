@@ -1,0 +1,37 @@
+"""A stream and a model made to fit each other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from devdan.evaluation.learners import one_against_the_rest, takes_two_classes
+from devdan.model.classes import is_missing
+from devdan.model.estimator import StreamClassifier
+from devdan.streams import Stream
+
+
+class Prepared(NamedTuple):
+    """A stream and a model that fit each other."""
+
+    stream: Stream
+    model: Any
+    classes: list[Any] | None  # that the model must know beforehand, where the stream does not
+    scaled: bool  # whether the stream was
+
+
+def prepared(stream: Stream, model: Any) -> Prepared:
+    """Make them fit each other.
+
+    Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
+    classes, and River's for two classes learn more of them one against the rest. For that, a stream that does not know
+    its classes is read through once.
+    """
+    is_own = isinstance(model, StreamClassifier)
+    scaled = is_own and model.scaling is None and stream.origin != "generated"
+    stream = stream.scaled() if scaled else stream
+    takes_two, classes = takes_two_classes(model), None
+    if stream.classes is None and (takes_two or (hasattr(model, "partial_fit") and not is_own)):
+        classes = sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
+    if takes_two and len(classes or stream.classes or ()) > 2:
+        model = one_against_the_rest(model)
+    return Prepared(stream, model, classes, scaled)

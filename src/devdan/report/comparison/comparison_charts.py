@@ -1,0 +1,62 @@
+"""Several runs in one chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from devdan.report.drawing.chart import Chart, filled, in_percent
+from devdan.report.drawing.plot import Plot, Values, stretched, ticks
+from devdan.report.drawing.words import letter
+from devdan.report.run.bins import smooth_accuracy
+from devdan.report.run.shown_run import ShownRun
+
+
+def accuracies(runs: Sequence[ShownRun]) -> Chart | None:
+    """The moving means of several runs' accuracies."""
+    lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
+    end = max(run.summary.n_samples for run in runs)
+    plot = filled(end, [value for line in lines for value in line])
+    if plot is None:
+        return None
+    drawn = [
+        plot.line([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
+        for place in _longest_first(runs)
+    ]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %") + stretched(*drawn)
+    return Chart(body + _letters(plot, runs, lines), f"Moving means of the accuracy of {len(runs)} runs.")
+
+
+def hidden_units(runs: Sequence[ShownRun]) -> Chart | None:
+    """The hidden units of several runs."""
+    lines: list[Values] = [[bin.n_hidden for bin in run.bins] for run in runs]
+    known = [value for line in lines for value in line if value is not None]
+    if not known:
+        return None
+    plot = Plot(max(run.summary.n_samples for run in runs), 0, 1.1 * max(known) + 0.5)
+    drawn = [
+        plot.steps([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
+        for place in _longest_first(runs)
+    ]
+    body = plot.axes(ticks(0, plot.high, 5, smallest=1)) + stretched(*drawn)
+    return Chart(body + _letters(plot, runs, lines), f"Hidden units of {len(runs)} runs.")
+
+
+def _longest_first(runs: Sequence[ShownRun]) -> list[int]:
+    """Places of the runs in the order of drawing: a short line is not to vanish below a long one."""
+    return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
+
+
+def _letters(plot: Plot, runs: Sequence[ShownRun], lines: Sequence[Values]) -> Markup:
+    """Each run's letter at the end of its line, moved down where it would cover another."""
+    ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
+    body, placed = Markup(""), list[tuple[float, float]]()
+    for value, n in sorted((value, n) for value, n in ends if value is not None)[::-1]:
+        x, y = plot.x(runs[n].summary.n_samples), plot.y(value)
+        y = max([y, *(above + 6 for beside, above in placed if abs(beside - x) < 4)])
+        placed.append((x, y))
+        body += Markup('<text class="letter t{}" x="{:.2f}%" y="{:.2f}%" dx="5" dy=".33em">{}</text>').format(
+            n % 10, x, y, letter(n)
+        )
+    return body

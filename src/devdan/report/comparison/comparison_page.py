@@ -1,0 +1,37 @@
+"""The page of runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from devdan.report.comparison import comparison_charts as charts
+from devdan.report.comparison import comparison_table as comparison
+from devdan.report.drawing.render import render
+from devdan.report.drawing.words import how_many
+from devdan.report.run.crosshair import points
+from devdan.report.run.shown_run import ShownRun
+
+
+def page_of_runs(runs: Sequence[ShownRun]) -> str:
+    """Several runs side by side."""
+    streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
+    names = comparison.names(runs)
+    unfinished = [(name[0], run) for name, run in zip(names, runs, strict=True) if not run.finished]
+    commands = [
+        (name[0], run.info["command"]) for name, run in zip(names, runs, strict=True) if run.info.get("command")
+    ]
+    return render(
+        "comparison.html",
+        title=f"{len(runs)} runs on {', '.join(streams)}",
+        subtitle=f"Together {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
+        unfinished=[f"{letter}: {run.progress}" for letter, run in unfinished],
+        names=names,
+        heads=comparison.heads(),
+        comparison=comparison.comparison(runs),
+        accuracies=charts.accuracies(runs),
+        hidden_units=charts.hidden_units(runs),
+        differences=comparison.differences(runs),
+        other_models=len({run.info.get("model") for run in runs}) > 1,
+        commands=commands,
+        points=points(runs),
+    )

@@ -1,0 +1,1 @@
+"""A grid of runs: tables, ranks, and the page that shows them."""

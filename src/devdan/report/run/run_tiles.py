@@ -1,0 +1,41 @@
+"""The headline figures of a run."""
+
+from __future__ import annotations
+
+from devdan.evaluation import measures
+from devdan.report.drawing.tile import Tile
+from devdan.report.drawing.words import how_many, number, percent, seconds, written
+from devdan.report.run.shown_run import ShownRun
+
+
+def tiles(run: ShownRun) -> list[Tile]:
+    """The headline figures."""
+    summary = run.summary
+    share = summary.n_labels / summary.n_samples if summary.n_samples else None
+    of = run.info.get("n_samples")
+    part = f"of {of:,}, " if isinstance(of, int) and of > summary.n_samples else ""
+    return [
+        *(tile for measure in measures.MEASURES if (tile := _tile(run, measure))),
+        Tile("Samples", number(summary.n_samples), "", f"{part}in {how_many(summary.n_chunks, 'chunk')}"),
+        Tile("Labels used", number(summary.n_labels), "", f"{percent(share)} of the samples"),
+    ]
+
+
+def _tile(run: ShownRun, measure: measures.Measure) -> Tile | None:
+    value, text, summary = measure.figure(run.figures), measure.tile, run.summary
+    if text is None or (measure.optional and value is None):
+        return None
+    known = {
+        "spread": written(measure, measure.spread_in(run.figures), on_page=True),
+        "now": number(measure.now(run.last)) if measure.now else "",
+        "scored": f"{how_many(summary.rate.n, 'chunk')}, "
+        + ("from the second on" if summary.rate.n == summary.n_chunks - 1 else "those scored after the first"),
+        "classes": how_many(len(summary.classes), "class"),
+        "no_change": percent(summary.no_change),
+        "training": seconds(summary.train_seconds),
+        "testing": seconds(summary.test_seconds),
+        "Units": run.units.capitalize(),
+    }
+    remark = "" if "{no_change}" in text.remark and summary.no_change is None else text.remark.format_map(known)
+    title = (text.title or measure.title).format_map(known)
+    return Tile(title, written(measure, value, on_page=True), text.unit or measure.unit, remark)

@@ -1,0 +1,215 @@
+"""The folder of a run: what lies in it under which name, how it is read and written, and who has it.
+
+The checkpoint, and the model of any other kind than DEVDAN, are pickles: read only folders of your own.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from devdan.atomic import FileLock, write_atomically
+from devdan.evaluation.record import Record
+from devdan.model import modelfile
+from devdan.model.devdan import DEVDAN
+from devdan.model.ensemble import DEVDANEnsemble
+from devdan.model.evolving import EvolvingClassifier
+from devdan.runs import unpickling
+
+_DIGEST = 32  # bytes of the checkpoint's checksum, before it
+IDENTITY = ("stream", "model", "seed", "chunk", "labels")
+_MATCHED = (*IDENTITY, "options", "target", "header", "drop", "order", "limit", "endless", "scaled", "source", "devdan")
+_KINDS: dict[str, type[EvolvingClassifier]] = {kind.__name__: kind for kind in (DEVDAN, DEVDANEnsemble)}
+
+
+class RunError(ValueError):
+    """A folder that cannot take a run, or does not hold the run it should."""
+
+
+class RunFolder:
+    """Where a run is kept, there or not.
+
+    >>> folder = RunFolder("runs/sea-devdan")
+    >>> folder.report_path.name, folder.is_finished, folder.settings()
+    ('report.html', False, None)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.settings_path = self.path / "run.json"
+        self.records_path = self.path / "records.jsonl"
+        self.checkpoint_path = self.path / "checkpoint.pickle"
+        self.summary_path = self.path / "summary.json"
+        self.report_path = self.path / "report.html"
+        self.model_path = self.path / "model.devdan"
+        self.pickled_model_path = self.path / "model.pickle"
+        self.mlflow_path = self.path / "mlflow_run_id"  # where its curves go in MLflow, if they do
+        self.tensorboard_path = self.path / "tensorboard"
+        self._lock = FileLock(self.path / "lock")
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether the run has come to the end of its stream."""
+        return self.summary_path.exists()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to do, the page included."""
+        return self.has_summary and not self.checkpoint_path.exists()
+
+    @property
+    def results(self) -> list[Path]:
+        """What a finished run leaves to look at and to use."""
+        return [
+            path
+            for path in (self.report_path, self.summary_path, self.model_path, self.pickled_model_path)
+            if path.exists()
+        ]
+
+    def take(self) -> None:
+        """Have the folder for this process alone, or raise ``BlockingIOError``; it is made if need be."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire()
+
+    def let_go(self) -> None:
+        """Leave it to others; without having it, this does nothing."""
+        self._lock.release(remove=self.is_finished)
+
+    def clear(self) -> None:
+        """Remove what an earlier run left, apart from its settings."""
+        for path in (
+            *(self.checkpoint_path, self.summary_path, self.report_path, self.model_path, self.pickled_model_path),
+            *(self.records_path, self.mlflow_path),
+        ):
+            path.unlink(missing_ok=True)
+
+    def sweep(self) -> None:
+        """Remove what a process that was killed had begun to write."""
+        for part in self.path.glob("*.part"):
+            part.unlink()
+
+    def settings(self) -> dict[str, Any] | None:
+        """What is run here, if anything."""
+        try:
+            settings = json.loads(self.settings_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise RunError(f"{self.settings_path} is damaged: {error}; --overwrite starts again") from error
+        if not isinstance(settings, dict):
+            raise RunError(f"{self.settings_path} is damaged: it holds no object; --overwrite starts again")
+        return settings
+
+    def write_settings(self, settings: dict[str, Any]) -> None:
+        """Say what is run here."""
+        _write_json(self.settings_path, settings)
+
+    def summary(self) -> dict[str, Any]:
+        """What a finished run came to."""
+        try:
+            summary: dict[str, Any] = json.loads(self.summary_path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise RunError(f"{self.summary_path} is damaged: {error}; --overwrite starts again") from error
+        return summary
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Say what the run came to."""
+        _write_json(self.summary_path, summary)
+
+    def records(self) -> Iterator[Record]:
+        """The records there are; a last line without its end is left out."""
+        if not self.records_path.exists():
+            return
+        with self.records_path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    yield Record.from_json(line)
+                except (ValueError, KeyError, TypeError, AttributeError):
+                    raise RunError(f"{self.records_path}, line {number}: not a record") from None
+
+    def write_checkpoint(self, state: Any) -> None:
+        """Keep all that it takes to go on from here."""
+        content = pickle.dumps(state)
+        write_atomically(self.checkpoint_path, hashlib.sha256(content).digest() + content)
+
+    def read_checkpoint(self) -> Any:
+        """What was kept last, or None."""
+        try:
+            content = self.checkpoint_path.read_bytes()
+        except FileNotFoundError:
+            return None
+        if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+            raise RunError(f"{self.checkpoint_path} is damaged; --overwrite starts again")
+        return unpickling.loads(content[_DIGEST:])
+
+    def write_model(self, model: Any) -> None:
+        """Keep the model, DEVDAN in a file without pickle."""
+        if isinstance(model, EvolvingClassifier):
+            model.save(self.model_path)
+        else:
+            write_atomically(self.pickled_model_path, pickle.dumps(model))
+
+    def model(self) -> Any:
+        """The model that a finished run left."""
+        if self.model_path.exists():
+            kind = modelfile.read(self.model_path)[0].get("kind")
+            return _KINDS.get(str(kind), DEVDAN).load(self.model_path)
+        if self.pickled_model_path.exists():
+            return unpickling.loads(self.pickled_model_path.read_bytes())
+        raise RunError(f"there is no model in {self.path}: a run leaves it when it is finished")
+
+    def differences(self, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+        """What distinguishes the run here from one of these settings: the setting's name, and both values."""
+        before, found = self.settings() or {}, []
+        for name in _MATCHED:
+            theirs, ours = before.get(name), settings.get(name)
+            if isinstance(theirs, dict) and isinstance(ours, dict):
+                changed = [option for option in {**theirs, **ours} if theirs.get(option) != ours.get(option)]
+                found += [(f"option {option}", theirs.get(option), ours.get(option)) for option in changed]
+            elif theirs != ours:
+                found.append((name, theirs, ours))
+        return found
+
+
+def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:
+    """Where a run goes if the user does not say: a folder of its own, or to resume, that of the latest such run."""
+    taken = [path for path in parent.glob(f"{glob.escape(name)}*") if path.is_dir()]
+    if resume:
+        same = []
+        for folder in map(RunFolder, taken):
+            try:
+                before = folder.settings()
+            except RunError:
+                continue  # whatever it was
+            if before is not None and not folder.differences(settings):
+                same.append((not folder.is_finished, before.get("started", ""), folder.path))
+        if same:
+            return max(same)[2]
+    return free_path(parent, name)
+
+
+def free_path(parent: Path, name: str, suffix: str = "") -> Path:
+    """A path that is not taken: of this name, or with -2, -3, … after it."""
+    number, path = 1, parent / f"{name}{suffix}"
+    while path.exists():
+        number += 1
+        path = parent / f"{name}-{number}{suffix}"
+    return path
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    write_atomically(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())

@@ -1,0 +1,38 @@
+"""Pickles of earlier versions, whose classes lie elsewhere today."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+_MOVED = {  # module by module: where it was, where it is
+    "devdan.base": "devdan.model.evolving",
+    "devdan.baselines.base": "devdan.baselines.ruleclassifier",
+    "devdan.classes": "devdan.model.classes",
+    "devdan.classifier": "devdan.model.devdan",
+    "devdan.ensemble": "devdan.model.ensemble",
+    "devdan.face": "devdan.model.estimator",
+    "devdan.kernel": "devdan.model.kernel",
+    "devdan.labels": "devdan.evaluation.labels",
+    "devdan.layers": "devdan.model.layers",
+    "devdan.learner": "devdan.evaluation.learners",
+    "devdan.metrics": "devdan.evaluation.confusion",
+    "devdan.models": "devdan.evaluation.registry",
+    "devdan.onesample": "devdan.model.online",
+    "devdan.options": "devdan.model.options",
+    "devdan.prequential": "devdan.evaluation.loop",
+    "devdan.record": "devdan.evaluation.record",
+}
+_RENAMED = {("devdan.baselines.events", "Event"): "RuleEvent"}
+
+
+def loads(content: bytes) -> Any:
+    """What was pickled, by this version or an earlier one. As with any pickle, only of your own."""
+    return _Unpickler(io.BytesIO(content)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        module = _MOVED.get(module, module)
+        return super().find_class(module, _RENAMED.get((module, name), name))

@@ -1,0 +1,216 @@
+"""What is kept on disk: by whom it is held, what of earlier versions still loads, and what tells two runs apart."""
+
+import json
+import pickle
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from test_cli import devdan, records
+
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.atomic import FileLock
+from devdan.baselines import PENsemble
+from devdan.evaluation.loop import Evaluation
+from devdan.experiments.provenance import describe
+from devdan.experiments.runjob import RunJob
+from devdan.runs.runfolder import RunError, RunFolder, free_path
+from devdan.runs.unpickling import loads
+from devdan.streams import sea
+
+EARLIER = {  # today's modules, and what they were called when the first checkpoints were written
+    "devdan.evaluation.loop": "devdan.prequential",
+    "devdan.evaluation.labels": "devdan.labels",
+    "devdan.evaluation.learners": "devdan.learner",
+    "devdan.evaluation.record": "devdan.record",
+    "devdan.model.devdan": "devdan.classifier",
+    "devdan.model.classes": "devdan.classes",
+}
+
+
+class Earlier(pickle._Pickler):
+    """Pickles as an earlier version did: classes under the names of their modules then."""
+
+    def save_global(self, obj, name=None):
+        module = EARLIER.get(obj.__module__, obj.__module__)
+        if module == obj.__module__ and (module, obj.__name__) != ("devdan.baselines.events", "RuleEvent"):
+            super().save_global(obj, name)
+            return
+        name = "Event" if obj.__name__ == "RuleEvent" else obj.__qualname__
+        self.save(module)
+        self.save(name)
+        self.write(pickle.STACK_GLOBAL)
+        self.memoize(obj)
+
+    dispatch = {**pickle._Pickler.dispatch, type: save_global}  # noqa: RUF012
+
+
+def as_earlier(value, tmp_path):
+    with open(tmp_path / "pickled", "wb") as file:
+        Earlier(file, 4).dump(value)
+    return (tmp_path / "pickled").read_bytes()
+
+
+def job(folder, limit=5000, **options):
+    """A run of the library's, as the command line makes it."""
+    stream, model = sea(limit), DEVDAN(random_state=0)
+    settings = describe(stream, model, {}, model="devdan", seed=0, chunk=500, labels="all")
+    return RunJob(folder, stream, Evaluation(model), settings, **options)
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path):
+    with job(tmp_path / "unbroken") as whole:
+        list(whole.records())
+        whole.finish()
+    with job(tmp_path / "old", every=0.0) as begun:
+        for record in (going := begun.records()):
+            if record.chunk == 4:
+                break
+        going.close()
+    folder = RunFolder(tmp_path / "old")
+    content = as_earlier(pickle.loads(folder.checkpoint_path.read_bytes()[32:]), tmp_path)
+    assert b"devdan.prequential" in content
+    assert b"devdan.evaluation" not in content
+    with pytest.raises(ModuleNotFoundError):
+        pickle.loads(content)
+    folder.checkpoint_path.write_bytes(sha256(content).digest() + content)
+    with job(tmp_path / "old", resume=True) as resumed:
+        assert resumed.n_safe == 2500
+        list(resumed.records())
+        resumed.finish()
+    assert records(tmp_path / "old") == records(tmp_path / "unbroken")
+    assert folder.model_path.read_bytes() == RunFolder(tmp_path / "unbroken").model_path.read_bytes()
+
+
+def test_rule_events_of_an_earlier_version_load(tmp_path):
+    model = PENsemble()
+    for X, y in sea(2000):
+        model.partial_fit(X, y)
+    content = as_earlier(model, tmp_path)
+    with pytest.raises((ModuleNotFoundError, AttributeError)):
+        pickle.loads(content)
+    assert list(loads(content).events_) == list(model.events_) != []
+
+
+@pytest.mark.parametrize("kind", [DEVDAN, DEVDANEnsemble, PENsemble])
+def test_the_model_that_a_run_left_is_read_whatever_it_is(kind, tmp_path):
+    X, y = next(iter(sea(500)))
+    model = kind(random_state=0).partial_fit(X, y)
+    RunFolder(tmp_path).write_model(model)
+    read = RunFolder(tmp_path).model()
+    assert type(read) is kind
+    assert np.array_equal(read.predict(X), model.predict(X))
+
+
+def test_without_a_model_that_is_said(tmp_path):
+    with pytest.raises(RunError, match="there is no model in"):
+        RunFolder(tmp_path).model()
+
+
+def test_a_refused_run_leaves_the_lock_of_the_other_alone(tmp_path):
+    with job(tmp_path / "out"):
+        for _ in range(2):  # the second attempt is refused as well
+            with pytest.raises(RunError, match="in use by another run"):
+                job(tmp_path / "out", resume=True)
+    with job(tmp_path / "out", resume=True) as free:
+        list(free.records())
+        free.finish()
+    with job(tmp_path / "out", overwrite=True), pytest.raises(RunError, match="in use by another run"):
+        job(tmp_path / "out", overwrite=True)
+
+
+def test_a_finished_run_that_is_held_stays_held(tmp_path):
+    with job(tmp_path / "out") as first:
+        list(first.records())
+        first.finish()
+    with job(tmp_path / "out", resume=True):  # finished: a release would remove the lock
+        for _ in range(2):
+            with pytest.raises(RunError, match="in use by another run"):
+                job(tmp_path / "out", resume=True)
+
+
+def test_a_lock_that_was_removed_after_it_was_opened_does_not_count(tmp_path, monkeypatch):
+    first, second = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock")
+    first.acquire()
+    from devdan import atomic  # noqa: PLC0415
+
+    lock, opened = atomic.lock, []
+
+    def late(file):  # the holder ends and removes its file between the other's opening and locking it
+        if not opened:
+            opened.append(file)
+            first.release(remove=True)
+        lock(file)
+
+    monkeypatch.setattr(atomic, "lock", late)
+    second.acquire()
+    assert (tmp_path / "lock").exists()
+    monkeypatch.undo()
+    with pytest.raises(BlockingIOError):
+        FileLock(tmp_path / "lock").acquire()
+    second.release(remove=True)
+    assert not (tmp_path / "lock").exists()
+
+
+def test_options_of_river_models_tell_runs_apart(tmp_path):
+    pytest.importorskip("river")
+    arguments = ("run", "sea", "--limit", 1000, "--model", "river.tree:HoeffdingTreeClassifier", "--out", "out")
+    devdan(*arguments, "--set", "grace_period=100", folder=tmp_path)
+    assert json.loads((tmp_path / "out/run.json").read_text())["options"]["grace_period"] == 100
+    other = devdan(*arguments, "--set", "grace_period=500", "--resume", folder=tmp_path, code=2)
+    assert "its option grace_period is 100, not 500" in other.stderr
+    same = devdan(*arguments, "--set", "grace_period=100", "--resume", folder=tmp_path)
+    assert "finished already" in same.stderr
+
+
+def test_options_of_a_model_that_does_not_tell_them_are_those_given():
+    class Mute:
+        pass
+
+    settings = describe(sea(500), Mute(), {"depth": 3, "made": object()}, model="mine:Mute")
+    assert settings["options"] == {"depth": 3, "made": "<object object>"}
+
+
+@pytest.mark.parametrize(("safe", "said"), [(0, "nothing is kept yet"), (1000, "the first 1,000 samples are kept")])
+def test_a_full_disk_says_what_is_kept(safe, said, tmp_path, monkeypatch):
+    write = RunFolder.write_checkpoint
+
+    def full(folder, state):
+        if state[2].n_samples > safe:
+            raise OSError(28, "No space left on device", str(folder.checkpoint_path))
+        write(folder, state)
+
+    arguments = ("run", "sea", "--limit", 3000, "--checkpoint", 0, "--out", "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_checkpoint", full)
+        run = devdan(*arguments, folder=tmp_path, code=2)
+    assert said in run.stderr
+    assert "No space left on device" in run.stderr
+    again = devdan(*arguments, "--resume", folder=tmp_path)
+    assert ("starting from the beginning" in again.stderr) == (safe == 0)
+
+
+def test_a_comparison_never_overwrites_one_that_is_there(tmp_path):
+    for seed in (1, 2):
+        devdan("run", "sea", "--limit", 1000, "--seed", seed, "--out", f"run{seed}", folder=tmp_path)
+    (tmp_path / "comparison.html").write_text("mine")
+    for name in ("comparison-2.html", "comparison-3.html"):
+        assert devdan("report", "run1", "run2", folder=tmp_path).stdout.strip() == f"Look at {name}"
+        assert "2 runs on sea" in (tmp_path / name).read_text()
+    assert (tmp_path / "comparison.html").read_text() == "mine"
+    devdan("report", "run1", "run2", "--out", "comparison.html", folder=tmp_path)
+    assert "2 runs on sea" in (tmp_path / "comparison.html").read_text()
+
+
+@pytest.mark.parametrize("words", [["run", "sea", "--limit", "500"], ["table", "--streams", "sea"], ["report", "run"]])
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_an_empty_path_is_an_error(words, empty, tmp_path):
+    run = devdan(*words, "--out", empty, folder=tmp_path, code=2)
+    assert "--out needs a path, got an empty text" in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_free_paths_keep_names_with_dots(tmp_path):
+    (tmp_path / "sea-a.b.C").mkdir()
+    assert free_path(tmp_path, "sea-a.b.C").name == "sea-a.b.C-2"
+    assert free_path(tmp_path, "page", ".html").name == "page.html"
