@@ -14,7 +14,7 @@ import scale
 
 from devdan.evaluation.registry import NAMES
 from devdan.report import markdown_sections, write_tables
-from devdan.streams.catalogue import ENTRIES
+from devdan.streams.entries import ENTRIES
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "results" / "table"

@@ -8,8 +8,6 @@ from typing import Annotated, Optional
 import typer
 
 from devdan.cli.console import clear_errors, out
-from devdan.experiments import runjob
-from devdan.report import write_picture, write_report
 
 
 def report(
@@ -24,6 +22,9 @@ def report(
     ] = None,
 ) -> None:
     """Draw the page of a run again from its records, or lay several runs side by side."""
+    from devdan.experiments import runjob
+    from devdan.report import write_picture, write_report
+
     with clear_errors():
         if picture is not None:
             if len(folders) > 1:

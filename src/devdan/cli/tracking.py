@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devdan.experiments import runjob
-from devdan.loggers import Logger, MLflowLogger, TensorBoardLogger
+if TYPE_CHECKING:
+    from devdan.loggers import Logger
 
 NAMES = ("tensorboard", "mlflow")
 
@@ -24,6 +25,9 @@ def loggers(texts: Sequence[str], folder: Path) -> list[Logger]:
 
 
 def _logger(name: str, target: str | None, folder: Path) -> Logger:
+    from devdan.experiments import runjob
+    from devdan.loggers import MLflowLogger, TensorBoardLogger
+
     if name == "tensorboard":
         return TensorBoardLogger(Path(target) / folder.name if target else folder / name)
     if name == "mlflow":

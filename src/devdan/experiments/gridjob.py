@@ -22,7 +22,7 @@ from devdan.experiments.runjob import circumstances, fingerprint, prepared
 from devdan.model.devdan import compile_kernel
 from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, StreamError, open_stream
-from devdan.streams.catalogue import ENTRIES
+from devdan.streams.entries import ENTRIES
 
 _LIVES = 2  # how often a cell may kill its worker
 
