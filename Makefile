@@ -30,7 +30,7 @@ fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of i
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
-test-slow: $(READY)  ## accuracy on the real streams, where they are at hand
+test-slow: $(READY)  ## accuracy on the real streams, where they are at hand, and compiling anew
 	$(BIN)/python -m pytest -m slow -s
 
 lint: $(READY)

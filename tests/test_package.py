@@ -123,7 +123,7 @@ def ends(*words):
 
 ends("--version")
 ends("--help")
-names = [command.callback.__name__ for command in app.registered_commands]
+names = [command.name or command.callback.__name__ for command in app.registered_commands]
 assert "run" in names and len(names) >= 5
 for name in names:
     ends(name, "--help")
@@ -154,6 +154,7 @@ assert not recorder.buffer
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+@pytest.mark.slow
 def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tmp_path):
     first = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
     second = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
@@ -162,6 +163,7 @@ def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tm
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+@pytest.mark.slow
 def test_without_any_folder_for_the_cache_it_still_works():
     code = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n" + LEARN
     assert python(code)[0] == python(LEARN)[0]

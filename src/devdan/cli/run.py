@@ -58,7 +58,7 @@ def run(
     from devdan.evaluation.loop import Evaluation
     from devdan.evaluation.record import Summary
     from devdan.experiments import runjob
-    from devdan.model.devdan import compile_kernel
+    from devdan.model.compilation import compile_kernel
     from devdan.model.estimator import StreamClassifier
 
     warnings.showwarning = note

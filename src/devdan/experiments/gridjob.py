@@ -19,7 +19,7 @@ from devdan.evaluation import registry
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Mean, Summary
 from devdan.experiments.runjob import circumstances, fingerprint, prepared
-from devdan.model.devdan import compile_kernel
+from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.entries import ENTRIES
