@@ -158,6 +158,22 @@ def test_options_reach_the_model(tmp_path):
     assert {record["n_hidden"] for record in records(tmp_path / "out")} == {7}
 
 
+@pytest.fixture(scope="module")
+def bad_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    head, row = "x,y,label\n", "0.5,2,a\n"
+    (folder / "ok.csv").write_text(head + 2 * row)
+    (folder / "plain.csv").write_text("x,y,z\n" + row)
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text(head)
+    (folder / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
+    (folder / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
+    noise = np.random.default_rng(0).random(400_000)
+    packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
+    (folder / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    return folder
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -186,18 +202,8 @@ def test_options_reach_the_model(tmp_path):
         (["cut.csv.gz"], "damaged or not complete after row"),
     ],
 )
-def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
-    head, row = "x,y,label\n", "0.5,2,a\n"
-    (tmp_path / "ok.csv").write_text(head + 2 * row)
-    (tmp_path / "plain.csv").write_text("x,y,z\n" + row)
-    (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "header.csv").write_text(head)
-    (tmp_path / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
-    (tmp_path / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
-    noise = np.random.default_rng(0).random(400_000)
-    packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
-    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
-    run = devdan("run", *arguments, "--out", "out", folder=tmp_path, code=2)
+def test_bad_input_is_one_clear_line(arguments, message, bad_files, tmp_path):
+    run = devdan("run", *arguments, "--out", tmp_path / "out", folder=bad_files, code=2)
     assert re.search(message, run.stderr), run.stderr
 
 
