@@ -10,38 +10,42 @@ SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat
 HELD_OUT := devdan,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
-.PHONY: run test fuzz test-slow lint bench table picture docs clean
+.PHONY: run test fuzz test-slow lint bench table picture docs dist-check clean
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint,docs]'
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(READY)-%: $(READY)  ## and one of the extras in pyproject.toml
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	touch $@
 
 run: $(READY)  ## a run on a built-in stream; prints where its report is
 	$(BIN)/devdan run sea
 
-test: $(READY)  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
+test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
-fuzz: $(READY)  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
+fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
-test-slow: $(READY)  ## accuracy on the real streams that are available
+test-slow: $(READY)-test  ## accuracy on the real streams that are available, and what compiles anew
 	$(BIN)/python -m pytest -m slow -s
 
-lint: $(READY)
+lint: $(READY)-lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(READY)  ## speed on one core; results go to benchmarks/results
+bench: $(READY)-river  ## speed on one core; results go to benchmarks/results
 	$(BIN)/python benchmarks/speed.py
 
-table: $(READY)  ## the missing results for docs/benchmarks.md: takes hours, mostly for River's forests
+table: $(READY)-river  ## the missing results for docs/benchmarks.md: takes hours, mostly for River's forests
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --jobs $(JOBS) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) --jobs $(JOBS) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) --jobs $(JOBS) --out benchmarks/results/single
@@ -54,9 +58,14 @@ picture: $(READY)  ## the figures in the README and in "How it works", from real
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 	$(BIN)/python benchmarks/growing.py
 
-docs: $(READY)  ## the documentation as a site that works offline
+docs: $(READY)-docs  ## the documentation as a site that works offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo 'Open build/site/index.html'
+
+dist-check: $(READY)-dist  ## the wheel, built from the sdist, at work in an environment of its own, far from this folder
+	rm -rf dist
+	$(BIN)/python -m build
+	.ci/try-wheel $(PYTHON) dist/*.whl
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

@@ -21,7 +21,7 @@ from sklearn.base import clone
 from devdan.baselines import PClass, PENsemble, PENsemblePlus
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model.devdan import compile_kernel
+from devdan.model.compilation import compile_kernel
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from naive_pensemble import NaivePClass, NaivePENsemble, NaivePENsemblePlus

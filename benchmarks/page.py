@@ -17,7 +17,7 @@ from devdan.evaluation.registry import NAMES
 from devdan.model import options
 from devdan.report import markdown_sections, write_tables
 from devdan.runs.gridfolder import GridFolder
-from devdan.streams.catalogue import ENTRIES
+from devdan.streams.entries import ENTRIES
 
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "results" / "table"

@@ -11,14 +11,14 @@ import numpy as np
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.streams import Stream, catalogue, open_stream
+from devdan.streams import Stream, entries, open_stream
 
 FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 def missing(name: str) -> str | None:
     """Why a stream cannot be had as a file, if it cannot."""
-    path = catalogue.found(name, FOLDER)
+    path = entries.found(name, FOLDER)
     return None if path else f"{name} is not in {FOLDER}; set DEVDAN_DATA to the folder that has it"
 
 

@@ -7,13 +7,14 @@ import os
 import shutil
 import tracemalloc
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from devdan.streams import StreamError, catalogue, open_stream, sea
+from devdan.streams import StreamError, catalogue, entries, open_stream, sea
 
 FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
@@ -40,15 +41,15 @@ def real(*names):
 
 def test_the_nine_streams_are_listed_with_what_is_needed_to_fetch_them():
     names = ["sea", "hyperplane", "electricity", "weather", "kddcup", "susy", "hepmass", "rlcps", "rfid"]
-    assert list(catalogue.ENTRIES) == names
-    for entry in catalogue.ENTRIES.values():
+    assert list(entries.ENTRIES) == names
+    for entry in entries.ENTRIES.values():
         assert entry.features is None or len(entry.features) == entry.n_features
         assert entry.classes is None or len(entry.classes) == entry.n_classes
         assert entry.saved_as is None or entry.saved_as in entry.files
         assert entry.sha256 is None or len(entry.sha256) == 64
-    assert catalogue.is_name("sea")
-    assert not catalogue.is_name("see")
-    assert not catalogue.is_name(Path("sea"))
+    assert entries.is_name("sea")
+    assert not entries.is_name("see")
+    assert not entries.is_name(Path("sea"))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,7 @@ def test_prepared_and_raw_file_give_the_same_stream(name, prepared, raw, error, 
         streams.append(catalogue.load(name, data=tmp_path / str(place)))
         assert streams[-1].origin == str(target)
     (X, y), (X_raw, y_raw) = map(whole, streams)
-    entry = catalogue.ENTRIES[name]
+    entry = entries.ENTRIES[name]
     assert X.shape == (entry.n_samples, entry.n_features)
     np.testing.assert_allclose(X_raw, X, rtol=0, atol=error)
     np.testing.assert_array_equal(y_raw, y)
@@ -101,7 +102,7 @@ def test_labels_of_the_papers_own_copy_stay_whole_numbers(name):
     assert (generated.origin, stream.origin) == ("generated", str(path))
     assert y.dtype == next(iter(generated))[1].dtype
     assert (generated.feature_names, generated.classes) == (stream.feature_names, stream.classes)
-    assert generated.n_samples == stream.n_samples == catalogue.ENTRIES[name].n_samples
+    assert generated.n_samples == stream.n_samples == entries.ENTRIES[name].n_samples
 
 
 def test_sea_is_generated_where_there_is_no_file():
@@ -126,7 +127,7 @@ def test_endless_streams_are_generated_even_if_there_is_a_file(tmp_path):
 
 def rows_of(name, n, seed=0):
     generator = np.random.default_rng(seed)
-    return generator.random((n, catalogue.ENTRIES[name].n_features)), generator.integers(0, 2, n)
+    return generator.random((n, entries.ENTRIES[name].n_features)), generator.integers(0, 2, n)
 
 
 def table(X, y, header=None):
@@ -151,8 +152,8 @@ def test_hepmass_is_the_start_of_its_file(tmp_path, monkeypatch):
     X, y = rows_of("hepmass", 900)
     header = "# label," + ",".join(f"f{place}" for place in range(27)) + ",mass"
     (tmp_path / "all_train.csv.gz").write_bytes(gzip.compress(table(X, y, header)))
-    entry = catalogue.ENTRIES["hepmass"]
-    monkeypatch.setitem(catalogue.ENTRIES, "hepmass", catalogue.replace(entry, n_samples=700))
+    entry = entries.ENTRIES["hepmass"]
+    monkeypatch.setitem(entries.ENTRIES, "hepmass", replace(entry, n_samples=700))
     stream = catalogue.load("hepmass", data=tmp_path)
     assert stream.feature_names == (*(f"f{place}" for place in range(27)), "mass")
     np.testing.assert_array_equal(whole(stream)[0], X[:700])
@@ -176,7 +177,7 @@ def rlcps(n_each=50, wrapped=False):
             rows = range((block - 1) * n_each, block * n_each)
             text = io.StringIO()
             writer = csv.writer(text, lineterminator="\r\n")
-            writer.writerow(["id_1", "id_2", *catalogue.ENTRIES["rlcps"].features, "is_match"])
+            writer.writerow(["id_1", "id_2", *entries.ENTRIES["rlcps"].features, "is_match"])
             for row in rows:
                 cells = ["?" if np.isnan(value) else f"{value:g}" for value in X[row]]
                 writer.writerow([row, row + 1, *cells, "TRUE" if y[row] else "FALSE"])
@@ -195,8 +196,8 @@ def rlcps(n_each=50, wrapped=False):
 def test_rlcps_is_read_from_its_nested_archives_and_shuffled_before_it_is_cut(wrapped, tmp_path, monkeypatch):
     packed, X, y = rlcps(wrapped=wrapped)
     (tmp_path / "rlcps.zip").write_bytes(packed)
-    entry = catalogue.ENTRIES["rlcps"]
-    monkeypatch.setitem(catalogue.ENTRIES, "rlcps", catalogue.replace(entry, n_samples=400))
+    entry = entries.ENTRIES["rlcps"]
+    monkeypatch.setitem(entries.ENTRIES, "rlcps", replace(entry, n_samples=400))
     for order, rows in (("file", np.arange(500)), (None, np.random.default_rng(0).permutation(500))):
         stream = catalogue.load("rlcps", data=tmp_path, order=order, chunk=150)
         assert [len(labels) for _, labels in stream] == [150, 150, 100]
@@ -290,8 +291,8 @@ def test_order_must_be_known():
 
 
 def test_an_unknown_name_gets_the_nearest():
-    assert catalogue.unknown("ELEC").endswith("did you mean electricity? `devdan streams` lists all streams")
-    assert "did you mean" not in catalogue.unknown("qqqq")
+    assert entries.unknown("ELEC").endswith("did you mean electricity? `devdan streams` lists all streams")
+    assert "did you mean" not in entries.unknown("qqqq")
     with pytest.raises(StreamError, match="there is no stream or file 'wether'; did you mean weather"):
         catalogue.load("wether")
 
@@ -306,24 +307,24 @@ def test_what_is_not_on_this_machine_says_how_to_get_it(tmp_path):
         StreamError, match=r"rfid\.csv, .* never published, .* 3 columns of features and one called target"
     ):
         open_stream("rfid")
-    for name in catalogue.ENTRIES:
-        assert catalogue.found(name) is None
+    for name in entries.ENTRIES:
+        assert entries.found(name) is None
 
 
 def test_the_data_folder_is_the_argument_else_the_environments_else_in_the_home(tmp_path, monkeypatch):
-    assert catalogue.data_folder() == tmp_path / "home" / "devdan-data"
+    assert entries.data_folder() == tmp_path / "home" / "devdan-data"
     monkeypatch.setenv("DEVDAN_DATA", str(tmp_path / "set"))
-    assert catalogue.data_folder() == tmp_path / "set"
-    assert catalogue.data_folder(tmp_path / "given") == tmp_path / "given"
-    assert catalogue.data_folder("~/given") == tmp_path / "home" / "given"
+    assert entries.data_folder() == tmp_path / "set"
+    assert entries.data_folder(tmp_path / "given") == tmp_path / "given"
+    assert entries.data_folder("~/given") == tmp_path / "home" / "given"
     monkeypatch.setenv("DEVDAN_DATA", "")
-    assert catalogue.data_folder() == tmp_path / "home" / "devdan-data"
+    assert entries.data_folder() == tmp_path / "home" / "devdan-data"
 
 
 def test_the_first_of_the_files_is_read(tmp_path):
     (source,) = real("original/skmultiflow_weather.csv.gz")
     shutil.copy(source, tmp_path / "weather.csv.gz")
-    assert catalogue.found("weather", tmp_path) == tmp_path / "weather.csv.gz"
+    assert entries.found("weather", tmp_path) == tmp_path / "weather.csv.gz"
     with gzip.open(source) as packed:
         (tmp_path / "weather.csv").write_bytes(packed.read())
-    assert catalogue.found("weather", tmp_path) == tmp_path / "weather.csv"
+    assert entries.found("weather", tmp_path) == tmp_path / "weather.csv"

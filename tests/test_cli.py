@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from processes import Started, environment
 from sklearn.datasets import make_blobs
 from typer.testing import CliRunner
 
@@ -29,14 +29,6 @@ KEYS = [
     *("hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
 ]
 TIMES = ("train_seconds", "test_seconds", "samples_per_second", "read_seconds", "total_seconds")
-
-
-def environment(**others):
-    return {**os.environ, "COLUMNS": "200", "HOME": "/nonexistent", "DEVDAN_DATA": "/nonexistent", **others}
-
-
-def command(*arguments):
-    return [sys.executable, "-m", "devdan", *map(str, arguments)]
 
 
 @contextlib.contextmanager
@@ -54,16 +46,16 @@ class Result(NamedTuple):
     stderr: str
 
 
-def devdan(*arguments, folder, code=0, **others):
+def devdan(*arguments, folder, code=0, most_bytes=None):
     """Run it in a folder, in this process unless it needs one of its own; an error must be one line."""
-    if others:
-        run = subprocess.run(
-            command(*arguments), cwd=folder, env=environment(), capture_output=True, text=True, check=False, **others
-        )
-        exit_code = run.returncode
+    words = [str(word) for word in arguments]
+    if most_bytes is not None:
+        exit_code, *said = Started(*words, folder=folder, most_bytes=most_bytes).wait()
+        run = Result(*said)
     else:
-        with within(folder):
-            run = CliRunner().invoke(app, [str(word) for word in arguments], prog_name="devdan", env=environment())
+        with within(folder), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["devdan", *words])
+            run = CliRunner().invoke(app, words, prog_name="devdan", env=environment())
         exit_code = run.exit_code
         assert isinstance(run.exception, (SystemExit, type(None))), run.exception
     assert exit_code == code, run.stderr
@@ -91,13 +83,6 @@ def results(folder):
         {key: value for key, value in summary.items() if key not in TIMES},
         model.read_bytes() if model.exists() else (folder / "model.pickle").exists(),
     )
-
-
-def wait_for(condition, process):
-    begin = time.monotonic()
-    while not condition() and process.poll() is None:
-        assert time.monotonic() - begin < 60
-        time.sleep(0.001)
 
 
 def test_a_run_leaves_everything(tmp_path):
@@ -173,6 +158,22 @@ def test_options_reach_the_model(tmp_path):
     assert {record["n_hidden"] for record in records(tmp_path / "out")} == {7}
 
 
+@pytest.fixture(scope="module")
+def bad_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bad")
+    head, row = "x,y,label\n", "0.5,2,a\n"
+    (folder / "ok.csv").write_text(head + 2 * row)
+    (folder / "plain.csv").write_text("x,y,z\n" + row)
+    (folder / "empty.csv").write_text("")
+    (folder / "header.csv").write_text(head)
+    (folder / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
+    (folder / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
+    noise = np.random.default_rng(0).random(400_000)
+    packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
+    (folder / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
+    return folder
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -201,18 +202,8 @@ def test_options_reach_the_model(tmp_path):
         (["cut.csv.gz"], "damaged or not complete after row"),
     ],
 )
-def test_bad_input_is_one_clear_line(arguments, message, tmp_path):
-    head, row = "x,y,label\n", "0.5,2,a\n"
-    (tmp_path / "ok.csv").write_text(head + 2 * row)
-    (tmp_path / "plain.csv").write_text("x,y,z\n" + row)
-    (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "header.csv").write_text(head)
-    (tmp_path / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
-    (tmp_path / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
-    noise = np.random.default_rng(0).random(400_000)
-    packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
-    (tmp_path / "cut.csv.gz").write_bytes(packed[: len(packed) // 2])
-    run = devdan("run", *arguments, "--out", "out", folder=tmp_path, code=2)
+def test_bad_input_is_one_clear_line(arguments, message, bad_files, tmp_path):
+    run = devdan("run", *arguments, "--out", tmp_path / "out", folder=bad_files, code=2)
     assert re.search(message, run.stderr), run.stderr
 
 
@@ -246,11 +237,8 @@ def test_a_folder_that_cannot_take_the_run_is_an_error_before_the_work(tmp_path)
 
 
 def test_a_full_disk_loses_nothing(tmp_path):
-    def little_room():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-
     arguments = ("run", "sea", "--chunk", 100, "--limit", 40_000, "--checkpoint", 0.02, "--out", "out")
-    run = devdan(*arguments, folder=tmp_path, code=2, preexec_fn=little_room)
+    run = devdan(*arguments, folder=tmp_path, code=2, most_bytes=150_000)
     assert re.search(r"File too large.*go on with: devdan run .* --resume", run.stderr)
     devdan(*arguments, "--resume", folder=tmp_path)
     devdan(*arguments[:-1], "unbroken", folder=tmp_path)
@@ -258,15 +246,11 @@ def test_a_full_disk_loses_nothing(tmp_path):
 
 
 def test_a_folder_is_for_one_run_at_a_time_and_nothing_damaged_is_taken_up(tmp_path):
-    process = subprocess.Popen(
-        command("run", "sea", "--endless", "--checkpoint", 0.05, "--out", "out"), cwd=tmp_path, env=environment(),
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    wait_for((tmp_path / "out/checkpoint.pickle").exists, process)
+    process = Started("run", "sea", "--endless", "--checkpoint", 0.05, "--out", "out", folder=tmp_path)
+    process.wait_until((tmp_path / "out/checkpoint.pickle").exists)
     again = ("run", "sea", "--endless", "--out", "out")
     assert "is in use by another run" in devdan(*again, "--resume", folder=tmp_path, code=2).stderr
     process.kill()
-    process.wait()
     assert "holds an unfinished run" in devdan(*again, folder=tmp_path, code=2).stderr
     changed = devdan(*again, "--resume", "--set", "masking=0.3", folder=tmp_path, code=2).stderr
     assert "its option masking is 0.1, not 0.3" in changed
@@ -288,8 +272,7 @@ def test_a_file_that_has_changed_is_another_stream(tmp_path):
 
 
 def test_the_command_on_the_page_can_be_typed(tmp_path):
-    arguments = ("run", "sea", "--limit", 1000, "--json", "--out", "out", "--seed", 3)
-    subprocess.run(command(*arguments), cwd=tmp_path, env=environment(), check=True, capture_output=True)
+    devdan("run", "sea", "--limit", 1000, "--json", "--out", "out", "--seed", 3, folder=tmp_path)
     assert json.loads((tmp_path / "out/run.json").read_text())["command"] == "devdan run sea --limit 1000 --seed 3"
 
 
@@ -311,10 +294,7 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(seed, tmp_path):
     devdan(*ARGUMENTS, "--seed", seed, "--out", "unbroken", folder=tmp_path)
     out, kills = tmp_path / "broken", 0
     while not (out / "summary.json").exists() or (out / "checkpoint.pickle").exists():
-        process = subprocess.Popen(
-            command(*ARGUMENTS, "--seed", seed, "--out", out, "--resume"),
-            cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        process = Started(*ARGUMENTS, "--seed", seed, "--out", out, "--resume", folder=tmp_path)
         done = (out / "records.jsonl").stat().st_size if (out / "records.jsonl").exists() else 0
 
         def grew(done=done):
@@ -322,12 +302,13 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(seed, tmp_path):
             return path.exists() and path.stat().st_size > done
 
         if chance.random() < 0.8:
-            wait_for(grew, process)  # it works now
+            process.wait_until(grew)  # it works now
         time.sleep(0.25 * chance.random())
         if kills < 20:  # enough, also where the machine is slow
-            kills += process.poll() is None
+            kills += process.works
             process.kill()
-        process.wait()
+        else:
+            process.wait()
     assert kills >= 2
     assert results(out) == results(tmp_path / "unbroken")
     assert not list(out.glob("*.part"))
@@ -335,15 +316,12 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(seed, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(number, tmp_path):
-    arguments = ["run", "sea", "--endless", "--out", "out"]
-    process = subprocess.Popen(
-        command(*arguments), cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    wait_for((tmp_path / "out/records.jsonl").exists, process)
+    process = Started("run", "sea", "--endless", "--out", "out", folder=tmp_path)
+    process.wait_until((tmp_path / "out/records.jsonl").exists)
     time.sleep(0.3)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=30)
-    assert process.returncode == 128 + number
+    process.send(number)
+    code, out, err = process.wait()
+    assert code == 128 + number
     assert out == ""
     assert "Traceback" not in err
     stopped = re.search(
@@ -356,10 +334,9 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(number, tmp_path):
 
 
 def test_an_unfinished_run_is_found_again_without_its_folder(tmp_path):
-    process = subprocess.Popen(command(*ARGUMENTS), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL)
-    wait_for((tmp_path / "runs/sea-devdan/checkpoint.pickle").exists, process)
+    process = Started(*ARGUMENTS, folder=tmp_path)
+    process.wait_until((tmp_path / "runs/sea-devdan/checkpoint.pickle").exists)
     process.kill()
-    process.wait()
     run = devdan(*ARGUMENTS, "--resume", folder=tmp_path)
     assert "runs/sea-devdan/report.html" in run.stdout
     devdan(*ARGUMENTS, "--out", "unbroken", folder=tmp_path)
@@ -493,10 +470,18 @@ def ctrl_c():
 def test_a_table_that_is_interrupted_goes_on(tmp_path):
     arguments = ["table", "--streams", "sea,hyperplane", "--models", "devdan,dae", "--seeds", "20", "--jobs", "2"]
     process = subprocess.Popen(
-        command(*arguments), cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "devdan", *arguments],
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         start_new_session=True,
-    )  # fmt: skip
-    wait_for(lambda: len(list((tmp_path / "table").rglob("cells/*/*/*/*.json"))) >= 3, process)
+    )
+    begin = time.monotonic()
+    while len(list((tmp_path / "table").rglob("cells/*/*/*/*.json"))) < 3 and process.poll() is None:
+        assert time.monotonic() - begin < 60
+        time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 130, err

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,8 +14,8 @@ import httpx
 import pytest
 from test_catalogue import rlcps
 
-from devdan.streams import catalogue
 from devdan.streams import download as module
+from devdan.streams import entries
 from devdan.streams.download import FetchError, fetch
 
 CONTENT = bytes(range(256)) * 4000
@@ -115,8 +116,8 @@ def _quick_and_with_a_checksum_of_ours(monkeypatch, tmp_path):
 
 
 def _expect(monkeypatch, content):
-    entry = catalogue.replace(catalogue.ENTRIES["kddcup"], sha256=hashlib.sha256(content).hexdigest())
-    monkeypatch.setitem(catalogue.ENTRIES, "kddcup", entry)
+    entry = replace(entries.ENTRIES["kddcup"], sha256=hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(entries.ENTRIES, "kddcup", entry)
 
 
 def parts(folder):
@@ -289,7 +290,7 @@ def test_rlcps_has_no_checksum_but_its_archive_is_tested(change, error, server, 
     if error is None:
         path = fetch("rlcps", tmp_path, url=url)
         assert path.name == "record+linkage+comparison+patterns.zip"
-        assert catalogue.found("rlcps", tmp_path) == path
+        assert entries.found("rlcps", tmp_path) == path
     else:
         with pytest.raises(FetchError, match=error):
             fetch("rlcps", tmp_path, url=url)

@@ -2,7 +2,9 @@
 
 import ast
 import hashlib
+import importlib
 import os
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -17,7 +19,7 @@ from devdan.streams import sea
 SOURCE = Path(devdan.__file__).parent
 # The rooms of the house: a module may import from rooms before its own, never from one after it.
 ROOMS = [
-    {"atomic", "arrays"},
+    {"atomic", "arrays", "lazy"},
     {"model"},
     {"baselines", "streams"},
     {"evaluation"},
@@ -95,18 +97,64 @@ def test_the_same_seed_gives_the_same_bits_in_another_process():
     assert python(LEARN)[0].strip() == hashlib.sha256(model._networks[0].tobytes()).hexdigest()
 
 
+@pytest.mark.parametrize("package", ["devdan", "devdan.evaluation", "devdan.streams"])
+def test_names_that_are_loaded_when_used_are_all_there(package):
+    module = importlib.import_module(package)
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name).__name__ == name
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
+    with pytest.raises(ImportError, match="nothing"):
+        exec(f"from {package} import nothing")
+
+
+def test_help_version_and_completion_load_nothing_that_learns_or_reads():
+    """What loads NumPy or more takes seconds of a processor, each time somebody presses Tab."""
+    code = """
+import os, sys
+from devdan.cli import app
+
+def ends(*words):
+    try:
+        app(words, prog_name="devdan")
+    except SystemExit as end:
+        assert not end.code, (words, end)
+
+ends("--version")
+ends("--help")
+names = [command.name or command.callback.__name__ for command in app.registered_commands]
+assert "run" in names and len(names) >= 5
+for name in names:
+    ends(name, "--help")
+for line in ("devdan ", "devdan run we", "devdan run --", "devdan run sea --model riv", "devdan fetch s", "devdan run "
+             "sea --labels d", "devdan run sea --log m"):
+    os.environ |= {"_DEVDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    print("completed:", end=" ")
+    ends()
+loaded = {module.partition(".")[0] for module in sys.modules}
+heavy = {"numpy", "scipy", "sklearn", "numba", "pyarrow", "pandas", "joblib", "httpx", "jinja2", "river"}
+assert not loaded & heavy, loaded & heavy
+"""
+    said, _ = python(code, COLUMNS="100")
+    assert f"devdan {devdan.__version__}" in said
+    for word in ("run", "weather", "--labels", "river-arf", "susy", "delay:1000", "mlflow"):
+        assert re.search(f"^(completed: )?{word}$", said, re.MULTILINE), word
+
+
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
 def test_importing_compiles_nothing():
     code = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
-    import devdan
+    import devdan.model.ensemble, devdan.model.online, devdan.baselines
 assert not recorder.buffer
 """
     python(code)
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+@pytest.mark.slow
 def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tmp_path):
     first = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
     second = python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))
@@ -115,6 +163,7 @@ def test_the_first_compilation_is_announced_once_and_kept_for_later_processes(tm
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+@pytest.mark.slow
 def test_without_any_folder_for_the_cache_it_still_works():
     code = "from numba.core import caching\ncaching.CacheImpl._locator_classes = []\n" + LEARN
     assert python(code)[0] == python(LEARN)[0]

@@ -5,10 +5,23 @@
 DEVDAN(masking=0.2)
 """
 
-from devdan.model.devdan import DEVDAN
-from devdan.model.ensemble import DEVDANEnsemble
-from devdan.model.modelfile import ModelFileError
-from devdan.model.state import Event
+from typing import TYPE_CHECKING
+
+from devdan import lazy
+
+if TYPE_CHECKING:
+    from devdan.model.devdan import DEVDAN
+    from devdan.model.ensemble import DEVDANEnsemble
+    from devdan.model.modelfile import ModelFileError
+    from devdan.model.state import Event
+else:
+    __getattr__, __dir__ = lazy.exports(
+        __name__,
+        DEVDAN="model.devdan",
+        DEVDANEnsemble="model.ensemble",
+        Event="model.state",
+        ModelFileError="model.modelfile",
+    )
 
 __version__ = "0.1.0"
 __all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError"]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 import devdan
+from devdan.cli.compile import compile_models
 from devdan.cli.report import report
 from devdan.cli.run import RUN_HELP, run
 from devdan.cli.streams import fetch, streams
@@ -41,3 +42,4 @@ def main(
 app.command(help=RUN_HELP)(run)
 for command in (table, streams, fetch, report):
     app.command()(command)
+app.command("compile")(compile_models)

@@ -12,7 +12,7 @@ from devdan.cli import tracking
 from devdan.cli.console import fail
 from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS
-from devdan.streams import catalogue
+from devdan.streams import entries
 
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
 PARENT = Path("runs")
@@ -38,7 +38,7 @@ def _streams(incomplete: str) -> list[str]:
     folder, _, start = incomplete.rpartition("/")
     paths = sorted(Path(folder or ".").glob(f"{start}*")) if "*" not in start else []
     files = [f"{path}/" if path.is_dir() else str(path) for path in paths if not path.name.startswith(".")]
-    return [name for name in catalogue.ENTRIES if name.startswith(incomplete)] + files
+    return [name for name in entries.ENTRIES if name.startswith(incomplete)] + files
 
 
 Source = Annotated[

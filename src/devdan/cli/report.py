@@ -9,8 +9,6 @@ import typer
 
 from devdan.cli.arguments import a_path
 from devdan.cli.console import clear_errors, out
-from devdan.report import write_picture, write_report
-from devdan.runs.runfolder import RunFolder, free_path
 
 
 def report(
@@ -31,6 +29,9 @@ def report(
     ] = None,
 ) -> None:
     """Draw the page of a run again from its records, or lay several runs side by side."""
+    from devdan.report import write_picture, write_report
+    from devdan.runs.runfolder import RunFolder, free_path
+
     with clear_errors():
         if picture is not None:
             if len(folders) > 1:

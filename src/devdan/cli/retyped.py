@@ -5,8 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devdan.streams import Stream, catalogue
+from devdan.streams import entries
+
+if TYPE_CHECKING:
+    from devdan.streams import Stream
 
 
 def command(*more: str) -> str:
@@ -17,8 +21,8 @@ def command(*more: str) -> str:
 def again(stream: Stream, data: Path | None) -> str:
     """A command that gives the same records wherever it is typed, into a folder of its own."""
     words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint", "--log"))
-    from_folder = catalogue.is_name(stream.name) and stream.origin != "generated" and data is None
-    return shlex.join(["devdan", *words, *(["--data", str(catalogue.data_folder())] if from_folder else [])])
+    from_folder = entries.is_name(stream.name) and stream.origin != "generated" and data is None
+    return shlex.join(["devdan", *words, *(["--data", str(entries.data_folder())] if from_folder else [])])
 
 
 def _typed(flags: tuple[str, ...], options: tuple[str, ...]) -> list[str]:

@@ -5,23 +5,16 @@ from __future__ import annotations
 import json
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from devdan.cli import arguments as opt
-from devdan.cli import display, tracking
 from devdan.cli.console import clear_errors, note, out, say
-from devdan.cli.follow import follow, log_past
 from devdan.cli.retyped import again
-from devdan.evaluation import registry
-from devdan.evaluation.labels import SPELLINGS, Labels
-from devdan.evaluation.loop import Evaluation
-from devdan.evaluation.record import Summary
-from devdan.experiments.preparation import prepared
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
-from devdan.model.devdan import compile_kernel
-from devdan.model.estimator import StreamClassifier
-from devdan.runs.runfolder import IDENTITY, free_folder
-from devdan.streams import Stream, catalogue, open_stream
+from devdan.evaluation.labels import SPELLINGS
+from devdan.streams import entries, open_stream
+
+if TYPE_CHECKING:
+    from devdan.streams import Stream
 
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
 
@@ -58,6 +51,19 @@ def run(
     as_json: opt.Json = False,
 ) -> None:
     """Parse, open, run, print."""
+    from devdan.cli import display, tracking
+    from devdan.cli.follow import follow, log_past
+    from devdan.evaluation import registry
+    from devdan.evaluation.labels import Labels
+    from devdan.evaluation.loop import Evaluation
+    from devdan.evaluation.record import Summary
+    from devdan.experiments.preparation import prepared
+    from devdan.experiments.provenance import describe
+    from devdan.experiments.runjob import RunJob
+    from devdan.model.compilation import compile_kernel
+    from devdan.model.estimator import StreamClassifier
+    from devdan.runs.runfolder import IDENTITY, free_folder
+
     warnings.showwarning = note
     with clear_errors():
         chosen = registry.parse_options(options or [])
@@ -103,7 +109,7 @@ def _opened(
     data: Path | None,
 ) -> Stream:
     """The stream that the command line names; what does not fit it is an error, not ignored."""
-    if catalogue.is_name(source):
+    if entries.is_name(source):
         if target is not None or header is not None or drop:
             raise ValueError(f"--target, --drop and --header are for files; {source} is one of the paper's streams")
         return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)

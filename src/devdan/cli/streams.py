@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from devdan.cli import display
 from devdan.cli.arguments import Data
 from devdan.cli.console import clear_errors, err, out
-from devdan.streams import catalogue, download
+from devdan.streams import entries
 
 
 def streams(
@@ -20,30 +18,32 @@ def streams(
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
 ) -> None:
     """List the paper's nine streams: what they are, and which of them are on this machine."""
-    rows = [_row(entry, data) for entry in catalogue.ENTRIES.values()]
+    from devdan.cli import display
+
+    rows = [_row(entry, data) for entry in entries.ENTRIES.values()]
     if as_json:
         print(json.dumps(rows))
         return
     out.print(display.listing(rows))
-    out.print(f"\nData folder: {catalogue.data_folder(data)}", highlight=False)
+    out.print(f"\nData folder: {entries.data_folder(data)}", highlight=False)
 
 
-def _row(entry: catalogue.Entry, data: Path | None) -> dict[str, Any]:
-    path = catalogue.found(entry.name, data)
-    made = "generated" if entry.name in catalogue.GENERATED else None
+def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
+    path = entries.found(entry.name, data)
+    made = "generated" if entry.is_generated else None
     return {
         "name": entry.name,
         "n_samples": entry.n_samples,
         "n_features": entry.n_features,
         "n_classes": entry.n_classes,
         "origin": entry.origin,
-        "here": str(path.relative_to(catalogue.data_folder(data))) if path else made,
+        "here": str(path.relative_to(entries.data_folder(data))) if path else made,
         "get": f"devdan fetch {entry.name}" if entry.url else "a file of your own",
     }
 
 
 def _fetchable(incomplete: str) -> list[str]:
-    return [name for name, entry in catalogue.ENTRIES.items() if entry.url and name.startswith(incomplete)]
+    return [name for name, entry in entries.ENTRIES.items() if entry.url and name.startswith(incomplete)]
 
 
 def fetch(
@@ -57,6 +57,10 @@ def fetch(
 
 
 def _fetch(name: str, data: Path | None) -> None:
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+    from devdan.streams import download
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

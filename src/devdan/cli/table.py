@@ -7,21 +7,18 @@ import json
 import signal
 from collections.abc import Container
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
 
-from devdan.cli import display
 from devdan.cli.arguments import Data, Drop, Header, Target, a_path
 from devdan.cli.console import clear_errors, err, out, say
 from devdan.cli.retyped import command
 from devdan.evaluation import registry
-from devdan.evaluation.labels import Labels
-from devdan.experiments import gridjob
-from devdan.report import read_rows, write_tables
-from devdan.runs.gridfolder import GridFolder
-from devdan.streams import catalogue
+from devdan.streams import entries
+
+if TYPE_CHECKING:
+    from devdan.experiments import gridjob
 
 SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
 
@@ -34,7 +31,7 @@ def table(
             metavar="NAMES",
             help="Streams, with commas between: the paper's nine, which are the default, or files, as in `devdan run`.",
         ),
-    ] = ",".join(catalogue.ENTRIES),
+    ] = ",".join(entries.ENTRIES),
     target: Target = None,
     drop: Drop = None,
     header: Header = None,
@@ -68,6 +65,11 @@ def table(
     - devdan table --streams sea,hyperplane --models devdan,river-arf
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
     """
+    from devdan.evaluation.labels import Labels
+    from devdan.experiments import gridjob
+    from devdan.report import read_rows, write_tables
+    from devdan.runs.gridfolder import GridFolder
+
     with clear_errors():
         streams, files = _streams(names, target, drop or [], header)
         plan = gridjob.Plan(
@@ -94,20 +96,22 @@ def _streams(
     text: str, target: str | None, drop: list[str], header: bool | None
 ) -> tuple[list[str], dict[str, gridjob.File]]:
     """The names of the streams in a list, and the files among them; what does not fit them is an error, not ignored."""
+    from devdan.experiments import gridjob
+
     files: dict[str, gridjob.File] = {}
     names: list[str] = []
     for word in _words(text):
         name = word
-        if not catalogue.is_name(word) and (Path(word).suffix or Path(word).exists()):
+        if not entries.is_name(word) and (Path(word).suffix or Path(word).exists()):
             file = Path(word).name
-            name = next((own for own in (file.split(".")[0], file) if own not in (*catalogue.ENTRIES, *files)), "")
+            name = next((own for own in (file.split(".")[0], file) if own not in (*entries.ENTRIES, *files)), "")
             if not name:
                 raise ValueError(f"two streams would be called {file}: rename one of them")
             files[name] = gridjob.File.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
         raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
-    return _listed(",".join(names), {**catalogue.ENTRIES, **files}, "stream"), files
+    return _listed(",".join(names), {**entries.ENTRIES, **files}, "stream"), files
 
 
 def _words(text: str) -> list[str]:
@@ -129,6 +133,11 @@ def _listed(text: str, known: Container[str], kind: str) -> list[str]:
 
 def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
     """Run what is missing; returns how many runs there are now, and how many failed."""
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from devdan.cli import display
+    from devdan.experiments import gridjob
+
     done, missing = plan.results(folder)
     remaining = gridjob.Remaining(missing, done, jobs)
     columns = (

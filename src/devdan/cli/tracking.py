@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devdan.loggers import Logger, MLflowLogger, TensorBoardLogger
-from devdan.runs.runfolder import RunFolder
+if TYPE_CHECKING:
+    from devdan.loggers import Logger
+    from devdan.runs.runfolder import RunFolder
 
 NAMES = ("tensorboard", "mlflow")
 
@@ -24,6 +26,8 @@ def loggers(texts: Sequence[str], folder: Path) -> list[Logger]:
 
 
 def _logger(name: str, target: str | None, folder: RunFolder) -> Logger:
+    from devdan.loggers import MLflowLogger, TensorBoardLogger
+
     if name == "tensorboard":
         return TensorBoardLogger(Path(target) / folder.name if target else folder.tensorboard_path)
     if name == "mlflow":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from devdan.arrays import Floats, Words
+if TYPE_CHECKING:
+    from devdan.arrays import Floats, Words
 
 NEVER = -1
 _STEP = 0.01  # of the bound's adaptation to the budget
@@ -49,6 +48,8 @@ class Labels:
     n_asked: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
+        import numpy as np  # noqa: PLC0415 (the command line lists SPELLINGS, and starts without NumPy)
+
         low, high = self.delay
         _require(0 <= self.fraction <= 1, "fraction", "in [0, 1]", self.fraction)
         _require(0 <= low <= high, "delay", "a number of samples, or a rising range of them", f"{low}-{high}")
@@ -99,6 +100,8 @@ class Labels:
         ``margins`` has the difference between the probabilities of the two most probable classes, where there is a
         budget; None stands for a model that does not know anything yet.
         """
+        import numpy as np  # noqa: PLC0415
+
         low, high = self.delay
         late = self._random.integers(low, high, n_samples, endpoint=True) if high > low else np.full(n_samples, low)
         if self.fraction < 1:

@@ -1,4 +1,7 @@
-"""Models by name, as the command line and the tables know them."""
+"""Models by name, as the command line and the tables know them.
+
+What a model needs is loaded when it is built: the command line lists the names before there is anything to do.
+"""
 
 from __future__ import annotations
 
@@ -9,74 +12,106 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from sklearn.linear_model import SGDClassifier
-from sklearn.neural_network import MLPClassifier
-from sklearn.preprocessing import StandardScaler
+# ruff: noqa: PLC0415 (see above)
+Recipe = Callable[[], tuple[Any, dict[str, Any]]]  # a class and its options
 
-from devdan.baselines import PClass, PENsemble, PENsemblePlus
-from devdan.evaluation.learners import check_model
-from devdan.model import options as table
-from devdan.model.devdan import DEVDAN
-from devdan.model.ensemble import DEVDANEnsemble
-from devdan.model.estimator import StreamClassifier
 
-_PAPER = table.PAPER
-_FIXED: dict[str, Any] = {**_PAPER, "n_hidden": 10, "grow": False, "prune": False}
+def _devdan(**options: Any) -> Recipe:
+    def recipe() -> tuple[Any, dict[str, Any]]:
+        from devdan.model.devdan import DEVDAN
 
-# name: what it is, and its options
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "devdan": ("DEVDAN as you get it by default", {}),
-    "devdan-deep": ("DEVDAN with as many layers as the data ask for", {"n_layers": "auto"}),
-    "devdan-ensemble": ("an ensemble of ten DEVDANs", {}),
-    "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _PAPER),
-    "ae": ("the paper's autoencoder with ten hidden units", {**_FIXED, "masking": 0.0}),
-    "dae": ("the paper's denoising autoencoder with ten hidden units", _FIXED),
-    "devdan-no-generative": ("devdan-paper without its generative phase", {**_PAPER, "generative": False}),
-    "devdan-no-growing": ("devdan-paper that never grows", {**_PAPER, "grow": False}),
-    "devdan-no-pruning": ("devdan-paper that never prunes", {**_PAPER, "prune": False}),
+        return DEVDAN, options
+
+    return recipe
+
+
+def _paper(**options: Any) -> Recipe:
+    def recipe() -> tuple[Any, dict[str, Any]]:
+        from devdan.model import options as table
+        from devdan.model.devdan import DEVDAN
+
+        return DEVDAN, {**table.PAPER, **options}
+
+    return recipe
+
+
+def _devdan_ensemble() -> tuple[Any, dict[str, Any]]:
+    from devdan.model.ensemble import DEVDANEnsemble
+
+    return DEVDANEnsemble, {}
+
+
+def _pensemble() -> tuple[Any, dict[str, Any]]:
+    from devdan.baselines import PClass, PENsemble
+
+    return PENsemble, {"estimator": PClass(scaling=None)}
+
+
+def _pensemble_plus() -> tuple[Any, dict[str, Any]]:
+    from devdan.baselines import PClass, PENsemblePlus
+
+    return PENsemblePlus, {"estimator": PClass(scaling=None, spread=10.0)}
+
+
+_FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
+
+# name: what it is, and how it is made
+VARIANTS: dict[str, tuple[str, Recipe]] = {
+    "devdan": ("DEVDAN as you get it by default", _devdan()),
+    "devdan-deep": ("DEVDAN with as many layers as the data ask for", _devdan(n_layers="auto")),
+    "devdan-ensemble": ("an ensemble of ten DEVDANs", _devdan_ensemble),
+    "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
+    "ae": ("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
+    "dae": ("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),
+    "devdan-no-generative": ("devdan-paper without its generative phase", _paper(generative=False)),
+    "devdan-no-growing": ("devdan-paper that never grows", _paper(grow=False)),
+    "devdan-no-pruning": ("devdan-paper that never prunes", _paper(prune=False)),
 }
 
 # The other methods of the paper's Table 1, whose inputs are scaled beforehand too.
-BASELINES: dict[str, tuple[str, dict[str, Any]]] = {
-    "pensemble": ("pENsemble, an evolving ensemble of fuzzy rules", {"estimator": PClass(scaling=None)}),
-    "pensemble+": (
-        "pENsemble+, which merges members and chooses its labels",
-        {"estimator": PClass(scaling=None, spread=10.0)},
-    ),
+BASELINES: dict[str, tuple[str, Recipe]] = {
+    "pensemble": ("pENsemble, an evolving ensemble of fuzzy rules", _pensemble),
+    "pensemble+": ("pENsemble+, which merges members and chooses its labels", _pensemble_plus),
 }
-_KINDS = {"devdan-ensemble": DEVDANEnsemble, "pensemble": PENsemble, "pensemble+": PENsemblePlus}  # others are DEVDANs
 
 
 def _river_logreg(seed: int) -> Any:
-    from river import linear_model, preprocessing  # noqa: PLC0415 (an optional extra)
+    from river import linear_model, preprocessing
 
     return preprocessing.StandardScaler() | linear_model.LogisticRegression()
 
 
 def _river_hat(seed: int) -> Any:
-    from river import tree  # noqa: PLC0415
+    from river import tree
 
     return tree.HoeffdingAdaptiveTreeClassifier(seed=seed)
 
 
 def _river_arf(seed: int) -> Any:
-    from river import forest  # noqa: PLC0415
+    from river import forest
 
     return forest.ARFClassifier(n_models=10, seed=seed)
 
 
 def _river_srp(seed: int) -> Any:
-    from river import ensemble  # noqa: PLC0415
+    from river import ensemble
 
     return ensemble.SRPClassifier(n_models=10, seed=seed)
 
 
 def _sklearn_sgd(seed: int) -> Any:
+    from sklearn.linear_model import SGDClassifier
+
+    from devdan.evaluation.scaled import Scaled
+
     return Scaled(SGDClassifier(loss="log_loss", random_state=seed))
 
 
 def _sklearn_mlp(seed: int) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    from devdan.evaluation.scaled import Scaled
+
     return Scaled(MLPClassifier((10,), learning_rate_init=0.01, batch_size=32, random_state=seed))
 
 
@@ -96,40 +131,6 @@ ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items(
 NAMES = tuple(ABOUT)
 
 
-class Scaled:
-    """A classifier of scikit-learn's on inputs standardised by what was seen so far; what is missing is the mean."""
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.scaler = model, StandardScaler()
-        if not hasattr(model, "predict_proba"):
-            raise ValueError(f"{model} has no predict_proba")
-
-    @property
-    def coefs_(self) -> list[Any]:
-        return list(getattr(self.model, "coefs_", [self.model.coef_] if hasattr(self.model, "coef_") else []))
-
-    @property
-    def intercepts_(self) -> list[Any]:
-        return list(getattr(self.model, "intercepts_", [self.model.intercept_] if hasattr(self.model, "coef_") else []))
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Scaled:
-        """Learn the scale, then the labels."""
-        self.scaler.partial_fit(X)
-        self.model.partial_fit(self._scaled(X), y, **({} if classes is None else {"classes": classes}))
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Labels."""
-        return self.model.predict(self._scaled(X))
-
-    def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes."""
-        return self.model.predict_proba(self._scaled(X))
-
-    def _scaled(self, X: Any) -> Any:
-        return np.nan_to_num(self.scaler.transform(X))
-
-
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
     """The model of this name, or of the class that ``module:Class`` names, with some options changed.
 
@@ -138,12 +139,14 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     >>> build("sklearn.naive_bayes:GaussianNB")
     GaussianNB()
     """
+    from devdan.evaluation.learners import check_model
+    from devdan.model.estimator import StreamClassifier
+
     options = options or {}
     if name in PEERS:
         return _peer(name, seed, options)
     if name in VARIANTS or name in BASELINES:
-        kind: Any = _KINDS.get(name, DEVDAN)
-        given = (VARIANTS | BASELINES)[name][1]
+        kind, given = (VARIANTS | BASELINES)[name][1]()
     elif ":" in name:
         kind, given = _imported(name), {}
     else:

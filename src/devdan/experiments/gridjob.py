@@ -18,11 +18,11 @@ from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Mean, Summary
 from devdan.experiments.preparation import prepared
 from devdan.experiments.provenance import circumstances, fingerprint
-from devdan.model.devdan import compile_kernel
+from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
 from devdan.runs.gridfolder import CellKey, GridFolder
 from devdan.streams import Stream, StreamError, open_stream
-from devdan.streams.catalogue import ENTRIES
+from devdan.streams.entries import ENTRIES
 
 _NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts")  # too long, or not in any table
 _LIVES = 2  # how often a cell may kill its worker

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
 from devdan.model import kernel, layers, options
 from devdan.model.classes import Classes
-from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import DISCRIMINATIVE, Network
 from devdan.model.state import EVENTS, ROOM, new_state, resized, room_for, scratch_for
@@ -306,9 +305,3 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             f"<{text}: {self.n_features_in_} features, {self.n_hidden_} hidden units, {len(self._classes)} classes "
             f"after {self.n_seen_:,} samples>"
         )
-
-
-def compile_kernel(model: StreamClassifier) -> None:
-    """Compile what a model needs of its kernel, or load it from the cache, so that no later call has to."""
-    X, y = np.array([[0.0], [1.0]]), np.array([0, 1])
-    clone(model).partial_fit(X, y).partial_fit(X, y).predict(X)  # ensembles of rules judge from the second chunk on

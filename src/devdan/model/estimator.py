@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from devdan.arrays import Floats, Words
-from devdan.model import compilation  # noqa: F401 (importing it arms it)
+from devdan.model import notice  # noqa: F401 (importing it arms it)
 from devdan.model.classes import Classes, check_labels
 
 _PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado

@@ -119,6 +119,10 @@ class Block:
     def __init_subclass__(cls) -> None:
         _compile(cls)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles share their words with nothing else, so that the arrays are made anew from them."""
+        return self.__dict__ | {"arrays": {}}
+
     @classmethod
     def fields(cls) -> dict[str, Field]:
         """All fields in their order."""

@@ -39,6 +39,12 @@ class OnlineNetwork:
         self.state = np.empty(0)  # until it begins
         self._drifts_before = b""  # the last sample that was learned
 
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        """What follows from the state is made anew, also where an earlier version has pickled it."""
+        self.__dict__.update(attributes)
+        if len(self.state) > 0:
+            self._hold(self.state)
+
     def begin(self, n_features: int, seed: int | None, n_named: int = 0) -> None:
         """Make the state, with an output for each class that is named in advance."""
         word = check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64)

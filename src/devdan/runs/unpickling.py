@@ -24,7 +24,10 @@ _MOVED = {  # module by module: where it was, where it is
     "devdan.prequential": "devdan.evaluation.loop",
     "devdan.record": "devdan.evaluation.record",
 }
-_RENAMED = {("devdan.baselines.events", "Event"): "RuleEvent"}
+_RENAMED = {
+    ("devdan.baselines.events", "Event"): "RuleEvent",
+    ("devdan.model.online", "OneSampleNetwork"): "OnlineNetwork",
+}
 
 
 def loads(content: bytes) -> Any:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from devdan.streams.stream import Stream, StreamError
-from devdan.streams.synthetic import hyperplane, sea
+from devdan import lazy
+
+if TYPE_CHECKING:
+    from devdan.streams.stream import Stream, StreamError
+    from devdan.streams.synthetic import hyperplane, sea
+else:
+    __getattr__, __dir__ = lazy.exports(
+        __name__, Stream="stream", StreamError="stream", hyperplane="synthetic", sea="synthetic"
+    )
 
 __all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]
 
@@ -24,18 +31,19 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
     <frame: 2 samples, 1 features, chunks of 500>
     """
-    from devdan.streams import catalogue, files, sources  # noqa: PLC0415 (Arrow takes a while to load)
+    from devdan.streams import catalogue, entries, files, sources  # noqa: PLC0415 (Arrow takes a while to load)
+    from devdan.streams.stream import Stream, StreamError  # noqa: PLC0415 (likewise)
 
     if isinstance(source, Stream):
         return source if chunk is None else source.in_chunks_of(chunk)
     chunk = 500 if chunk is None else chunk
     if isinstance(source, (str, os.PathLike)):
-        if catalogue.is_name(source):
+        if entries.is_name(source):
             if target is not None:
                 raise StreamError(f"{source} is one of the paper's streams, whose target is known; got {target!r}")
             return catalogue.load(str(source), chunk=chunk, **options)
         if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
-            raise StreamError(catalogue.unknown(source))
+            raise StreamError(entries.unknown(source))
         return files.file(Path(source), target=target, chunk=chunk, **options)
     if hasattr(source, "__arrow_c_stream__"):
         return sources.frame(source, target=target, chunk=chunk, **options)

@@ -17,7 +17,7 @@ from typing import IO
 import httpx
 
 from devdan.atomic import lock
-from devdan.streams import catalogue
+from devdan.streams import catalogue, entries
 from devdan.streams.stream import StreamError
 
 Progress = Callable[[int, "int | None"], None]
@@ -50,23 +50,23 @@ def fetch(
     tables and agree with the checksums within it. ``progress`` is called with the bytes that are there and those there
     will be, None if the server does not say. ``url`` is another address of the same file.
     """
-    if not catalogue.is_name(name):
-        raise FetchError(catalogue.unknown(name))
-    entry = catalogue.ENTRIES[name]
-    there = catalogue.found(name, data)
+    if not entries.is_name(name):
+        raise FetchError(entries.unknown(name))
+    entry = entries.ENTRIES[name]
+    there = entries.found(name, data)
     if there is not None:
         return there
     if entry.saved_as is None or entry.url is None:
         generated = "it is generated whenever it is used"
-        why = generated if name in catalogue.GENERATED else "it was never published; a file of your own can serve"
+        why = generated if entry.is_generated else "it was never published; a file of your own can serve"
         raise FetchError(f"there is nothing to fetch for {name}: {why}")
-    address, folder = url or entry.url, catalogue.data_folder(data)
+    address, folder = url or entry.url, entries.data_folder(data)
     place = folder / entry.saved_as
     part = place.with_name(place.name + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(part) as noted:
-            there = catalogue.found(name, data)  # another process may have been faster
+            there = entries.found(name, data)  # another process may have been faster
             if there is not None:
                 return there
             own = nullcontext(client) if client else httpx.Client(timeout=_TIMEOUT)
@@ -190,7 +190,7 @@ def _note(noted: IO[str], url: str, answer: httpx.Response) -> None:
     noted.flush()
 
 
-def _fault(entry: catalogue.Entry, part: Path) -> str | None:
+def _fault(entry: entries.Entry, part: Path) -> str | None:
     """What is wrong with a file that is there in full, if anything is."""
     if entry.sha256 is not None:
         digest = hashlib.sha256()

@@ -1,0 +1,52 @@
+"""``devdan compile``."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from devdan.cli.console import clear_errors, err, out, say
+
+
+def compile_models(
+    baselines: Annotated[
+        bool, typer.Option("--baselines", help="Also the fuzzy rules that `devdan table` compares with.")
+    ] = False,
+) -> None:
+    """Compile the models for this machine now, so that nothing has to wait for it later.
+
+    Without it, the first call that needs a part of the models compiles that part, and keeps it for all later processes.
+    Use it where an image is built, or before many workers start at once.
+    """
+    from functools import partial
+
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from devdan.evaluation import registry
+    from devdan.model import compilation
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with clear_errors():
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            raise ValueError("NUMBA_DISABLE_JIT is set, so that nothing is ever compiled")
+        jobs = compilation.jobs()
+        if baselines:
+            models = {name: registry.build(name) for name in registry.BASELINES}
+            jobs += [compilation.Job(name, partial(compilation.compile_kernel, models[name])) for name in models]
+        outcomes = []
+        with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as bar:
+            task = bar.add_task(jobs[0].name, total=len(jobs))
+            for outcome in compilation.compile_ahead(jobs):
+                outcomes.append(outcome)
+                following = jobs[len(outcomes)].name if len(outcomes) < len(jobs) else ""
+                bar.update(task, advance=1, description=following)
+                took = f"compiled in {outcome.seconds:.1f} s" if outcome.n_compiled else "there already"
+                say(f"{outcome.name}: {took}")
+        folders = " and ".join(str(folder) for folder in compilation.cache_folders())
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    if any(outcome.n_compiled for outcome in outcomes):
+        out.print(f"Compiled in {seconds:.1f} s. It is kept in {folders}", highlight=False)
+    else:
+        out.print(f"Nothing to do: all of it is compiled already, in {folders}", highlight=False)

@@ -1,0 +1,36 @@
+"""A word to the user when the kernel is compiled, since a call then takes far longer than usual."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from numba.core import event
+
+_log = logging.getLogger("devdan")
+
+
+class _CompilationNotice(event.Listener):  # type: ignore[misc]
+    """Logs one line at the first compilation in a process; code that is loaded from the disk cache is none."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said and event.data["dispatcher"].py_func.__module__.startswith("devdan."):
+            self.said = True
+            _log.warning(
+                "devdan is compiling its kernel for this machine: this takes a few seconds, once per installation; "
+                "`devdan compile` does it ahead of time"
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to say."""
+
+
+def omit() -> None:
+    """Say nothing in this process, since what is going on is said otherwise."""
+    _notice.said = True
+
+
+_notice = _CompilationNotice()
+event.register("numba:compile", _notice)

@@ -1,0 +1,8 @@
+"""What a process of :mod:`processes` begins with: everything is loaded, and the kernel compiled."""
+
+import devdan.cli.follow
+import devdan.experiments.gridjob  # noqa: F401
+from devdan import DEVDAN
+from devdan.model.compilation import compile_kernel
+
+compile_kernel(DEVDAN())

@@ -1,0 +1,97 @@
+"""Compiling ahead of time: afterwards nothing is left to compile, whatever a model is asked for."""
+
+import pytest
+from numba import config
+from test_cli import devdan
+from test_package import LEARN, python
+
+pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
+
+USE_EVERYTHING = """
+import warnings
+import numpy as np
+from numba.core import event
+from numba.core.dispatcher import Dispatcher
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
+from devdan.evaluation import registry
+from devdan.model import compilation, kernel
+from devdan.model.online import OneSampleNetwork
+
+models = [registry.build(name) for name in registry.BASELINES]
+jobs = compilation.jobs() + [compilation.Job("rules", lambda m=m: compilation.compile_kernel(m)) for m in models]
+list(compilation.compile_ahead(jobs))
+for module in (kernel, rulekernel):
+    entries = [value for value in vars(module).values() if isinstance(value, Dispatcher) and value.stats.cache_path]
+    assert len(entries) > 3
+    for function in entries:
+        assert function.signatures, f"{function} is not compiled"
+
+random = np.random.default_rng(0)
+X, y = random.random((300, 4)), random.integers(0, 3, 300)
+fixed = X.copy()
+fixed.flags.writeable = False
+forms = [X, fixed, X.astype(np.float32), np.asfortranarray(X), X[::2], X[:, ::-1], X[:1], X.tolist()]
+with event.install_recorder("numba:compile") as recorder:
+    for model in (
+        DEVDAN(n_hidden=20, interleave=True), DEVDAN(n_layers="auto"), DEVDAN(n_layers=3, shuffle=False),
+        DEVDAN.paper(scope="adaptive"), DEVDANEnsemble(n=3, n_jobs=1), DEVDANEnsemble(n=3, n_jobs=2),
+        PClass(), PENsemble(), PENsemblePlus(),
+    ):
+        for form in forms:
+            model.partial_fit(form, y[: len(form)])
+            model.predict_proba(form)
+        if hasattr(model, "observe"):
+            model.observe(X).teach(X[:5], ["new"] * 5 if model.classes_.dtype.kind == "U" else y[:5]).score(X, y)
+        if hasattr(model, "transform"):
+            for form in forms:
+                model.transform(form), model.reconstruct(form)
+    network = OneSampleNetwork(grow=True)
+    network.begin(4, seed=1)
+    for row, label in zip(X, y):
+        network.observe(row[None])
+        network.learn(row[None].copy(), int(label) % 2)
+        network.predict_proba(row[None], 2)
+    network.learn_rows(X, y % 2)
+late = {record.data["dispatcher"].py_func.__qualname__ for _, record in recorder.buffer}
+assert not late, late
+"""
+
+
+def test_afterwards_nothing_is_left_to_compile():
+    python(USE_EVERYTHING)
+
+
+def test_it_says_where_the_cache_is_and_when_there_is_nothing_to_do(tmp_path):
+    first = devdan("compile", folder=tmp_path)
+    assert "one network: " in first.stderr
+    second = devdan("compile", folder=tmp_path)
+    assert second.stdout.startswith("Nothing to do: all of it is compiled already, in /")
+    assert second.stderr.count(": there already") == len(second.stderr.splitlines()) == 4
+
+
+def test_without_any_folder_for_the_cache_it_says_what_to_do():
+    code = """
+from numba.core import caching
+caching.CacheImpl._locator_classes = []
+from devdan.cli import app
+try:
+    app(["compile"])
+except SystemExit as end:
+    print(end.code)
+"""
+    said = python(code)
+    assert said[0].strip() == "2"
+    assert said[1].startswith("devdan: there is no folder where compiled code can be kept: set NUMBA_CACHE_DIR to one")
+    assert "NUMBA_DISABLE_JIT is set" in python(code, NUMBA_DISABLE_JIT="1")[1]
+
+
+@pytest.mark.slow
+def test_a_new_cache_is_filled_for_later_processes(tmp_path):
+    code = "from devdan.cli import app; app(['compile', '--baselines'])"
+    first = python(code, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first[0].startswith("Compiled in ")
+    assert str(tmp_path) in first[0]
+    assert "devdan is compiling its kernel" not in first[1]  # it is what one has asked for
+    assert python(code, NUMBA_CACHE_DIR=str(tmp_path))[0].startswith("Nothing to do")
+    assert python(LEARN, NUMBA_CACHE_DIR=str(tmp_path))[1] == ""
