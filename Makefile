@@ -10,7 +10,7 @@ SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat
 HELD_OUT := devdan,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
-.PHONY: run test fuzz test-slow lint bench table picture docs clean
+.PHONY: run test fuzz mutate test-slow lint bench table picture docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -24,11 +24,14 @@ run: $(READY)  ## the main job, on a built-in stream; ends with the page to look
 
 test: $(READY)  ## all but the slow tests, and those of the kernels once more as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)  ## hostile input and hostile files, a hundred times as much of it as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
+
+mutate: $(READY)  ## each small mistake in the kernel, to see whether a test notices it; JOBS=2 for two at a time
+	$(BIN)/python tests/mutate.py --jobs $(JOBS)
 
 test-slow: $(READY)  ## accuracy on the real streams, where they are at hand
 	$(BIN)/python -m pytest -m slow -s
