@@ -10,7 +10,7 @@ SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat
 HELD_OUT := devdan,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
 RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 
-.PHONY: run test fuzz test-slow lint bench table picture docs dist-check clean
+.PHONY: run test fuzz mutate test-slow lint bench table picture docs dist-check clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -28,11 +28,14 @@ run: $(READY)  ## a run on a built-in stream; prints where its report is
 
 test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_rulekernel.py tests/test_modelfile.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
+
+mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and reports those that no test notices; JOBS=2 for two at a time
+	$(BIN)/python tests/mutate.py --jobs $(JOBS)
 
 test-slow: $(READY)-test  ## accuracy on the real streams that are available, and what compiles anew
 	$(BIN)/python -m pytest -m slow -s

@@ -1,9 +1,10 @@
 """DEVDAN, slow and obvious: the oracle for the kernel.
 
-Every statistic is computed from the whole history with NumPy's own mean and deviation, every layer is a matrix product.
-Only the random generator is the kernel's, written out in Python's integers.
+Every statistic is computed from the whole history, as a weighted mean of all its values; every layer is a matrix
+product. All numbers are written out here, none is the kernel's. Only the random generator is, in Python's integers.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -36,6 +37,13 @@ class Random:
         radius = math.sqrt(-2 * variance * math.log(1 - self.uniform()))
         return radius * math.cos(2 * math.pi * self.uniform())
 
+    def poisson(self, mean):
+        """How many draws it takes until their product is below exp(-mean), less one."""
+        count, product = 0, self.uniform()
+        while product > math.exp(-mean):
+            count, product = count + 1, product * self.uniform()
+        return count
+
 
 class Monitor:
     """Means and deviations of all values so far; the condition compares the last ones with their minima."""
@@ -62,45 +70,66 @@ class Monitor:
         return fired
 
 
-def recent_mean(values, memory):
-    """The mean of the first values, up to as many as the memory, each later one taken in at a share of 1 / memory."""
-    mean, later = values[:memory].mean(), values[memory:]
-    kept = (1 - 1 / memory) ** np.arange(len(later) + 1)
-    return mean * kept[-1] + (later[::-1] * kept[:-1]).sum() / memory
+@functools.cache
+def powers(memory):
+    """What is left of a value after 0, 1, 2, ... later ones."""
+    return (1 - 1 / memory) ** np.arange(30_000)
+
+
+def recent_weights(n, memory):
+    """What each of n values counts for in their mean: the first ones alike, as many as the memory, and each later one
+    is taken in at a share of 1 / memory, at the expense of all before it.
+    """
+    first = min(n, max(math.floor(memory), 1))
+    left = powers(max(memory, 1))
+    return np.concatenate([np.full(first, left[n - first] / first), left[: n - first][::-1] / max(memory, 1)])
+
+
+def recent(values, memory):
+    """Mean and standard deviation."""
+    weights = recent_weights(len(values), memory)
+    mean = weights @ values
+    return mean, math.sqrt(weights @ (values - mean) ** 2)
 
 
 class Surprise:
     """Two exponential means of all values since they last parted, one with a short memory."""
 
-    def __init__(self, may_fall):
+    def __init__(self, may_fall, visits):
         self.may_fall = may_fall  # which starts them anew, too
-        self.values = []
+        self.visits = visits
+        self.values = np.zeros(0)
 
     def drifts(self, value):
-        self.values.append(value)
-        values = np.array(self.values)
-        late, past, square = recent_mean(values, 200), recent_mean(values, 10_000), recent_mean(values**2, 10_000)
-        change = (late - past) * math.sqrt(399) / max(math.sqrt(square - past**2), 0.1)
-        if len(self.values) < 300 or (-4 if self.may_fall else -math.inf) <= change <= 4:
+        self.values = np.append(self.values, value)
+        if len(self.values) < 300 * self.visits:
             return False
-        self.values = []
+        late, _ = recent(self.values, 200 * self.visits)
+        past, std = recent(self.values, 10_000 * self.visits)
+        change = (late - past) * math.sqrt(399) / max(std, 0.1)
+        if (-4 if self.may_fall else -math.inf) <= change <= 4:
+            return False
+        self.values = np.zeros(0)
         return change > 4
 
 
 class Phase:
-    def __init__(self, name, n_features):
+    def __init__(self, name, n_features, visits):
         self.name = name
-        self.inputs = []
-        self.surprise = Surprise(name == "discriminative")
+        self.inputs = np.zeros((0, n_features))
+        self.surprise = Surprise(name == "discriminative", visits)
         self.bias2, self.variance = Monitor(2), Monitor(n_features + 2)
 
 
 class Naive:
-    def __init__(self, n_features, word, options):
-        self.n, self.options, self.random = n_features, options, Random(word)
-        self.seen = []  # what the scaling has learned from
+    """One network; ``visits`` is how often it meets each sample, on average."""
+
+    def __init__(self, n_features, word, options, visits=1):
+        self.n, self.options, self.random, self.visits = n_features, options, Random(word), visits
+        self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.n_seen = self.taught = self.observed = 0
-        self.generative, self.discriminative = Phase("generative", self.n), Phase("discriminative", self.n)
+        self.generative = Phase("generative", self.n, visits)
+        self.discriminative = Phase("discriminative", self.n, visits)
         self.W = np.array(
             [[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(options.n_hidden)]
         ).T
@@ -116,19 +145,25 @@ class Naive:
 
     def scale(self, row):
         """The scaled sample, NaN where it is missing, and the reconstruction's target."""
-        seen = np.array(self.seen).reshape(-1, self.n)
-        x = row.copy()
+        x = np.clip(row, -1e150, 1e150)
         for j in np.flatnonzero(~np.isnan(row)):
-            past = seen[:, j][~np.isnan(seen[:, j])]
             if self.options.scaling == "minmax":
-                spread = past.max() - past.min() if len(past) else 0
-                x[j] = np.clip((row[j] - past.min()) / spread, 0, 1) if spread > 0 else 0
+                low, high = self.range(self.seen[:, j])
+                x[j] = np.clip((x[j] - low) / (high - low), 0, 1) if high > low else 0
             elif self.options.scaling == "standard":
-                spread = past.std() if len(past) else 0
-                x[j] = np.clip((row[j] - past.mean()) / spread, -5, 5) if spread > 0 else 0
+                mean, std = self.location(self.seen[:, j])
+                x[j] = np.clip((x[j] - mean) / std, -5, 5) if std > 0 else 0
             else:
-                x[j] = np.clip(row[j], 0, 1)
+                x[j] = np.clip(x[j], 0, 1)
         return x, sigmoid(x) if self.options.scaling == "standard" else x
+
+    def range(self, values):
+        values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
+        return (values.min(), values.max()) if len(values) else (0, 0)
+
+    def location(self, values):
+        values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
+        return recent(values, 2000 * self.visits) if len(values) else (math.nan, math.nan)
 
     # the network
 
@@ -147,7 +182,7 @@ class Naive:
         return x
 
     def expected_input(self, phase):
-        past = np.array(phase.inputs)
+        past = phase.inputs
         result = np.zeros(self.n)
         for j in range(self.n):
             values = past[:, j][~np.isnan(past[:, j])]
@@ -162,7 +197,7 @@ class Naive:
 
     def learn(self, phase, x, target, counts):
         """Grow or prune, then one SGD step; ``counts`` are the outputs that count."""
-        phase.inputs.append(x)
+        phase.inputs = np.vstack([phase.inputs, x])
         x = np.nan_to_num(x)
         y = sigmoid(x @ self.W + self.b)
         z = self.outputs(phase, y)
@@ -205,16 +240,17 @@ class Naive:
             self.step("output", np.outer(y, error))
             self.step("eta", error)
             if self.taught % 4 == 0:
-                kept = (1 - max(1 - self.options.averaging, 10 / (self.taught - self.averaged_since + 9))) ** 4
+                age = self.taught - self.averaged_since
+                kept = (1 - max((1 - self.options.averaging) / self.visits, 10 / (age + 9))) ** 4
                 self.slow = {name: kept * slow + (1 - kept) * getattr(self, name) for name, slow in self.slow.items()}
 
     def surprise(self, phase, z, target):
         if phase.name == "discriminative":
             return ((z - target) ** 2).sum()
-        past, distances = np.array(phase.inputs), []
+        past, distances = phase.inputs, []
         for j in np.flatnonzero(~np.isnan(past[-1])):
             values = past[:, j][~np.isnan(past[:, j])]
-            distances.append(min((values[-1] - values.mean()) ** 2 / max(values.var(), 1e-12), 25))
+            distances.append(min((values[-1] - values.mean()) ** 2, 25 * values.var()) / max(values.var(), 1e-12))
         return np.mean(distances)
 
     def adapted(self, name, gradient):
@@ -279,26 +315,43 @@ class Naive:
     def observe(self, row):
         self.n_seen += 1
         self.observed += 1
-        self.seen.append(row)
+        self.seen = np.vstack([self.seen, row])
         x, target = self.scale(row)
         x = self.corrupt(x)
         present = ~np.isnan(row)
         if self.options.generative and present.any():
             self.learn(self.generative, x, np.nan_to_num(target), present)
 
+    def judge(self, rows, labels):
+        """Compare the weights and their averages on every fourth sample, before any of them is learned."""
+        if len(self.eta) == 0 or self.options.averaging == 0:
+            return
+        for k in range(len(rows)):
+            if (self.taught + k) % 4 == 3:
+                for which, shares in enumerate(self.both(rows[k])):
+                    seen = shares[labels[k]] if labels[k] < len(shares) else 0
+                    self.losses[which] = 0.998 * self.losses[which] - math.log(max(seen, 1e-4))
+        if self.trust()[1] < 0.01:
+            self.losses, self.averaged_since = np.zeros(2), self.taught
+
     def teach(self, row, label):
-        if len(self.eta) and self.options.averaging > 0 and self.taught % 4 == 3:
-            for which, shares in enumerate(self.both(row)):
-                seen = shares[label] if label < len(shares) else 0
-                self.losses[which] = 0.998 * self.losses[which] - math.log(max(seen, 1e-4))
-            if self.trust()[1] < 0.01:
-                self.losses, self.averaged_since = np.zeros(2), self.taught
+        self.judge([row], [label])
+        self.learn_label(row, label)
+
+    def learn_label(self, row, label):
         new = self.taught >= self.n_seen
         self.n_seen += new
         self.taught += 1
         if new or self.options.scaling == "minmax":
-            self.seen.append(row)
+            self.seen = np.vstack([self.seen, row])
         x, _ = self.scale(row)
+        self.know(label)
+        target = np.zeros(len(self.eta))
+        target[label] = 1
+        self.learn(self.discriminative, x, target, np.ones(len(target), bool))
+
+    def know(self, label):
+        """An output for the class, and for those before it."""
         while len(self.eta) <= label:
             r = len(self.b)
             new = np.array([self.random.normal(2 / (r + 1)) for _ in range(r)])
@@ -306,9 +359,6 @@ class Naive:
                 owner["output"] = np.column_stack([owner["output"], column])
                 owner["eta"] = np.append(owner["eta"], 0)
             self.square["eta"] = np.append(self.square["eta"], 0)
-        target = np.zeros(len(self.eta))
-        target[label] = 1
-        self.learn(self.discriminative, x, target, np.ones(len(target), bool))
 
     # what it is used for
 
@@ -334,9 +384,10 @@ class Naive:
 
     def reconstruct(self, row):
         a = self.transform(row) @ self.W.T + self.c
-        seen = np.array(self.seen)
         if self.options.scaling == "minmax":
-            return np.nanmin(seen, axis=0) + sigmoid(a) * (np.nanmax(seen, axis=0) - np.nanmin(seen, axis=0))
+            low, high = np.transpose([self.range(column) for column in self.seen.T])
+            return low + sigmoid(a) * (high - low)
         if self.options.scaling == "standard":
-            return np.nanmean(seen, axis=0) + np.clip(a, -5, 5) * np.nanstd(seen, axis=0)
+            mean, std = np.transpose([self.location(column) for column in self.seen.T])
+            return mean + np.clip(a, -5, 5) * std
         return sigmoid(a)

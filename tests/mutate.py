@@ -1,0 +1,265 @@
+"""Which mistakes in the kernel would no test notice? Make each, and see whether a test fails: ``make mutate``.
+
+A mutant is the kernel with one change: a constant that is off, a comparison that is strict or no longer is, a condition
+the other way round, a term that is gone. They are found in the syntax tree, whatever the kernel looks like. The tests
+run without the JIT, on a copy of the package. A mutant that no test can kill is named in ``EQUIVALENT``, with the
+reason; other survivors are reported, with the line, and make the exit code 1.
+
+    python tests/mutate.py                  all of them: about an hour on two cores
+    python tests/mutate.py HORIZON watch:   those whose description contains one of the texts
+    python tests/mutate.py --list           what there would be
+"""
+
+import argparse
+import ast
+import copy
+import importlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+KERNEL = Path("src/devdan/model/kernel.py")
+
+# Those that kill most come first.
+TESTS = ("kernel", "horizons", "modelfile", "classifier", "onesample", "ensemble", "layers")
+# Parts of the names of tests that are left out.
+SLOW = (  # without the JIT
+    *("very_many", "told_apart", "runs_out"),
+    *("threads", "a_member_learns", "mean_of_its_members", "better_than", "replaced_after", "find_no_room"),
+    *("goes_on_bit_for_bit", "make_an_ensemble", "what_it_shows", "bad_option_says"),
+    *("as_if_it_were_alone", "depth_pays", "do_no_harm", "automatic_depth", "deep", "all_its_layers", "fit_each_other"),
+)
+UNFIT = ("was_never_there", "clipped_and_warned")  # without the JIT, where NumPy warns of infinity less infinity
+PATIENCE = 60  # seconds, after which a test is taken for endless
+
+FLIPPED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+NEGATED = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
+OTHER = {ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+FACTORS = (0.9, 1.1, 1e6)
+
+# Why no test can tell, for a constant (by its name) or for a single mutant (by its description).
+EQUIVALENT = {
+    "LOSSES": "room between two arrays; less of it would overlap",
+    "N_FOLLOWED": "a place in the header that is known by this name alone",
+    "N_CAME, N_LABELS_CAME": "places in the header that are known by these names alone",
+}
+
+
+class Mutant(NamedTuple):
+    line: int
+    where: str  # the function or the constant
+    change: str
+    source: str
+
+    @property
+    def description(self) -> str:
+        return f"{self.where}: {self.change}"
+
+
+# --- Mutants -----------------------------------------------------------------------------------------------------
+
+
+def mutants(source: str) -> list[Mutant]:
+    """All mutants of a module, in the order of its lines; of those with the same source, one."""
+    tree = ast.parse(source)
+    indices = {name.id for node in ast.walk(tree) if isinstance(node, ast.Subscript) for name in names(node.slice)}
+    known, found, lines = set(), [], [ast.unparse(statement) for statement in tree.body]
+    for k, statement in enumerate(tree.body):
+        if isinstance(statement, ast.FunctionDef):
+            where, changes = statement.name, changes_of_conditions(statement)
+        else:
+            where, changes = constant_of(statement), changes_of_constants(statement, indices)
+        for node, changed in changes:
+            mutated = "\n".join([*lines[:k], ast.unparse(with_replaced(statement, node, changed)), *lines[k + 1 :]])
+            if mutated not in known:
+                known.add(mutated)
+                found.append(Mutant(node.lineno, where, f"{ast.unparse(node)} → {ast.unparse(changed)}", mutated))
+    return sorted(found, key=lambda mutant: mutant.line)
+
+
+def names(node: ast.AST) -> Iterator[ast.Name]:
+    return (part for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+def constant_of(statement: ast.stmt) -> str:
+    """The name of what a statement of the module defines, if it is a constant, or several."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    defined = [name.id for target in targets if target is not None for name in names(target)]
+    return ", ".join(defined) if all(name.isupper() and name[0] != "_" for name in defined) else ""
+
+
+def changes_of_constants(statement: ast.stmt, indices: set[str]) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each number of a constant, and what it may be instead; indices, and names for 0, 1, 2, are no quantities."""
+    defined = constant_of(statement)
+    value = getattr(statement, "value", None)
+    if not defined or value is None or any(isinstance(node, ast.Call) for node in ast.walk(value)):
+        return
+    numbers = [node for node in ast.walk(value) if isinstance(node, ast.Constant) and type(node.value) in (int, float)]
+    if len(numbers) > 1 and [node.value for node in numbers] == list(range(len(numbers))):
+        return
+    for node in numbers:
+        if isinstance(node.value, float):
+            for factor in FACTORS:
+                yield node, ast.copy_location(ast.Constant(node.value * factor), node)
+        elif not indices & set(defined.split(", ")):
+            for step in (-1, 1):
+                yield node, ast.copy_location(ast.Constant(node.value + step), node)
+
+
+def changes_of_conditions(function: ast.FunctionDef) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Each comparison, condition and limit of a function, and what it may be instead."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            for table in (FLIPPED, NEGATED):
+                if type(node.ops[0]) in table:
+                    yield node, ast.Compare(node.left, [table[type(node.ops[0])]()], node.comparators)
+        elif isinstance(node, ast.BoolOp):
+            yield node, ast.BoolOp(OTHER[type(node.op)](), node.values)
+            for k in range(len(node.values)):
+                rest = node.values[:k] + node.values[k + 1 :]
+                yield node, rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest)
+        elif isinstance(node, ast.BinOp) and type(node.op) in OTHER and isinstance(node.left, ast.Compare):
+            yield node, ast.BinOp(node.left, OTHER[type(node.op)](), node.right)
+            yield from ((node, term) for term in (node.left, node.right))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("min", "max"):
+            yield from ((node, term) for term in node.args)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            yield node, node.operand
+        if isinstance(node, (ast.If, ast.While, ast.IfExp)) and not isinstance(node.test, (ast.Constant, ast.Compare)):
+            yield node.test, ast.UnaryOp(ast.Not(), node.test)
+
+
+def with_replaced(tree: ast.AST, node: ast.AST, changed: ast.AST) -> ast.AST:
+    """A copy of a tree in which one node is another."""
+    if tree is node:
+        return changed
+    result = copy.copy(tree)
+    for field, value in ast.iter_fields(tree):
+        if isinstance(value, list):
+            parts = [with_replaced(part, node, changed) if isinstance(part, ast.AST) else part for part in value]
+            setattr(result, field, parts)
+        elif isinstance(value, ast.AST):
+            setattr(result, field, with_replaced(value, node, changed))
+    return result
+
+
+# --- Trying them -------------------------------------------------------------------------------------------------
+
+
+class Bench:
+    """A copy of the package and of its tests, in which mutants are tried one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for part in ("src", "tests"):
+            shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        for part in ("pyproject.toml", "conftest.py"):
+            shutil.copy(ROOT / part, folder)
+
+    def start(self, source: str, *options: str) -> int:
+        """Test this kernel, with pytest's options and with tests that are to be tried first, in a process of its own.
+
+        It is a fork of this one, which has imported what takes seconds and knows nothing of the package yet.
+        """
+        (self.folder / KERNEL).write_text(source)
+        for compiled in (self.folder / KERNEL).parent.glob("__pycache__/kernel.*"):
+            compiled.unlink()  # Python would take one of the same second and size for the new one
+        child = os.fork()
+        if child > 0:
+            return child
+        code = 1
+        try:
+            os.chdir(self.folder)
+            sys.path.insert(0, str(self.folder / "src"))
+            with open("output", "w") as output:
+                os.dup2(output.fileno(), 1)
+                os.dup2(output.fileno(), 2)
+            files = [f"tests/test_{name}.py" for name in TESTS if Path(f"tests/test_{name}.py").exists()]
+            endless = ("-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true")
+            chosen = ("-k", " and ".join(f"not {name}" for name in SLOW + UNFIT))
+            code = pytest.main(["-q", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *options, *files])
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def failures(self, code: int) -> list[str]:
+        """The tests that failed, or that came to no end; whatever else went wrong is no evidence, and ends it all."""
+        output = (self.folder / "output").read_text()
+        failed = re.findall(r"^(?:FAILED|ERROR) (tests/[\w./]+(?:::\w+(?:\[.*?\](?= - |$))?)?)", output, re.MULTILINE)
+        if code != 0 and not failed and "Timeout (" not in output:
+            sys.exit(f"the tests could not be run:\n{output}")
+        return failed or (["a test without end"] if code else [])
+
+
+def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None]]:
+    """Each mutant with the test that killed it, if one did, in the order in which that is known."""
+    likely: dict[str, list[str]] = {}  # what killed a neighbour is likely to kill again
+    none = Mutant(0, "", "", (ROOT / KERNEL).read_text())
+    with tempfile.TemporaryDirectory() as folder:
+        free = [Bench(Path(folder) / str(k)) for k in range(jobs)]
+        waiting, running = [*tried[::-1], none], {}
+        while waiting or running:
+            while waiting and free:
+                bench, mutant = free.pop(), waiting.pop()
+                running[bench.start(mutant.source, "-x", *likely.get(mutant.where, []))] = bench, mutant
+            child, code = os.waitpid(-1, 0)
+            bench, mutant = running.pop(child)
+            failed = bench.failures(code)
+            free.append(bench)
+            if mutant is not none:
+                yield mutant, failed[0] if failed else None
+            elif failed:
+                sys.exit(f"without any change a test fails: {failed[0]}")
+            if failed and "::" in failed[0]:
+                others = [test for test in likely.get(mutant.where, []) if test != failed[0]]
+                likely[mutant.where] = [failed[0], *others][:3]
+
+
+def import_what_takes_seconds() -> None:
+    """All that the tests import but the package; only then it is known that there is no JIT."""
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
+    for name in ("joblib", "numba", "numpy.testing", "pandas", "sklearn.base"):
+        importlib.import_module(name)
+    if any(name.partition(".")[0] == "devdan" for name in sys.modules):
+        sys.exit("the package must not be imported before it is mutated")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser.add_argument("only", nargs="*", help="texts, one of which the description of a mutant must contain")
+    parser.add_argument("--jobs", type=int, default=1, help="how many are tried at a time")
+    parser.add_argument("--list", action="store_true", help="show the mutants, and try none")
+    chosen = parser.parse_args()
+    every = mutants((ROOT / KERNEL).read_text())
+    wanted = [mutant for mutant in every if not chosen.only or any(text in mutant.description for text in chosen.only)]
+    excused = {mutant for mutant in wanted if {mutant.where, mutant.description} & EQUIVALENT.keys()}
+    tried = [mutant for mutant in wanted if mutant not in excused]
+    if chosen.list:
+        print(*(f"{KERNEL}:{mutant.line} {mutant.description}" for mutant in tried), sep="\n")
+        return
+    for key in EQUIVALENT.keys() - {key for mutant in every for key in (mutant.where, mutant.description)}:
+        print(f"EQUIVALENT names what is not there any more: {key}")
+    import_what_takes_seconds()
+    survivors = []
+    for mutant, killer in killers(tried, chosen.jobs):
+        print(f"{KERNEL}:{mutant.line} {mutant.description}: {killer or 'SURVIVED'}", flush=True)
+        survivors += [mutant] if killer is None else []
+    print(f"{len(tried)} mutants, {len(tried) - len(survivors)} killed; {len(excused)} that no test can tell")
+    print(*(f"survived: {KERNEL}:{mutant.line} {mutant.description}" for mutant in survivors), sep="\n")
+    sys.exit(bool(survivors))
+
+
+if __name__ == "__main__":
+    main()

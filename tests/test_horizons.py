@@ -1,0 +1,226 @@
+"""What shows only after thousands of samples, or at the edge of a range: horizons, limits and thresholds.
+
+The networks here stand still: without steps, growth and pruning what they see is known in advance, so that the oracle
+need not learn along and long streams are cheap.
+"""
+
+import numpy as np
+import pytest
+from naive import Naive, Phase, Random
+from sklearn.utils import check_random_state
+
+from devdan import DEVDAN, DEVDANEnsemble
+
+STILL = {
+    "learning_rate": 0.0,
+    "generative_learning_rate": 0.0,
+    "grow": False,
+    "prune": False,
+    "shuffle": False,
+    "masking": 0.0,
+    "averaging": 0.0,
+}
+
+
+def word_of(seed):
+    """The word with which the generator of a model with this seed starts."""
+    return int(check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64))
+
+
+def oracle_of(model, seen):
+    """An oracle that has seen the samples and has the weights of the model."""
+    oracle = Naive(seen.shape[1], 0, model)
+    weights = model.weights_
+    oracle.W, oracle.b, oracle.c = (weights[name] for name in ("encoder", "encoder_bias", "decoder_bias"))
+    oracle.output, oracle.eta, oracle.seen = weights["output"], weights["output_bias"], seen
+    return oracle
+
+
+def drifts(model, phase):
+    """The samples at which a phase signalled a drift."""
+    return [event.sample for event in model.events_ if event.kind == "drift" and event.phase == phase]
+
+
+def drifts_of(phase, surprises):
+    return [t + 1 for t, surprise in enumerate(surprises) if phase.surprise.drifts(surprise)]
+
+
+# --- Scaling -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_the_scale_of_the_features_has_the_horizon_and_the_limits_of_the_oracle(scaling):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(5000, 3)) * [1, 5, 0.1] + np.linspace(0, 4, 5000)[:, None]
+    X[random.random(X.shape) < 0.1] = np.nan
+    still = {**STILL, "scaling": scaling, "initial_weights": {"encoder": np.eye(3), "decoder_bias": [9.0, -9.0, 0.5]}}
+    model = DEVDAN(**still)
+    asked = np.vstack([X[::500], 100 * np.eye(3), -100 * np.eye(3)])
+    for start in range(0, 5000, 1000):
+        model.observe(X[start : start + 1000])
+        oracle = oracle_of(model, X[: start + 1000])
+        for row, hidden, again in zip(asked, model.transform(asked), model.reconstruct(asked), strict=True):
+            np.testing.assert_allclose(hidden, oracle.transform(row), atol=1e-10, rtol=0)
+            np.testing.assert_allclose(again, oracle.reconstruct(row), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("visits", [0.3, 1.7])
+def test_a_member_has_the_horizon_of_as_many_samples_however_often_it_visits_each(visits):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(3000, 2)) + np.linspace(0, 4, 3000)[:, None]
+    still = DEVDAN(**STILL, n_hidden=3)
+    model = DEVDANEnsemble(1, estimator=still, visits=visits, random_state=1).observe(X)
+    draws = Random(word_of(1))
+    visited = np.repeat(X, [draws.poisson(visits) for _ in X], axis=0)
+    oracle = Naive(2, draws.word, still, visits)
+    oracle.seen, oracle.n_seen = visited, len(visited)
+    model.teach(X[:9], np.arange(9) % 2)
+    draws = Random(oracle.random.word)
+    repeats = [draws.poisson(visits) for _ in range(9)]
+    oracle.random = draws
+    for t in np.repeat(np.arange(9), repeats):
+        oracle.learn_label(X[t], t % 2)
+    assert sum(repeats) > 0
+    for row, shares in zip(X[::300], model.predict_proba(X[::300]), strict=True):
+        np.testing.assert_allclose(shares, oracle.predict_proba(row), atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_values_beyond_the_largest_count_as_the_largest(scaling):
+    X = np.array([[0.0], [1e150], [1.7e308], [-1.7e308]])
+    model = DEVDAN(**STILL, scaling=scaling, initial_weights={"encoder": [[1.0]], "decoder_bias": [1.0]}).observe(X)
+    oracle = oracle_of(model, X)
+    for row, hidden, again in zip(X, model.transform(X), model.reconstruct(X), strict=True):
+        np.testing.assert_allclose(hidden, oracle.transform(row), rtol=1e-10)
+        np.testing.assert_allclose(again, oracle.reconstruct(row), rtol=1e-10)
+
+
+# --- Drift -------------------------------------------------------------------------------------------------------
+
+
+def errors(levels, spread, seed):
+    """Squared errors around a level."""
+    random = np.random.default_rng(seed)
+    return np.clip(levels + spread * random.normal(size=len(levels)), 0.02, 1.9)
+
+
+LEVELS = {
+    "rises slowly, long after the start": (np.r_[np.linspace(0.2, 0.3, 12_000), np.linspace(0.3, 0.5, 2000)], 0.15),
+    "rises slowly": (np.r_[np.full(1000, 0.3), np.linspace(0.3, 0.6, 1000), np.full(1000, 0.6)], 0.2),
+    "hardly varies": (np.r_[np.full(1000, 0.3), np.linspace(0.3, 0.5, 2000)], 0.02),
+    "rises early": (np.r_[np.full(230, 0.2), np.full(470, 1.0)], 0.1),
+    "falls and rises": (np.r_[np.full(700, 1.0), np.full(700, 0.3), np.linspace(0.3, 1.0, 1200)], 0.2),
+}
+
+
+@pytest.mark.parametrize("case", LEVELS, ids=str)
+def test_a_real_drift_is_told_at_the_sample_where_the_oracle_tells_it(case):
+    levels, spread = LEVELS[case]
+    values = errors(levels, spread, seed=1)
+    p = 1 - np.sqrt(values / 2)  # of the label; the other class has the rest
+    margin = np.log(p / (1 - p))
+    X = 0.5 + margin[:, None] / 20  # in [0, 1]
+    unit = {"encoder": [[4.0]], "encoder_bias": [-2.0], "output": [[0.0, 20.0]], "output_bias": [0.0, -10.0]}
+    model = DEVDAN(**STILL, generative=False, scaling=None, initial_weights=unit)
+    y = np.ones(len(X), int)
+    model.teach(X, y, classes=[0, 1])
+    surprises = 2 * (1 - model.predict_proba(X)[:, 1]) ** 2
+    expected = drifts_of(Phase("discriminative", 1, 1), surprises)
+    assert drifts(model, "discriminative") == expected
+    assert expected
+    assert model.drifts_ == {"generative": 0, "discriminative": len(expected)}
+
+
+def scales(case):
+    """Samples in [0, 1] whose scale or place changes."""
+    random = np.random.default_rng(2)
+    X = random.random((2400, 2))
+    if case == "the inputs move away":
+        X *= 0.3
+        X[1200:, 0] += np.linspace(0, 0.7, 1200)
+        X[random.random(X.shape) < 0.2] = np.nan
+        X[::50] = np.nan
+    elif case == "outliers become many":
+        X = 0.01 * X
+        X[::40] = 0.5
+        X[1200::7] = 0.9
+    elif case == "next to no variance":
+        X = 2e-7 * X
+        X[1200:] *= np.linspace(1, 4, 1200)[:, None]
+    return X
+
+
+# With few visits the means are those of few values, and a drift may be told by the third or fourth.
+@pytest.mark.parametrize("visits", [1, 0.1, 0.0105, 0.01, 0.004, 0.00009])
+@pytest.mark.parametrize("case", ["the inputs move away", "outliers become many", "next to no variance"])
+def test_a_virtual_drift_is_told_at_the_sample_where_the_oracle_tells_it(case, visits):
+    X = scales(case)
+    still = DEVDAN(**STILL, scaling=None)
+    if visits == 1:
+        model = DEVDAN(**STILL, scaling=None).observe(X)
+    else:
+        X = np.tile(X, (20 if visits < 0.001 else 1, 1))
+        model = DEVDANEnsemble(1, estimator=still, visits=visits, random_state=1).observe(X)
+        draws = Random(word_of(1))
+        X = np.repeat(X, [draws.poisson(visits) for _ in X], axis=0)
+        assert len(X) > 3
+    oracle = Naive(2, 0, still, visits)
+    phase, expected = oracle.generative, []
+    for t in range(len(X)):
+        phase.inputs = X[: t + 1]
+        if not np.isnan(X[t]).all() and phase.surprise.drifts(oracle.surprise(phase, None, None)):
+            expected.append(t + 1)
+    assert drifts(model, "generative") == expected
+    assert bool(expected) == (visits > 0.0001)  # else the past is the latest sample, too
+
+
+# --- Learning ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("visits", [0.5, 2])
+def test_a_member_learns_what_the_oracle_learns_from_the_same_visits(visits):
+    random = np.random.default_rng(3)
+    y = random.integers(2, size=300)
+    X = random.normal(size=(300, 2)) + y[:, None]
+    options = DEVDAN(averaging=0.9, shuffle=False)
+    model = DEVDANEnsemble(1, estimator=options, visits=visits, random_state=1)
+    draws, oracle = Random(word_of(1)), None
+    for start in range(0, 300, 6):
+        rows, labels = X[start : start + 6], y[start : start + 6]
+        model.partial_fit(rows, labels, classes=[0, 1])
+        repeats = [draws.poisson(visits) for _ in rows]
+        visited = np.repeat(np.arange(6), repeats if sum(repeats) > 0 or oracle is not None else [1, 0, 0, 0, 0, 0])
+        if oracle is None:
+            oracle = Naive(2, draws.word, options, visits)
+            draws = oracle.random
+        for t in visited:
+            oracle.observe(rows[t])
+        oracle.judge(rows[visited], labels[visited])
+        for t in visited:
+            if len(oracle.eta) == 0:
+                oracle.know(1)  # both classes were named in advance
+            oracle.learn_label(rows[t], labels[t])
+        for row, shares in zip(rows, model.predict_proba(rows), strict=True):
+            np.testing.assert_allclose(shares, oracle.predict_proba(row), atol=1e-10, rtol=0)
+    assert model.events_ == oracle.events
+    assert not any(model.drifts_.values())
+
+
+def test_where_the_averages_are_much_better_the_weights_still_have_their_small_say():
+    random = np.random.default_rng(3)
+    y = random.integers(2, size=600)
+    X = 0.5 * random.normal(size=(600, 2)) + y[:, None] * [-1, 1] + np.linspace(0, 3, 600)[:, None] * [0, 1]
+    y = np.where(np.random.default_rng(0).random(600) < 0.25, 1 - y, y)  # at a rate that makes the most of each label
+    fixed = {"grow": False, "prune": False, "generative": False, "shuffle": False, "n_hidden": 2}
+    model = DEVDAN(**fixed, learning_rate=1.0, optimizer="momentum", momentum=0.0, random_state=5)
+    oracle, least = Naive(2, word_of(5), model), 1
+    for t in range(600):
+        model.teach(X[t : t + 1], y[t : t + 1], classes=[0, 1])
+        if t == 0:
+            oracle.know(1)
+        oracle.teach(X[t], y[t])
+        if t % 4 == 0:
+            shares = model.predict_proba(X[t : t + 1])[0]
+            np.testing.assert_allclose(shares, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
+        least = min(least, oracle.trust()[0])
+    assert 1e-10 < least < 1e-7
