@@ -11,52 +11,21 @@ arrays have room for more features, units and classes than are in use; where a u
 returns early and is called again with a larger state.
 
 Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
-compiled code is in this file, because Numba's disk cache does not notice an edit in another one. What a function calls
-is compiled again within it, so calls are kept shallow: the first call after installing waits for all of this.
+compiled code is in this file, because Numba's disk cache does not notice an edit in another one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from devdan.arrays import Floats, Words
+from devdan.model.jit import compiled, entry
 from devdan.model.memory import Block, E, M, N, R, integer, integers, number, numbers, one_row, randomness
 
 Random = npt.NDArray[np.uint64]
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    # Sums may be reordered and products fused, so that loops vectorise; NaN and infinity keep their meaning.
-    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
-    "nogil": True,
-    "no_cfunc_wrapper": True,
-    "_nrt": False,  # nothing is allocated, so that no references need be counted, which takes longer than a small step
-}
-
-
-def compiled(function: F) -> F:
-    """A function for compiled code; Python cannot call it."""
-    return cast(F, njit(no_cpython_wrapper=True, **_OPTIONS)(function))
-
-
-def inlined(function: F) -> F:
-    """A short function that compiled code calls in one place, of which it becomes a part before it is compiled."""
-    return cast(F, njit(inline="always", **_OPTIONS)(function))
-
-
-def entry(function: F) -> F:
-    """A function for Python: kept on disk once compiled, if there is a folder to keep it in."""
-    try:
-        return cast(F, njit(cache=True, **_OPTIONS)(function))
-    except RuntimeError:  # neither the package's folder nor the user's cache is writable
-        return cast(F, njit(**_OPTIONS)(function))
 
 
 # --- Memory: what a model is, and what a sample needs ------------------------------------------------------------
@@ -433,7 +402,7 @@ def squared_error(z: Floats, x: Floats, weight: Floats, length: int) -> float:
     return total
 
 
-@inlined
+@compiled
 def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Floats, length: int) -> None:
     """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
@@ -501,7 +470,7 @@ def remove(weights: Floats, unit: int, length: int) -> None:
     weights[length - 1] = 0.0
 
 
-@inlined
+@compiled
 def record(net: Network, phase: int, unit: int, kind: int) -> None:
     """Remember what happened, as the latest of as many events as there is room for."""
     if net.max_events > 0:
@@ -518,7 +487,7 @@ def record(net: Network, phase: int, unit: int, kind: int) -> None:
         net.n_changes[phase, kind] += 1
 
 
-@inlined
+@compiled
 def evolve(net: Network, work: Work, phase: int) -> bool:
     """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
     monitors = net.monitors[phase]
@@ -604,7 +573,7 @@ def backpropagate(error: Floats, output: Floats, y: Floats, delta: Floats, m: in
         delta[i] *= y[i] * (1.0 - y[i])
 
 
-@inlined
+@compiled
 def learn_sample(net: Network, work: Work, phase: int) -> None:
     """One sample in one phase: grow or prune by the network's significance, then one SGD step."""
     expect_input(net, work, phase)
@@ -799,7 +768,7 @@ def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
     softmax(out, m, net.max_classes)
 
 
-@inlined
+@compiled
 def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> None:
     """Compare the weights and their averages on samples whose labels have come, before any of them is learned.
 
@@ -834,7 +803,7 @@ SURE = 4.0  # standard errors that make a drift
 TINY = 1e-12  # a variance below it counts as none
 
 
-@inlined
+@compiled
 def surprise(net: Network, work: Work, phase: int) -> float:
     """How little a sample was expected: its squared distance from the mean input in deviations, or the squared error.
 

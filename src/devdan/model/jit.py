@@ -1,0 +1,107 @@
+"""How functions are compiled: entries for Python, and the parts of which they consist.
+
+Numba makes machine code of each compiled function for itself, and once more within each function that calls it. The
+kernel has fifty functions that only compiled code calls, up to five calls deep: their own machine code is never run, but
+making it is a quarter of the time that the first call after installing takes. :class:`Part` leaves it out: such a
+function is typed and lowered once, and optimised only within the entries that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.typed_passes import NativeLowering
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS: dict[str, Any] = {
+    "error_model": "numpy",
+    # Sums may be reordered and products fused, so that loops vectorise; NaN and infinity keep their meaning.
+    "fastmath": {"reassoc", "contract", "nsz", "arcp"},
+    "nogil": True,
+    "no_cfunc_wrapper": True,
+    "_nrt": False,  # nothing is allocated, so that no references need be counted, which takes longer than a small step
+}
+
+
+def entry(function: F) -> F:
+    """A function for Python: kept on disk once compiled, if there is a folder to keep it in."""
+    try:
+        return cast(F, njit(cache=True, **_OPTIONS)(function))
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
+        return cast(F, njit(**_OPTIONS)(function))
+
+
+def compiled(function: F) -> F:
+    """A function for compiled code. It has no machine code of its own, so Python must not call it."""
+    return cast(F, njit(no_cpython_wrapper=True, pipeline_class=_Parts, **_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """A function that becomes a part of its callers before they are typed: it may return what Numba cannot pass on."""
+    return cast(F, njit(inline="always", **_OPTIONS)(function))
+
+
+# --- Compiling without machine code: Numba's pipeline with another library for what comes out of it ---------------
+
+
+class Part(JITCodeLibrary):  # type: ignore[misc]
+    """The code of a function, with that of the functions it calls, as it is before optimisation."""
+
+    def finalize(self) -> None:
+        """Take in the code of what is called; callers link this library, then optimise all of it."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(library._reload_init)
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._final_module.verify()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """There is none."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Numba's own, but for one step, which needs machine code."""
+        return _WithoutEnvironment(self._codegen)
+
+
+class _WithoutEnvironment:
+    """A code generator that does not set an environment, which only code that raises or boxes would read."""
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing to do."""
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _IntoPart(LoweringPass):  # type: ignore[misc]
+    _name = "devdan_into_part"
+
+    def __init__(self) -> None:
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        return True
+
+
+class _Parts(CompilerBase):  # type: ignore[misc]
+    """Numba's pipeline, whose lowering writes into a part."""
+
+    def define_pipelines(self) -> list[Any]:
+        manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes = [step for step, _ in manager.passes]
+        manager.add_pass_after(_IntoPart, passes[passes.index(NativeLowering) - 1])
+        manager.finalize()
+        return [manager]
