@@ -1,7 +1,7 @@
 """How functions are compiled: entries for Python, and the parts of which they consist.
 
 Numba makes machine code of each compiled function for itself, and once more within each function that calls it. The
-kernel has fifty functions that only compiled code calls, up to five calls deep: their own machine code is never run, but
+kernel has fifty functions that only compiled code calls, up to five calls deep: their own machine code never runs, but
 making it is a quarter of the time that the first call after installing takes. :class:`Part` leaves it out: such a
 function is typed and lowered once, and optimised only within the entries that use it.
 """
