@@ -1,6 +1,9 @@
 """Files as streams: what they hold is what comes out, and what is wrong with them is said in a line."""
 
+import csv
 import gzip
+import io
+import re
 import subprocess
 import sys
 import zlib
@@ -350,8 +353,78 @@ def test_a_row_of_more_than_a_block_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,label\n1,a\n" + "1" * 200 + ",a\n2,a\n")
     layout = replace(delimited.csv_layout(path, None, None, True), block=64)
-    with pytest.raises(StreamError, match=r"has a row of more than 64 bytes: b'1111"):
+    with pytest.raises(StreamError, match=r"row 2 \(line 3\) is longer than 64 bytes; it begins with b'1111"):
         whole(delimited.stream(layout, "label", (), "t", 500))
+
+
+def test_cells_of_several_lines(tmp_path):
+    path = tmp_path / "t.csv"
+    with open(path, "w", newline="") as text:
+        csv.writer(text).writerow(["x", "a\nnote", "label"])
+        csv.writer(text).writerows([k, 'a\n"b",\n'[: k % 8], "pq"[k % 2]] for k in range(300_000))
+    with open(path, newline="") as text:
+        rows = list(csv.reader(text))[1:]
+    stream = file(path)
+    assert stream.feature_names == ("x", "a\nnote")
+    X, y = whole(stream)
+    assert X[:, 0].tolist() == [float(row[0]) for row in rows]
+    assert y.tolist() == [row[2] for row in rows]
+    assert stream.estimated_samples == pytest.approx(len(rows), rel=0.1)
+
+
+@st.composite
+def raw_cells(draw):
+    """A cell as it stands in a text: within quotes, with something behind them, or bare with quotes in its midst."""
+    inner = draw(st.text('ab",\n\r ', max_size=8))
+    if draw(st.booleans()):
+        doubled = inner.replace('"', '""')
+        return f'"{doubled}"' + draw(st.sampled_from(["", "", "c", ' c"', 'c"d"']))
+    return "x" + re.sub("[,\n\r]", "", inner)
+
+
+@given(
+    cells=st.lists(st.tuples(raw_cells(), raw_cells()), min_size=1, max_size=12),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+    last=st.booleans(),
+    block=st.integers(64, 200),
+)
+def test_quotes_are_read_as_by_python_wherever_the_text_is_cut(tmp_path, cells, end, last, block):
+    path = tmp_path / "t.csv"
+    text = end.join(["one,two", *map(",".join, cells)]) + end * last
+    path.write_bytes(text.encode())
+    expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
+    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    batches = layout.batches({"0": pa.string(), "1": pa.string()})
+    assert [list(row.values()) for batch in batches for row in batch.to_pylist()] == expected
+
+
+@given(cells=st.lists(st.tuples(raw_cells(), raw_cells()), max_size=12), block=st.integers(64, 200))
+def test_a_wrong_row_is_told_with_its_line_whatever_is_quoted_before_it(tmp_path, cells, block):
+    path = tmp_path / "t.csv"
+    before = "\n".join(["one,two", *map(",".join, cells)]) + "\n"
+    path.write_bytes(before.encode() + b"1,2,3\n")
+    line = len(re.findall("\r\n|\r|\n", before)) + 1
+    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    with pytest.raises(StreamError, match=rf"row {len(cells) + 1} \(line {line}\) has 3 columns instead of 2: 1,2,3"):
+        list(layout.batches({"0": pa.string(), "1": pa.string()}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('1,"p\n' + 500_000 * "2,q\n", r"row 1 \(line 2\) opens a quote that is never closed; it begins with b'1,\"p"),
+        (50 * "2,q\n" + '1,"p\n2,q\n', r"row 51 \(line 52\) opens a quote that is never closed"),
+        (200_000 * '2,"q"\n' + '1,"p\n' + 500_000 * "2,q\n", r"row 200001 \(line 200002\) opens a quote"),
+    ],
+)
+def test_a_quote_that_is_never_closed(rows, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + rows)
+    with pytest.raises(StreamError, match=message):
+        whole(file(path))
+    path.write_text('x,"label\n' + rows.replace('"', ""))
+    with pytest.raises(StreamError, match="its first row opens a quote that is never closed"):
+        whole(file(path))
 
 
 @pytest.mark.parametrize(
