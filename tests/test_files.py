@@ -495,6 +495,33 @@ def test_a_dataset_of_rivers_serves():
     assert set(summary.classes) == {True, False}
 
 
+LEFT_OPEN = """
+import sys, threading
+from devdan.streams import open_stream
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("devdan-reader")]
+left = iter(open_stream(sys.argv[1], target="label"))
+next(left)
+assert readers()
+del left
+assert not readers()
+left = iter(open_stream(sys.argv[1], target="label"))
+next(left)
+if len(sys.argv) > 2:
+    raise SystemExit
+"""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arff"])
+@pytest.mark.parametrize("how", [(), ("exit",)])
+def test_a_program_may_end_with_a_stream_left_open(table, name, how, tmp_path):
+    path = write(pa.concat_tables(60 * [table]), tmp_path / name)
+    run = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, path, *how], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
 MEMORY = """
 import resource, sys
 from devdan.streams import open_stream

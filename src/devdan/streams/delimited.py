@@ -125,7 +125,7 @@ class Layout:
         try:
             # Not read_csv, which on Python 3.10 goes through all objects there are, each time.
             with pa_csv.open_csv(
-                pa.BufferReader(block.text),
+                pa.BufferReader(_arrows_own(block.text)),
                 read_options=pa_csv.ReadOptions(
                     use_threads=False,
                     block_size=len(block.text) + 1,
@@ -187,6 +187,13 @@ class Layout:
         if "compressed stream" in text or "inflate" in text:
             return StreamError(f"{self.path} is damaged or not complete{_after(n_rows)}: {text.lower()}")
         return StreamError(f"{self.path} cannot be read{_after(n_rows)}: {text}")
+
+
+def _arrows_own(text: bytes) -> pa.Buffer:
+    """The text in memory of Arrow's, as a thread of Arrow's lets go of it, perhaps while Python ends."""
+    buffer = pa.allocate_buffer(len(text))
+    memoryview(buffer).cast("B")[:] = text
+    return buffer
 
 
 def _after(n_rows: int) -> str:
