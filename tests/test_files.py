@@ -6,7 +6,10 @@ import io
 import re
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 import zlib
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -474,6 +477,73 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
         np.savez(path, **arrays)
         with pytest.raises(StreamError, match=message):
             whole(file(path))
+
+
+def npy(shape, dtype="<f8", by_column=False):
+    """The beginning of an array as .npy has it."""
+    content = io.BytesIO()
+    np.lib.format.write_array_header_2_0(content, {"descr": dtype, "fortran_order": by_column, "shape": shape})
+    return content.getvalue() + bytes(1000)
+
+
+@contextmanager
+def little_memory(n_bytes=2_000_000):
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "declared", "message"),
+    [
+        ({"X": npy((10**12, 2))}, None, r"'X' must have 16,000,000,000,000 bytes by its shape .* got 1,000"),
+        ({"X": npy((-1, 2))}, None, "'X' must have"),
+        ({"X": npy((10**11, 10), by_column=True), "y": npy((10**11,))}, 10**13, "unpacks from .* saved by column"),
+        ({"X": npy((10, 10**11)), "y": npy((10,))}, 10**13, "a row of the array 'X' has 800,000,000,000 bytes"),
+        ({"feature_names": npy((10**7,), "<U1000")}, 10**13, "the array 'feature_names' has 40,000,000,000 bytes"),
+        ({"class_names": npy((10**7,), "<U1000")}, 10**13, "the array 'class_names' has 40,000,000,000 bytes"),
+        ({"X": b"\x93NUMPY\x02\x00\xff\xff\xff\x7f"}, 10**13, "the array 'X' cannot be read"),
+    ],
+)  # fmt: skip
+def test_an_npz_that_would_fill_the_memory_is_refused_before_it_is_unpacked(arrays, declared, message, tmp_path):
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ({"X": npy((5, 2)), "y": npy((5,))} | arrays).items():
+            archive.writestr(f"{name}.npy", content)
+            if declared and name in arrays:
+                archive.getinfo(f"{name}.npy").file_size = declared
+    assert path.stat().st_size < 5000
+    with little_memory(), pytest.raises(StreamError, match=message) as error:
+        whole(file(path))
+    assert "\n" not in str(error.value)
+
+
+def test_wide_rows_of_an_npz_are_unpacked_a_few_at_a_time(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((40, 1_000_000), bool), y=np.arange(40))
+    sizes = [len(features) for features, _ in file(path).blocks()]
+    assert sum(sizes) == 40
+    assert max(sizes) == 4
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.arff.gz"])
+def test_a_packed_line_that_would_fill_the_memory_is_refused(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"\n" + bytes([ord("1")]) * 40_000_000))
+    with little_memory(120_000_000), pytest.raises(StreamError, match=r"line 2 is longer than 16,777,216 characters"):
+        file(path)
+
+
+def test_a_label_of_many_characters_does_not_fill_the_memory(tmp_path):
+    path = tmp_path / "t.csv"
+    labels = ["ab"[k % 2] for k in range(100_000)]
+    labels[500] = "c" * 400_000
+    path.write_text("x,label\n" + "".join(f"1,{label}\n" for label in labels))
+    with little_memory(50_000_000):
+        assert [label for _, y in file(path) for label in y.tolist()] == labels
 
 
 def test_what_python_has_serves(table):

@@ -44,6 +44,7 @@ _KDD_VALUES = {  # sorted, so that a code does not depend on which row comes fir
 }
 _RLCPS_FEATURES = _words("cmp_fname_c1 cmp_fname_c2 cmp_lname_c1 cmp_lname_c2 cmp_sex cmp_bd cmp_bm cmp_by cmp_plz")
 GENERATED: dict[str, Callable[..., Stream]] = {"sea": synthetic.sea, "hyperplane": synthetic.hyperplane}
+_INNER_BYTES, _INNER_DEPTH = 1 << 28, 3  # of archives within an archive; those of RLCPS have 60 MB, two deep
 _UCI = "https://archive.ics.uci.edu"
 
 
@@ -102,7 +103,7 @@ def _rlcps(path: Path) -> Stream:
     return Stream("rlcps", pieces, feature_names=tuple(_RLCPS_FEATURES))
 
 
-def rlcps_blocks(archive: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipFile, str]]:
+def rlcps_blocks(archive: zipfile.ZipFile, depth: int = 1) -> Iterator[tuple[zipfile.ZipFile, str]]:
     """The tables block_1.csv, block_2.csv, … and the archives they are in, each a zip within the zip."""
 
     def number(member: str) -> int:
@@ -110,9 +111,12 @@ def rlcps_blocks(archive: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipFile, st
         return int(found[1]) if found else 0
 
     for member in sorted(archive.namelist(), key=number):
-        if member.endswith(".zip"):  # a few megabytes
+        if member.endswith(".zip"):
+            n_bytes = archive.getinfo(member).file_size
+            if n_bytes > _INNER_BYTES or depth > _INNER_DEPTH:  # it will be in memory as a whole
+                raise zipfile.BadZipFile(f"{member} within it has {n_bytes:,} bytes and is {depth} archives deep")
             with zipfile.ZipFile(io.BytesIO(archive.read(member))) as inner:
-                yield from rlcps_blocks(inner)
+                yield from rlcps_blocks(inner, depth + 1)
         elif re.search(r"(^|/)block_\d+\.csv$", member):
             yield archive, member
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,7 @@ from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK = 1 << 20  # bytes of text that are parsed at a time
+_LINE = 1 << 24  # characters of the longest line that is read where lines are
 _MARK = b"\xef\xbb\xbf"  # with which some programs begin a text in UTF-8
 _NOTHING = ("", "?", "NA", "NaN", "nan")  # what stands for a missing value, and for a missing label
 _MISSING = (*_NOTHING, "N/A", "NULL", "null", "None")  # in a feature
@@ -276,11 +277,17 @@ def _share_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:
 
 
 def lines(path: Path, compression: str | None, errors: str = "strict") -> Iterator[str]:
-    """The text's lines, whichever way they end."""
+    """The text's lines, whichever way they end; one that would fill the memory is an error."""
     raw = pa.OSFile(str(path))
     text = pa.CompressedInputStream(raw, compression) if compression else raw
     with raw, io.TextIOWrapper(io.BufferedReader(text), "utf-8-sig", errors) as parts:
-        yield from parts
+        for number in count(1):
+            line = parts.readline(_LINE)
+            if not line:
+                return
+            if len(line) == _LINE:
+                raise StreamError(f"{path}: line {number} is longer than {_LINE:,} characters")
+            yield line
 
 
 def csv_layout(path: Path, compression: str | None, delimiter: str | None, header: bool | None) -> Layout:
@@ -314,7 +321,7 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
         "," if comma > point else ".",
         skipped,
         header,
-        max(_BLOCK, 16 * max(map(len, head))),
+        max(_BLOCK, min(16 * max(map(len, head)), 4 * _LINE)),
     )
 
 
