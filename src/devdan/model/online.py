@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Words, all_writable
 from devdan.model import kernel, options
 from devdan.model.devdan import DEVDAN, EVENTS, room_for
 from devdan.model.evolving import Event, events_of
@@ -99,6 +99,9 @@ class OneSampleNetwork:
 
     def _grow_room(self) -> None:
         self.make_room(hidden=2 * int(self.header()[kernel.MAX_HIDDEN]))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(all_writable(state))
 
     def _hold(self, state: Floats) -> None:
         """Keep a state, and scratch space and a row of its size."""
