@@ -233,6 +233,26 @@ def test_rlcps_that_is_damaged_or_wrong_says_where(tmp_path):
         whole(catalogue.load("rlcps", data=tmp_path))
 
 
+def test_rlcps_with_an_archive_that_would_fill_the_memory_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "rlcps.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("block_1.zip", bytes(1000))
+        archive.getinfo("block_1.zip").file_size = 10**12
+    tracemalloc.start()
+    with pytest.raises(StreamError, match=r"block_1\.zip within it has 1,000,000,000,000 bytes .*fetch it again"):
+        whole(catalogue.load("rlcps", data=tmp_path))
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
+    packed, _, _ = rlcps(wrapped=True)
+    for _ in range(3):
+        outer = io.BytesIO()
+        with zipfile.ZipFile(outer, "w") as archive:
+            archive.writestr("donation.zip", packed)
+        packed = outer.getvalue()
+    (tmp_path / "rlcps.zip").write_bytes(packed)
+    with pytest.raises(StreamError, match=r"is 4 archives deep"):
+        whole(catalogue.load("rlcps", data=tmp_path))
+
+
 def test_memory_does_not_grow_with_the_file_in_its_own_order(tmp_path):
     (tmp_path / "rlcps.zip").write_bytes(rlcps(4000)[0])
     tracemalloc.start()

@@ -1,9 +1,15 @@
 """Files as streams: what they hold is what comes out, and what is wrong with them is said in a line."""
 
+import csv
 import gzip
+import io
+import re
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 import zlib
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -350,8 +356,78 @@ def test_a_row_of_more_than_a_block_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,label\n1,a\n" + "1" * 200 + ",a\n2,a\n")
     layout = replace(delimited.csv_layout(path, None, None, True), block=64)
-    with pytest.raises(StreamError, match=r"has a row of more than 64 bytes: b'1111"):
+    with pytest.raises(StreamError, match=r"row 2 \(line 3\) is longer than 64 bytes; it begins with b'1111"):
         whole(delimited.stream(layout, "label", (), "t", 500))
+
+
+def test_cells_of_several_lines(tmp_path):
+    path = tmp_path / "t.csv"
+    with open(path, "w", newline="") as text:
+        csv.writer(text).writerow(["x", "a\nnote", "label"])
+        csv.writer(text).writerows([k, 'a\n"b",\n'[: k % 8], "pq"[k % 2]] for k in range(300_000))
+    with open(path, newline="") as text:
+        rows = list(csv.reader(text))[1:]
+    stream = file(path)
+    assert stream.feature_names == ("x", "a\nnote")
+    X, y = whole(stream)
+    assert X[:, 0].tolist() == [float(row[0]) for row in rows]
+    assert y.tolist() == [row[2] for row in rows]
+    assert stream.estimated_samples == pytest.approx(len(rows), rel=0.1)
+
+
+@st.composite
+def raw_cells(draw):
+    """A cell as it stands in a text: within quotes, with something behind them, or bare with quotes in its midst."""
+    inner = draw(st.text('ab",\n\r ', max_size=8))
+    if draw(st.booleans()):
+        doubled = inner.replace('"', '""')
+        return f'"{doubled}"' + draw(st.sampled_from(["", "", "c", ' c"', 'c"d"']))
+    return "x" + re.sub("[,\n\r]", "", inner)
+
+
+@given(
+    cells=st.lists(st.tuples(raw_cells(), raw_cells()), min_size=1, max_size=12),
+    end=st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
+    last=st.booleans(),
+    block=st.integers(64, 200),
+)
+def test_quotes_are_read_as_by_python_wherever_the_text_is_cut(tmp_path, cells, end, last, block):
+    path = tmp_path / "t.csv"
+    text = end.join(["one,two", *map(",".join, cells)]) + end * last
+    path.write_bytes(text.encode())
+    expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
+    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    batches = layout.batches({"0": pa.string(), "1": pa.string()})
+    assert [list(row.values()) for batch in batches for row in batch.to_pylist()] == expected
+
+
+@given(cells=st.lists(st.tuples(raw_cells(), raw_cells()), max_size=12), block=st.integers(64, 200))
+def test_a_wrong_row_is_told_with_its_line_whatever_is_quoted_before_it(tmp_path, cells, block):
+    path = tmp_path / "t.csv"
+    before = "\n".join(["one,two", *map(",".join, cells)]) + "\n"
+    path.write_bytes(before.encode() + b"1,2,3\n")
+    line = len(re.findall("\r\n|\r|\n", before)) + 1
+    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    with pytest.raises(StreamError, match=rf"row {len(cells) + 1} \(line {line}\) has 3 columns instead of 2: 1,2,3"):
+        list(layout.batches({"0": pa.string(), "1": pa.string()}))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ('1,"p\n' + 500_000 * "2,q\n", r"row 1 \(line 2\) opens a quote that is never closed; it begins with b'1,\"p"),
+        (50 * "2,q\n" + '1,"p\n2,q\n', r"row 51 \(line 52\) opens a quote that is never closed"),
+        (200_000 * '2,"q"\n' + '1,"p\n' + 500_000 * "2,q\n", r"row 200001 \(line 200002\) opens a quote"),
+    ],
+)
+def test_a_quote_that_is_never_closed(rows, message, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + rows)
+    with pytest.raises(StreamError, match=message):
+        whole(file(path))
+    path.write_text('x,"label\n' + rows.replace('"', ""))
+    with pytest.raises(StreamError, match="its first row opens a quote that is never closed"):
+        whole(file(path))
 
 
 @pytest.mark.parametrize(
@@ -403,6 +479,73 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
             whole(file(path))
 
 
+def npy(shape, dtype="<f8", by_column=False):
+    """The beginning of an array as .npy has it."""
+    content = io.BytesIO()
+    np.lib.format.write_array_header_2_0(content, {"descr": dtype, "fortran_order": by_column, "shape": shape})
+    return content.getvalue() + bytes(1000)
+
+
+@contextmanager
+def little_memory(n_bytes=2_000_000):
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < n_bytes
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "declared", "message"),
+    [
+        ({"X": npy((10**12, 2))}, None, r"'X' must have 16,000,000,000,000 bytes by its shape .* got 1,000"),
+        ({"X": npy((-1, 2))}, None, "'X' must have"),
+        ({"X": npy((10**11, 10), by_column=True), "y": npy((10**11,))}, 10**13, "unpacks from .* saved by column"),
+        ({"X": npy((10, 10**11)), "y": npy((10,))}, 10**13, "a row of the array 'X' has 800,000,000,000 bytes"),
+        ({"feature_names": npy((10**7,), "<U1000")}, 10**13, "the array 'feature_names' has 40,000,000,000 bytes"),
+        ({"class_names": npy((10**7,), "<U1000")}, 10**13, "the array 'class_names' has 40,000,000,000 bytes"),
+        ({"X": b"\x93NUMPY\x02\x00\xff\xff\xff\x7f"}, 10**13, "the array 'X' cannot be read"),
+    ],
+)  # fmt: skip
+def test_an_npz_that_would_fill_the_memory_is_refused_before_it_is_unpacked(arrays, declared, message, tmp_path):
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in ({"X": npy((5, 2)), "y": npy((5,))} | arrays).items():
+            archive.writestr(f"{name}.npy", content)
+            if declared and name in arrays:
+                archive.getinfo(f"{name}.npy").file_size = declared
+    assert path.stat().st_size < 5000
+    with little_memory(), pytest.raises(StreamError, match=message) as error:
+        whole(file(path))
+    assert "\n" not in str(error.value)
+
+
+def test_wide_rows_of_an_npz_are_unpacked_a_few_at_a_time(tmp_path):
+    path = tmp_path / "t.npz"
+    np.savez_compressed(path, X=np.zeros((40, 1_000_000), bool), y=np.arange(40))
+    sizes = [len(features) for features, _ in file(path).blocks()]
+    assert sum(sizes) == 40
+    assert max(sizes) == 4
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.arff.gz"])
+def test_a_packed_line_that_would_fill_the_memory_is_refused(name, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(b"\n" + bytes([ord("1")]) * 40_000_000))
+    with little_memory(120_000_000), pytest.raises(StreamError, match=r"line 2 is longer than 16,777,216 characters"):
+        file(path)
+
+
+def test_a_label_of_many_characters_does_not_fill_the_memory(tmp_path):
+    path = tmp_path / "t.csv"
+    labels = ["ab"[k % 2] for k in range(100_000)]
+    labels[500] = "c" * 400_000
+    path.write_text("x,label\n" + "".join(f"1,{label}\n" for label in labels))
+    with little_memory(50_000_000):
+        assert [label for _, y in file(path) for label in y.tolist()] == labels
+
+
 def test_what_python_has_serves(table):
     reference = whole(sea(1500))
     rows = list(zip(*reference, strict=True))
@@ -420,6 +563,33 @@ def test_a_dataset_of_rivers_serves():
     summary = Summary(prequential(open_stream(datasets.Phishing()), DEVDAN(random_state=0)))
     assert summary.n_samples == 1250
     assert set(summary.classes) == {True, False}
+
+
+LEFT_OPEN = """
+import sys, threading
+from devdan.streams import open_stream
+def readers():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("devdan-reader")]
+left = iter(open_stream(sys.argv[1], target="label"))
+next(left)
+assert readers()
+del left
+assert not readers()
+left = iter(open_stream(sys.argv[1], target="label"))
+next(left)
+if len(sys.argv) > 2:
+    raise SystemExit
+"""
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.arff"])
+@pytest.mark.parametrize("how", [(), ("exit",)])
+def test_a_program_may_end_with_a_stream_left_open(table, name, how, tmp_path):
+    path = write(pa.concat_tables(60 * [table]), tmp_path / name)
+    run = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, path, *how], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 MEMORY = """

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Words, writable
 from devdan.baselines import rulekernel
 from devdan.baselines.events import RULE_KINDS
 from devdan.baselines.rulekernel import (
@@ -18,6 +19,7 @@ from devdan.baselines.rulekernel import (
     N_SEEN,
     N_STORED,
     Rule,
+    Rules,
     Settings,
 )
 from devdan.baselines.weighting import feature_weights
@@ -40,6 +42,10 @@ class RuleBase:
     def __init__(self, n_features: int, n_classes: int, settings: Settings, weighting: str | None = None) -> None:
         self.settings, self.weighting = settings, weighting
         self.rules = rulekernel.new_rules(n_features, n_classes, _ROOM, _EVENTS)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.rules = Rules(*map(writable, self.rules))
 
     def learn(self, X: Floats, codes: Words) -> list[tuple[int, str, int, int]]:
         """Learn from a chunk in its order; returns what became of the rules: sample, kind, rule, how many now."""

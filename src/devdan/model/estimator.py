@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Words, all_writable
 from devdan.model import notice  # noqa: F401 (importing it arms it)
 from devdan.model.classes import Classes, check_labels
 
@@ -129,6 +129,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         if not self.__sklearn_is_fitted__():
             name = type(self).__name__
             raise NotFittedError(f"This {name} has not seen a sample yet: call {self._ways_to_start} first")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(all_writable(state))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Words, all_writable
 from devdan.model import kernel, options
 from devdan.model.kernel import GENERATIVE, Network
 from devdan.model.state import (
@@ -41,7 +41,7 @@ class OnlineNetwork:
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """What follows from the state is made anew, also where an earlier version has pickled it."""
-        self.__dict__.update(attributes)
+        self.__dict__.update(all_writable(attributes))
         if len(self.state) > 0:
             self._hold(self.state)
 

@@ -29,6 +29,7 @@ _KDD_VALUES = {  # sorted, so that a code does not depend on which row comes fir
     "flag": words("OTH REJ RSTO RSTOS0 RSTR S0 S1 S2 S3 SF SH"),
 }
 GENERATED: dict[str, Callable[..., Stream]] = {"sea": synthetic.sea, "hyperplane": synthetic.hyperplane}
+_INNER_BYTES, _INNER_DEPTH = 1 << 28, 3  # of archives within an archive; those of RLCPS have 60 MB, two deep
 
 
 def _electricity(path: Path) -> Stream:
@@ -82,7 +83,7 @@ def _rlcps(path: Path) -> Stream:
     return Stream("rlcps", pieces, feature_names=tuple(RLCPS_FEATURES))
 
 
-def rlcps_blocks(archive: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipFile, str]]:
+def rlcps_blocks(archive: zipfile.ZipFile, depth: int = 1) -> Iterator[tuple[zipfile.ZipFile, str]]:
     """The tables block_1.csv, block_2.csv, … and the archives they are in, each a zip within the zip."""
 
     def number(member: str) -> int:
@@ -90,9 +91,12 @@ def rlcps_blocks(archive: zipfile.ZipFile) -> Iterator[tuple[zipfile.ZipFile, st
         return int(found[1]) if found else 0
 
     for member in sorted(archive.namelist(), key=number):
-        if member.endswith(".zip"):  # a few megabytes
+        if member.endswith(".zip"):
+            n_bytes = archive.getinfo(member).file_size
+            if n_bytes > _INNER_BYTES or depth > _INNER_DEPTH:  # it will be in memory as a whole
+                raise zipfile.BadZipFile(f"{member} within it has {n_bytes:,} bytes and is {depth} archives deep")
             with zipfile.ZipFile(io.BytesIO(archive.read(member))) as inner:
-                yield from rlcps_blocks(inner)
+                yield from rlcps_blocks(inner, depth + 1)
         elif re.search(r"(^|/)block_\d+\.csv$", member):
             yield archive, member
 

@@ -21,6 +21,7 @@ from devdan.arrays import Floats
 from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
+_LONG = 1 << 24  # characters of all labels of a block
 _MANY = 1000  # rows from which on it tells something if nearly all texts of a column differ
 
 
@@ -194,7 +195,9 @@ class Columns:
             if None in texts or np.isnan(places).any():
                 taken = [None if np.isnan(place) else texts[int(place)] for place in places.tolist()]
                 return np.array(taken, dtype=object)
-            return np.array(texts or [""])[places.astype(np.int64)]
+            # In a plain array each takes as much as the longest.
+            is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
+            return np.array(texts or [""], dtype=object if is_long else str)[places.astype(np.int64)]
         if pa.types.is_boolean(kind):
             return np.asarray(values.to_numpy(zero_copy_only=False))  # with None where one is missing
         labels = whole_numbers(self._numbers(self.target, values), name, self.source, self.n_rows)

@@ -8,40 +8,48 @@ import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from devdan.streams import rowends
 from devdan.streams.columns import Columns, distinct, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK = 1 << 20  # bytes of text that are parsed at a time
+_LINE = 1 << 24  # characters of the longest line that is read where lines are
+_MARK = b"\xef\xbb\xbf"  # with which some programs begin a text in UTF-8
 _NOTHING = ("", "?", "NA", "NaN", "nan")  # what stands for a missing value, and for a missing label
 _MISSING = (*_NOTHING, "N/A", "NULL", "null", "None")  # in a feature
 
 
 @dataclass(frozen=True)
 class Block:
-    """Whole rows of a text, with the lines to skip before them, and how many rows and lines there were before it."""
+    """Whole rows of a text, and how many rows and lines there were before them."""
 
     text: bytes
-    skipped: int = 0
     n_rows: int = 0
     n_lines: int = 0
 
-    def place(self, number: int) -> tuple[int, int]:
-        r"""Row and line within the whole text; Arrow's number counts the lines it skips, but not those left blank.
+    def place(self, number: int, delimiter: str = ",") -> tuple[int, int]:
+        r"""Row and line within the whole text; Arrow's number does not count lines left blank.
 
-        >>> Block(b"x,label\n1,a\n\n2\n", skipped=1, n_rows=100, n_lines=200).place(3)
+        >>> Block(b'1,"a\nb"\n\n2\n', n_rows=100, n_lines=200).place(2)
         (102, 204)
         """
-        row = number - self.skipped
-        lines = [place for place, line in enumerate(self.text.splitlines(), start=1) if line and place > self.skipped]
-        return self.n_rows + row, self.n_lines + lines[row - 1]
+        line = next(islice(rowends.lines_of_rows(self.text, delimiter), number - 1, None))
+        return self.n_rows + number, self.n_lines + line
+
+
+class _EndlessRowError(Exception):
+    """A row that does not end, or not within a block."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
 
 
 @dataclass(frozen=True)
@@ -76,46 +84,55 @@ class Layout:
         Arrow goes through texts by itself as well, but forgets what it has read ahead where it cannot read on: how many
         rows of a damaged file are learned would be a matter of luck.
         """
-        n_rows = n_lines = 0
-        skipped = self.skipped
+        n_rows, n_lines = 0, self.skipped
         try:
             with closing(read_ahead(self._texts())) as texts:
                 for text in texts:
-                    rows = self.parsed(Block(text, skipped, n_rows, n_lines), types, only)
+                    rows = self.parsed(Block(text, n_rows, n_lines), types, only)
                     yield from rows.to_batches()
-                    n_rows, n_lines, skipped = n_rows + rows.num_rows, n_lines + _n_lines(text), 0
+                    n_rows, n_lines = n_rows + rows.num_rows, n_lines + rowends.n_lines(text)
+        except _EndlessRowError as error:
+            raise self.endless(error, n_rows, n_lines) from None
         except (OSError, UnicodeDecodeError) as error:
             raise self.unreadable(error, n_rows) from error
 
     def _texts(self) -> Generator[bytes, None, None]:
-        """The text in pieces that end where a row does."""
         text, raw = self.open()
-        rest = b""
         with raw, text:
-            while piece := text.read(self.block):
-                end = _end_of_rows(piece)
-                if end == 0 and len(rest) >= self.block:
-                    raise StreamError(f"{self.path} has a row of more than {self.block:,} bytes: {rest[:30]!r} ...")
-                if end > 0:
-                    yield b"".join((rest, memoryview(piece)[:end]))
-                    rest = b""
-                rest += piece[end:]
-            if rest:
-                yield rest
+            yield from self.whole_rows(text)
+
+    def whole_rows(self, text: IO[bytes]) -> Iterator[bytes]:
+        """An open text in pieces that end where a row does, from the first row on."""
+        rest, begun = b"", False
+        while piece := text.read(self.block):
+            n_before, rest = len(rest), rest + piece
+            if not begun:
+                rest = rest.removeprefix(_MARK)
+                start = rowends.end_of_lines(rest, self.skipped)
+                begun, n_before, rest = start >= 0, 0, rest[max(start, 0) :]
+            end = rowends.end_of_rows(rest, self.delimiter, n_before) if begun else 0
+            if end > 0:
+                yield rest[:end]
+                rest = rest[end:]
+            elif len(rest) >= 2 * self.block:
+                raise _EndlessRowError(rest)
+        if rest and begun:
+            if rowends.has_open_quote(rest, self.delimiter):
+                raise _EndlessRowError(rest)
+            yield rest
 
     def parsed(self, block: Block, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
         """The rows of a block; with one thread, as only then errors tell the row, and unpacking is slower anyway."""
         try:
             # Not read_csv, which on Python 3.10 goes through all objects there are, each time.
             with pa_csv.open_csv(
-                pa.BufferReader(block.text),
+                pa.BufferReader(_arrows_own(block.text)),
                 read_options=pa_csv.ReadOptions(
                     use_threads=False,
                     block_size=len(block.text) + 1,
-                    skip_rows=block.skipped,
                     column_names=[str(column) for column in range(len(self.names))],
                 ),
-                parse_options=pa_csv.ParseOptions(delimiter=self.delimiter),
+                parse_options=pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in block.text),
                 convert_options=pa_csv.ConvertOptions(
                     # Texts are left as they are, since what stands for a missing label may be a value elsewhere.
                     null_values=[*_MISSING, *(f" {text}" for text in _MISSING)],
@@ -134,24 +151,34 @@ class Layout:
         text = reason(error)
         if row := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
             return StreamError(
-                f"{self.path}: {self._row(row[1], block)} has {row[3]} columns instead of {row[2]}: "
+                f"{self.path}: {self._row_of(block, row[1])} has {row[3]} columns instead of {row[2]}: "
                 f"{text[row.end() + 2 :][:60]}"
             )
         if row := re.search(r"column #(\d+): Row #(\d+): .* to (\w+): (.*)", text):
             wrong = row[4].removeprefix("invalid value ")
             holds = {"double": "numbers", "string": "text in UTF-8"}.get(row[3], row[3])
             return StreamError(
-                f"{self.path}: {self._row(row[2], block)} has {wrong} in the column {self.names[int(row[1])]!r}, "
+                f"{self.path}: {self._row_of(block, row[2])} has {wrong} in the column {self.names[int(row[1])]!r}, "
                 f"which holds {holds}"
             )
         if "Empty CSV file" in text:
             return StreamError(f"{self.path} has no rows")
         return StreamError(f"{self.path} cannot be read{_after(block.n_rows)}: {text}")
 
-    def _row(self, number: str, block: Block) -> str:
-        """The row that Arrow means; the line would tell nothing where the text lies within another."""
-        row, line = block.place(int(number))
+    def _row_of(self, block: Block, number: str) -> str:
+        """The row that Arrow means."""
+        return self._row(*block.place(int(number), self.delimiter))
+
+    def _row(self, row: int, line: int) -> str:
+        """The line would tell nothing where the text lies within another."""
         return f"row {row}" if self.opened is not None else f"row {row} (line {line})"
+
+    def endless(self, error: _EndlessRowError, n_rows: int, n_lines: int) -> StreamError:
+        """What is wrong with a row that does not end, after so many rows and lines."""
+        row, begin = self._row(n_rows + 1, n_lines + 1), f"it begins with {error.text[:30]!r}"
+        if rowends.has_open_quote(error.text, self.delimiter):
+            return StreamError(f"{self.path}: {row} opens a quote that is never closed; {begin}")
+        return StreamError(f"{self.path}: {row} is longer than {self.block:,} bytes; {begin}")
 
     def unreadable(self, error: Exception, n_rows: int) -> StreamError:
         """Why the text cannot be read beyond so many rows."""
@@ -161,6 +188,13 @@ class Layout:
         if "compressed stream" in text or "inflate" in text:
             return StreamError(f"{self.path} is damaged or not complete{_after(n_rows)}: {text.lower()}")
         return StreamError(f"{self.path} cannot be read{_after(n_rows)}: {text}")
+
+
+def _arrows_own(text: bytes) -> pa.Buffer:
+    """The text in memory of Arrow's, as a thread of Arrow's lets go of it, perhaps while Python ends."""
+    buffer = pa.allocate_buffer(len(text))
+    memoryview(buffer).cast("B")[:] = text
+    return buffer
 
 
 def _after(n_rows: int) -> str:
@@ -198,13 +232,17 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | N
     try:
         text, raw = layout.open()
         with raw, text:
-            block = text.read(layout.block)
-            inside = layout.opened is not None  # another file, which would have to be unpacked to know its size
-            n_lines = _n_lines(block) - (layout.skipped if len(block) < layout.block else 0)
-            n_estimated = None if inside else max(round(n_lines * layout.path.stat().st_size / max(raw.tell(), 1)), 1)
+            block = next(layout.whole_rows(text), b"")
+            # Of a text within another file, which would have to be unpacked to know its size, there is no telling.
+            parts = None if layout.opened is not None else layout.path.stat().st_size / max(raw.tell(), 1)
+    except _EndlessRowError as error:
+        raise layout.endless(error, 0, layout.skipped) from None
     except OSError as error:
         raise layout.unreadable(error, 0) from error
-    first = layout.parsed(Block(block[: _end_of_rows(block)] or block, layout.skipped), layout.types)
+    if not block:
+        raise StreamError(f"{layout.path} has no rows")
+    first = layout.parsed(Block(block, 0, layout.skipped), layout.types)
+    n_estimated = None if parts is None else max(round(first.num_rows * parts), 1)
     schema = first.schema
     types = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
@@ -238,21 +276,18 @@ def _share_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:
     return float(sum(n for value, n in there if _is_number(value)) / max(sum(n for _, n in there), 1))
 
 
-def _end_of_rows(text: bytes) -> int:
-    """Where the last whole row of a piece of text ends."""
-    return (text.rfind(b"\n") + 1) or (text.rfind(b"\r") + 1)
-
-
-def _n_lines(text: bytes) -> int:
-    return text.count(b"\n") or text.count(b"\r")
-
-
 def lines(path: Path, compression: str | None, errors: str = "strict") -> Iterator[str]:
-    """The text's lines, whichever way they end."""
+    """The text's lines, whichever way they end; one that would fill the memory is an error."""
     raw = pa.OSFile(str(path))
     text = pa.CompressedInputStream(raw, compression) if compression else raw
     with raw, io.TextIOWrapper(io.BufferedReader(text), "utf-8-sig", errors) as parts:
-        yield from parts
+        for number in count(1):
+            line = parts.readline(_LINE)
+            if not line:
+                return
+            if len(line) == _LINE:
+                raise StreamError(f"{path}: line {number} is longer than {_LINE:,} characters")
+            yield line
 
 
 def csv_layout(path: Path, compression: str | None, delimiter: str | None, header: bool | None) -> Layout:
@@ -261,16 +296,21 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
     n_blank = next((place for place, line in enumerate(head) if line.strip()), None)
     if n_blank is None:
         raise StreamError(f"{path} is empty")
-    first = head[n_blank]
+    if delimiter is None:
+        bare = re.sub('"[^"]*"', "", "".join(head[n_blank:])).partition("\n")[0]
+        delimiter = max(",;\t", key=bare.count)  # the first of them if there is none
+    reader = csv.reader(head[n_blank:], delimiter=delimiter)
+    cells = [cell.strip() for cell in next(reader)]
+    first = "".join(head[n_blank : n_blank + reader.line_num])
     if "\ufffd" in first:
         raise StreamError(f"{path} is not text in UTF-8; convert it first")
-    if delimiter is None:
-        delimiter = max(",;\t", key=first.count)  # the first of them if there is none
-    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter))]
+    if rowends.has_open_quote(first.encode(), delimiter):
+        raise StreamError(f"{path}: its first row opens a quote that is never closed; it begins with {first[:30]!r}")
     if header is None:
         header = not any(_is_number(cell) for cell in cells)
     names = [cell.lstrip("# ") for cell in cells] if header else [f"column {place}" for place in range(len(cells))]
-    rest = [cell.strip() for line in head[n_blank + header :] for cell in line.split(delimiter)]
+    skipped = n_blank + (reader.line_num if header else 0)
+    rest = [cell.strip() for line in head[skipped:] for cell in line.split(delimiter)]
     comma = sum(re.fullmatch(r"[-+]?\d*,\d+", cell) is not None for cell in rest)
     point = sum(re.fullmatch(r"[-+]?\d*\.\d+", cell) is not None for cell in rest)
     return Layout(
@@ -279,9 +319,9 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
         compression,
         delimiter,
         "," if comma > point else ".",
-        n_blank + header,
+        skipped,
         header,
-        max(_BLOCK, 16 * max(map(len, head))),
+        max(_BLOCK, min(16 * max(map(len, head)), 4 * _LINE)),
     )
 
 

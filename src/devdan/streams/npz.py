@@ -1,13 +1,17 @@
 """NumPy's .npz files as streams, unpacked row by row, so that memory stays flat in their length.
 
-Only an array that was saved column by column has to be in memory as a whole.
+Only an array that was saved column by column has to be in memory as a whole. What would fill the memory is refused
+before it is unpacked: a few kilobytes of an archive may hold gigabytes of zeros.
 """
 
 from __future__ import annotations
 
+import io
+import math
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -17,7 +21,9 @@ import numpy.typing as npt
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
 
-_ROWS = 8192
+_ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
+_WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
+_HEADER = 1 << 16
 # What comes of damaged archives; a RuntimeError where a flipped bit says that they are encrypted or packed otherwise.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
@@ -32,9 +38,11 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
                     raise StreamError(
                         f"{path} has no array {array!r}, only {', '.join(map(repr, arrays)) or 'nothing'}"
                     )
-            shape, labels = (_member(archive, array, path).shape for array in ("X", target))
-            names = _texts(archive, "feature_names")
-            classes = _texts(archive, "class_names") if target == "y" else None
+            with _member(archive, "X", path) as samples, _member(archive, target, path) as targets:
+                shape, labels = samples.shape, targets.shape
+                n_at_a_time = min(_rows_at_a_time(samples, path), _rows_at_a_time(targets, path))
+            names = _texts(archive, "feature_names", path)
+            classes = _texts(archive, "class_names", path) if target == "y" else None
     except StreamError:
         raise
     except _DAMAGE as error:
@@ -48,8 +56,13 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
     def blocks() -> Iterator[Chunk]:
         n_rows = 0
         try:
-            with zipfile.ZipFile(path) as archive:
-                for X, y in zip(_rows(archive, "X", path), _rows(archive, target, path), strict=True):
+            with (
+                zipfile.ZipFile(path) as archive,
+                _member(archive, "X", path) as all_samples,
+                _member(archive, target, path) as all_labels,
+            ):
+                parts = (_rows(array, n_at_a_time, path) for array in (all_samples, all_labels))
+                for X, y in zip(*parts, strict=True):
                     samples = X.astype(np.float64)
                     check_finite(samples, features, str(path), n_rows)
                     yield samples, _labels(y, target, path, n_rows)
@@ -72,41 +85,70 @@ def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.
 def class_names(path: Path) -> list[str]:
     """What the labels 0, 1, … stand for, as the file says."""
     with zipfile.ZipFile(path) as archive:
-        return _texts(archive, "class_names") or []
+        return _texts(archive, "class_names", path) or []
 
 
 class _Member(NamedTuple):
+    name: str
     content: IO[bytes]
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     by_column: bool
+    n_packed: int  # bytes in the archive
+
+    @property
+    def n_bytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
-def _member(archive: zipfile.ZipFile, array: str, path: Path) -> _Member:
-    """An array's bytes, still packed, and what they mean."""
-    content = archive.open(f"{array}.npy")
-    try:
-        version = np.lib.format.read_magic(content)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, by_column, dtype = read(content)
-    except ValueError as error:
-        raise StreamError(f"{path}: the array {array!r} cannot be read: {error}") from error
-    if dtype.kind not in "biufUS":
-        raise StreamError(f"{path}: the array {array!r} holds {dtype}; numbers, or text for labels, can be read")
-    return _Member(content, shape, dtype, by_column and len(shape) > 1)
+@contextmanager
+def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Member]:
+    """An array's bytes, still packed, and what they mean; there are as many of them as it says."""
+    info = archive.getinfo(f"{array}.npy")
+    with archive.open(info) as content:
+        header = io.BytesIO(content.read(_HEADER))
+        try:
+            version = np.lib.format.read_magic(header)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, by_column, dtype = read(header)
+        except ValueError as error:
+            raise StreamError(f"{path}: the array {array!r} cannot be read: {reason(error)}") from error
+        if dtype.kind not in "biufUS":
+            raise StreamError(f"{path}: the array {array!r} holds {dtype}; numbers, or text for labels, can be read")
+        member = _Member(array, content, shape, dtype, by_column and len(shape) > 1, info.compress_size)
+        n_there = info.file_size - header.tell()
+        if min(shape, default=0) < 0 or member.n_bytes > n_there:
+            raise StreamError(
+                f"{path}: the array {array!r} must have {member.n_bytes:,} bytes by its shape {shape}, got {n_there:,}"
+            )
+        content.seek(header.tell())
+        yield member
 
 
-def _rows(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[npt.NDArray[Any]]:
-    content, shape, dtype, by_column = _member(archive, array, path)
-    width = int(np.prod(shape[1:]))
-    if array == "X" and dtype.kind in "US":
+def _rows_at_a_time(member: _Member, path: Path) -> int:
+    """How many rows of an array are unpacked at a time, as numbers of eight bytes at least."""
+    per_row = math.prod(member.shape[1:]) * max(member.dtype.itemsize, 8)
+    if per_row > _BYTES:
+        raise StreamError(f"{path}: a row of the array {member.name!r} has {per_row:,} bytes, more than {_BYTES:,}")
+    return min(_ROWS, _BYTES // max(per_row, 1))
+
+
+def _rows(member: _Member, n_at_a_time: int, path: Path) -> Iterator[npt.NDArray[Any]]:
+    name, content, shape, dtype, by_column, _ = member
+    width = math.prod(shape[1:])
+    if name == "X" and dtype.kind in "US":
         raise StreamError(f"{path}: X must hold numbers, got text")
     if by_column:
+        if member.n_bytes > max(_WHOLE, _RATIO * member.n_packed):
+            raise StreamError(
+                f"{path}: the array {name!r} unpacks from {member.n_packed:,} bytes to {member.n_bytes:,}, and was "
+                "saved by column, so that all of it would be in memory; save it by row, with np.ascontiguousarray"
+            )
         whole = _values(content, dtype, shape[0] * width).reshape(shape, order="F")
-        yield from (whole[start : start + _ROWS] for start in range(0, shape[0], _ROWS))
+        yield from (whole[start : start + n_at_a_time] for start in range(0, shape[0], n_at_a_time))
         return
-    for start in range(0, shape[0], _ROWS):
-        n = min(_ROWS, shape[0] - start)
+    for start in range(0, shape[0], n_at_a_time):
+        n = min(n_at_a_time, shape[0] - start)
         yield _values(content, dtype, n * width).reshape(n, *shape[1:])
 
 
@@ -117,8 +159,10 @@ def _values(content: IO[bytes], dtype: np.dtype[Any], n: int) -> npt.NDArray[Any
     return np.frombuffer(data, dtype=dtype)
 
 
-def _texts(archive: zipfile.ZipFile, array: str) -> list[str] | None:
+def _texts(archive: zipfile.ZipFile, array: str, path: Path) -> list[str] | None:
     if f"{array}.npy" not in archive.namelist():
         return None
-    with archive.open(f"{array}.npy") as content:
-        return [str(text) for text in np.lib.format.read_array(content, allow_pickle=False).tolist()]
+    with _member(archive, array, path) as member:
+        if member.n_bytes > _BYTES:
+            raise StreamError(f"{path}: the array {array!r} has {member.n_bytes:,} bytes, more than {_BYTES:,}")
+        return [str(text) for text in _values(member.content, member.dtype, math.prod(member.shape)).tolist()]

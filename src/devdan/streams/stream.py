@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -132,16 +132,18 @@ def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Genera
 
     Several of them, so that neither waits for the other where some blocks take longer than others.
     """
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader") as reader:
-        coming = deque(reader.submit(next, blocks, None) for _ in range(n_ahead))
-        try:
-            while (block := coming.popleft().result()) is not None:
-                coming.append(reader.submit(next, blocks, None))
-                yield block
-        finally:
-            for some in coming:
-                some.cancel()
-            reader.submit(blocks.close)
+    reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader")
+    coming: deque[Future[Piece | None]] = deque()
+    try:
+        coming.extend(reader.submit(next, blocks, None) for _ in range(n_ahead))
+        while (block := coming.popleft().result()) is not None:
+            coming.append(reader.submit(next, blocks, None))
+            yield block
+    finally:  # perhaps while Python ends, when no executor takes anything any more
+        for some in coming:
+            some.cancel()
+        reader.shutdown()
+        blocks.close()
 
 
 def _joined(parts: list[Chunk]) -> Chunk:

@@ -1,0 +1,57 @@
+"""Models in joblib's workers, which get large arrays in read-only memory."""
+
+import joblib
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.baselines import PClass, PENsemble, PENsemblePlus
+from devdan.model.online import OneSampleNetwork
+from devdan.streams import sea
+
+(X, Y), (MORE, LABELS) = list(sea(1000))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DEVDAN(random_state=0),
+        DEVDAN(n_layers=2, random_state=0),
+        DEVDANEnsemble(n=3, random_state=0),
+        PClass(),
+        PENsemble(random_state=0),
+        PENsemblePlus(random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_model_in_read_only_memory_goes_on_learning(model, tmp_path):
+    joblib.dump(model.partial_fit(X, Y), tmp_path / "model")
+    shared = joblib.load(tmp_path / "model", mmap_mode="r")
+    np.testing.assert_array_equal(shared.predict_proba(MORE), model.predict_proba(MORE))
+    for one in (model, shared):
+        one.partial_fit(MORE, LABELS)
+    np.testing.assert_array_equal(shared.predict_proba(MORE), model.predict_proba(MORE))
+
+
+def test_a_network_of_the_adapters_in_read_only_memory_goes_on_learning(tmp_path):
+    network = OneSampleNetwork()
+    network.begin(3, 1, 2)
+    network.learn_rows(X, Y.astype(np.int64))
+    joblib.dump(network, tmp_path / "network")
+    shared = joblib.load(tmp_path / "network", mmap_mode="r")
+    for one in (network, shared):
+        one.row[:] = MORE[:1]
+        one.learn(one.row, 1)
+        one.observe(MORE[1:2])
+        one.learn_rows(MORE, LABELS.astype(np.int64))
+    assert shared.state.tobytes() == network.state.tobytes()
+
+
+def test_a_large_model_learns_in_a_worker():
+    model = DEVDAN(n_hidden=10_000, grow=False, prune=False, random_state=0).partial_fit(X[:20], Y[:20])
+    assert model._networks[0].nbytes > 1_000_000  # from where on joblib does not copy
+    learned = Parallel(n_jobs=2)(delayed(model.partial_fit)(MORE[:20], LABELS[:20]) for _ in range(2))
+    expected = model.partial_fit(MORE[:20], LABELS[:20]).predict_proba(X)
+    for one in learned:
+        np.testing.assert_array_equal(one.predict_proba(X), expected)
