@@ -64,7 +64,7 @@ KERNEL: dict[str, list[Change]] = {
         ("step_count(net.input_count[phase]", "step_count(net.input_count[0]"),
     ],
     "only the minima whose condition was met are reset": [
-        ("    if grows or prunes:  # another network, so that both minima start anew\n", "    if grows:\n"),
+        ("    if grows or prunes:  # the network has changed, so both minima restart\n", "    if grows:\n"),
         ("    if grows or too_many:\n", "    if too_many:\n"),
     ],
     "minima of the variance from the second sample on": [("variance, net.n_features + 2.0)", "variance, 2.0)")],

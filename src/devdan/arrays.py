@@ -1,4 +1,4 @@
-"""The types of arrays that modules hand to each other."""
+"""The array types that modules pass to each other."""
 
 from typing import Any
 

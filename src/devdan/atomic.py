@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, and that one process has at a time."""
+"""Files that are written completely or not at all, and file locks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write the file in one go: after a crash there is the old file or the new one, never a part."""
+    """Write the file atomically: after a crash there is the old file or the new one, never a partial one."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
@@ -29,7 +29,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # as any file that a program writes, not private as a temporary one
+        os.chmod(temporary, 0o666 & ~umask)  # like any file a program writes, not private like a temporary file
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -37,7 +37,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def lock(file: IO[Any]) -> None:
-    """Have an open file for this process alone, or raise ``BlockingIOError``; it is let go of when the process ends."""
+    """Lock an open file for this process, or raise ``BlockingIOError``; the lock ends with the process."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)

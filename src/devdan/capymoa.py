@@ -1,4 +1,4 @@
-"""DEVDAN behind CapyMOA's face: it knows features and classes from the schema, and one instance is a chunk."""
+"""CapyMOA adapter: DEVDAN reads features and classes from the schema, and each instance is a chunk."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class DEVDANClassifier(Classifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
-    Each instance is predicted and learned by itself: the generative phase, then the discriminative one. Of an instance
-    whose label is missing it is the generative phase alone. Features may be missing; nominal ones count as the numbers
-    that CapyMOA gives them.
+    Each instance is predicted and learned from on its own: the generative phase, then the discriminative phase. If the
+    label is missing, only the generative phase learns. Features may be missing; nominal features are used as the
+    numbers that CapyMOA assigns to them.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     ) -> None:
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
-            raise ValueError(f"schema must be that of a stream with features and classes, got {schema!r}")
+            raise ValueError(f"schema must describe a stream with features and classes, got {schema!r}")
         self._network = OnlineNetwork(
             n_hidden=n_hidden,
             masking=masking,
@@ -94,18 +94,18 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         self._network.begin(schema.get_num_attributes(), random_seed, n_named=schema.get_num_classes())
 
     def train(self, instance: LabeledInstance) -> None:
-        """Learn from an instance: both phases, or without a label the generative one."""
+        """Learn from an instance: both phases, or only the generative phase if there is no label."""
         code, n_classes = instance.y_index, self.schema.get_num_classes()
         if code >= n_classes:
             raise ValueError(f"y_index must be less than {n_classes}, the schema's number of classes, got {code}")
         row = self._row(instance)
-        if code < 0:  # CapyMOA's mark of a label that is missing
+        if code < 0:  # CapyMOA's code for a missing label
             self._network.observe(row)
         else:
             self._network.learn(row, code)
 
     def predict_proba(self, instance: Instance) -> Floats | None:
-        """The probability of each class of the schema; None before the first label has come."""
+        """The probability of each class in the schema; None before the first label."""
         row = self._row(instance)
         if self._network.net.n_learned[DISCRIMINATIVE] == 0:
             return None
@@ -114,7 +114,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
 
     @property
     def drift(self) -> str | None:
-        """Which drift the latest instance that was learned signalled: "real", "virtual" or none."""
+        """The drift signalled by the latest learned instance: "real", "virtual" or None."""
         return self._network.drift
 
     @property
@@ -123,18 +123,18 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         return self._network.events
 
     def _row(self, instance: Instance) -> Floats:
-        """An instance's features as the kernel takes them."""
+        """The features of an instance, in the form that the kernel needs."""
         x, row = instance.x, self._network.row
         if x.shape != row.shape[1:]:
-            raise ValueError(f"x must have the schema's {row.shape[1]} features, got the shape {x.shape}")
+            raise ValueError(f"x must have the schema's {row.shape[1]} features, got shape {x.shape}")
         row[0] = x
         return finite(row)
 
 
 class DEVDANClassifierSSL(DEVDANClassifier, ClassifierSSL):  # type: ignore[misc]
-    """:class:`DEVDANClassifier` that CapyMOA shows instances without labels, too.
+    """:class:`DEVDANClassifier` for CapyMOA's semi-supervised evaluation, which also passes instances without labels.
 
-    One whose label comes late is observed when it arrives, and once more with its label.
+    An instance whose label comes late is observed when it arrives, and again with its label.
 
     Examples
     --------

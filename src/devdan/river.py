@@ -1,4 +1,4 @@
-"""DEVDAN behind River's face: samples are dicts, features and classes come and go, and one sample is a chunk."""
+"""River adapter for DEVDAN: samples are dicts, features and classes may come and go, and each sample is a chunk."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from devdan.model.state import Event
 if TYPE_CHECKING:
     import pandas as pd
 
-_DICTS = (dict, Mapping)  # in this order, since the first is told at once
+_DICTS = (dict, Mapping)  # in this order: the check for dict is the fastest
 
 
 class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
-    Each sample is predicted and learned by itself: the generative phase, then the discriminative one. A feature that
-    was never seen before gains an input, one that is missing, or NaN, is left out. :meth:`learn_unlabeled_one` learns
-    from a sample whose label has not come. Whatever is wrong with a sample or a label is a ``ValueError`` or a
-    ``TypeError``, and the model is then what it was before.
+    Each sample is predicted and learned from on its own: the generative phase, then the discriminative phase. A new
+    feature adds an input; a feature that is missing or NaN is left out. :meth:`learn_unlabeled_one` learns from a
+    sample without a label. Invalid samples or labels raise a ``ValueError`` or a ``TypeError`` and leave the model
+    unchanged.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.seed = seed
         self._network = OnlineNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
         self._columns: dict[Any, int] = {}  # of the features
-        self._codes: dict[Any, int] = {}  # of the classes, in the order of their appearance
+        self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -111,7 +111,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self._network.observe(self._new_row(x))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn from the rows one by one: what comes out is what :meth:`learn_one` would have made of them."""
+        """Learn from the rows one by one, with the same result as :meth:`learn_one`."""
         _check_frame(X)
         if len(X) != len(y):
             raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
@@ -125,7 +125,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         codes = np.array([self._code(label) for label in labels], np.int64)
         self._network.learn_rows(self._table(columns, len(X)), codes)
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         if not self._codes:
@@ -152,16 +152,16 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             return pd.Series([None] * len(X), index=X.index, dtype=object)
         return pd.Series([labels[k] for k in self.predict_proba_many(X).to_numpy().argmax(axis=1)], index=X.index)
 
-    # --- What happened -------------------------------------------------------------------------------------------
+    # --- Events and drifts ---------------------------------------------------------------------------------------
 
     @property
     def drift_detected(self) -> bool:
-        """Whether the latest sample that was learned, or any of the latest frame, signalled a drift."""
+        """Whether the latest learned sample, or any sample of the latest frame, signalled a drift."""
         return self._network.drift is not None
 
     @property
     def drift(self) -> str | None:
-        """Which: "real", where the labels of the same inputs have changed, or "virtual", where the inputs have."""
+        """The kind of drift: "real" if the labels of the same inputs have changed, "virtual" if the inputs have."""
         return self._network.drift
 
     @property
@@ -172,28 +172,28 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     # --- Features and classes ------------------------------------------------------------------------------------
 
     def _new_row(self, x: dict[Any, Any]) -> Floats:
-        """A sample as the kernel takes it, whose features are all known from now on."""
+        """The sample in the form that the kernel needs; its new features are added."""
         _check_dict(x)
         if len(self._network.state) == 0 or not x.keys() <= self._columns.keys():
-            _filled(np.empty((1, len(x))), {name: k for k, name in enumerate(x)}, x)  # may fail, before all else
+            _filled(np.empty((1, len(x))), {name: k for k, name in enumerate(x)}, x)  # may fail, so it comes first
             self._welcome(x)
         return _filled(self._network.row, self._columns, x)
 
     def _table(self, columns: dict[Any, Floats], n_samples: int) -> Floats:
-        """Rows as the kernel takes them."""
+        """Rows in the form that the kernel needs."""
         rows = np.full((n_samples, self._network.row.shape[1]), np.nan)
         for name, values in columns.items():
             rows[:, self._columns[name]] = values
         return rows
 
     def _welcome(self, names: Iterable[Any]) -> None:
-        """Give each feature that is new a column; in the order of their names, since that of a dict means nothing."""
+        """Give each new feature a column, in order of their names, since the order of a dict means nothing."""
         new = sorted(
             (name for name in names if name not in self._columns), key=lambda name: (str(type(name)), repr(name))
         )
         for name in new:
-            if name != name:  # noqa: PLR0124 (NaN would be another feature each time)
-                raise ValueError(f"a feature must have a name that equals itself, got {name!r}")
+            if name != name:  # noqa: PLR0124 (NaN would be a new feature each time)
+                raise ValueError(f"a feature name must be equal to itself, got {name!r}")
         if len(self._network.state) == 0:
             self._network.begin(max(len(new), 1), self.seed)
         for name in new:
@@ -202,11 +202,11 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             self._columns[name] = len(self._columns)
 
     def _check_label(self, y: Any) -> None:
-        if y not in self._codes and y != y:  # noqa: PLR0124 (NaN would be another class each time)
-            raise ValueError(f"y must be a label, got {y!r}; learn_unlabeled_one learns without one")
+        if y not in self._codes and y != y:  # noqa: PLR0124 (NaN would be a new class each time)
+            raise ValueError(f"y must be a label, got {y!r}; use learn_unlabeled_one for samples without a label")
 
     def _code(self, y: Any) -> int:
-        """The output of a class, for which there is room."""
+        """The output of a class; makes room if needed."""
         code = self._codes.get(y)
         if code is None:
             code = self._codes[y] = len(self._codes)
@@ -219,7 +219,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
 
 def _filled(row: Floats, columns: dict[Any, int], x: dict[Any, Any]) -> Floats:
-    """The row with a sample's features, as far as they have a column."""
+    """The row with the sample's known features."""
     _check_dict(x)
     name = None
     row.fill(np.nan)
@@ -233,7 +233,7 @@ def _filled(row: Floats, columns: dict[Any, int], x: dict[Any, Any]) -> Floats:
 
 
 def _columns(X: pd.DataFrame, wanted: Container[Any]) -> dict[Any, Floats]:
-    """The columns of a frame that are wanted."""
+    """The selected columns of a frame."""
     columns = {}
     for place, name in enumerate(X.columns):
         if name in wanted:

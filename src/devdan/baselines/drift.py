@@ -1,4 +1,4 @@
-"""Whether the inputs of a chunk drift: a cut, and the means before and after it."""
+"""Drift detection on the inputs of a chunk: a cut, and the means before and after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STABLE, WARNING, DRIFT = "stable", "warning", "drift"
 
 
 def find_cut(X: Floats, confidence: float) -> int | None:
-    """How many rows come before the cut: the first place where they no longer lie below the whole chunk."""
+    """Rows before the cut: the first point where the upper bound on their mean reaches that of the whole chunk."""
     r = len(X)
     if r < 2 or not np.ptp(X, axis=0).any():
         return None
@@ -27,7 +27,7 @@ def find_cut(X: Floats, confidence: float) -> int | None:
 def detect(X: Floats, cut_confidence: float, drift_confidence: float, warning_confidence: float) -> str:
     """``drift``, ``warning`` or ``stable``, by the Hoeffding bound on the difference of two means.
 
-    It looks at the first cut alone, so that a drift is seen where the chunk has just begun, and hardly ever elsewhere.
+    It only looks at the first cut, so it finds drifts near the start of the chunk and hardly ever elsewhere.
 
     >>> X = np.random.default_rng(0).random((500, 2))
     >>> falling = X + np.where(np.arange(500) < 4, 5.0, 0.0)[:, None]

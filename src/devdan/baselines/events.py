@@ -1,19 +1,19 @@
-"""What becomes of rules and members."""
+"""Events of rules and members."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-RULE_KINDS = ("rule added", "rule pruned", "rule stored", "rule recalled")  # in the order of the kernel's
+RULE_KINDS = ("rule added", "rule pruned", "rule stored", "rule recalled")  # in the order of the kernel's constants
 
 
 class RuleEvent(NamedTuple):
-    """A change, or a signal: after how many samples, of what kind, in which member and of which of its rules.
+    """A change or a signal: the number of samples so far, its kind, the member and the rule.
 
-    Kinds are ``rule added``, ``rule pruned`` (for want of influence), ``rule stored`` (for want of density), ``rule
-    recalled`` (from the store), ``member added``, ``member removed``, ``member merged`` (into another that is better),
-    ``drift`` and ``warning``. Members are numbered from 0 as they come. ``rule`` is None where no rule changed, and
-    ``size`` counts what there is now: the member's rules, or the members.
+    Kinds are ``rule added``, ``rule pruned`` (too little influence), ``rule stored`` (too little density), ``rule
+    recalled`` (from the store), ``member added``, ``member removed``, ``member merged`` (into a better one), ``drift``
+    and ``warning``. Members are numbered from 0 in order of creation. ``rule`` is None if no rule changed; ``size`` is
+    the number of the member's rules, or of members, after the event.
     """
 
     sample: int

@@ -1,4 +1,4 @@
-"""How large a member's error may be near the chunk's samples: the localised generalisation error."""
+"""The localised generalisation error: a bound on a member's error near the samples of a chunk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def error_bound(base: RuleBase, X: Floats, squared_error: float) -> float:
 
 
 def sensitivity(base: RuleBase, X: Floats) -> float:
-    """ST: the expected square of how much the outputs change within the neighbourhood of a sample."""
+    """ST: the expected squared change of the outputs within the neighbourhood of a sample."""
     X = X * base.rules.weights
     mean, variance = X.mean(axis=0), X.var(axis=0)
     third, fourth = ((X - mean) ** 3).mean(axis=0), ((X - mean) ** 4).mean(axis=0)
@@ -41,5 +41,5 @@ def sensitivity(base: RuleBase, X: Floats) -> float:
 
 
 def is_suspicious(bound: float, history: list[float]) -> bool:
-    """Whether a bound is more than three deviations above its own past, once there are three values of that."""
+    """Whether a bound is more than three deviations above its own past, once there are three past values."""
     return len(history) >= 3 and bool(bound > np.mean(history) + 3 * np.std(history))

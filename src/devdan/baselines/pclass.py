@@ -1,4 +1,4 @@
-"""pClass: one rule base that evolves."""
+"""pClass: a single evolving rule base."""
 
 from __future__ import annotations
 
@@ -16,33 +16,34 @@ class PClass(RuleClassifier):
     """Evolving classifier of generalised fuzzy rules, for data streams.
 
     Rules are Gaussians of any orientation, each with a linear function of the inputs for each class. Rules are added
-    where data are dense or strange and not covered, the winning rule follows the data, the linear functions are learned
-    by local recursive least squares, and rules are pruned, or stored and recalled. The original is closed: this is a
-    reading of it (docs/deviations.md).
+    where data are dense or unusual and not covered; the winning rule follows the data; the linear functions are learned
+    by local recursive least squares; rules are pruned, or stored and recalled. The original is closed: this is our
+    interpretation (docs/deviations.md).
 
     Parameters
     ----------
     scaling : {"minmax", None}, default="minmax"
-        How features are brought to [0, 1]: by the range of all seen so far; ``None`` is for data in [0, 1].
+        How features are scaled to [0, 1]: by the range of all samples seen so far; ``None`` is for data in [0, 1].
     vigilance : float in [0, 1], default=0.99
-        Share of all rules' volume that the winning rule must have before another is added.
+        Share of the total rule volume that the winning rule must have before another is added.
     spread : float, default=0.01
         Variance of the first rule.
     omega : float, default=1000.0
-        Where least squares start: Q = omega I. The published 1e5 hardly regularises small chunks.
+        Initial value of the least squares: Q = omega I. The published 1e5 hardly regularises small chunks.
     decay : float, default=1e-15
         Decay of the linear functions.
     grow, prune : bool, default=True
-        Switches for adding rules and for pruning them.
+        Whether to add and prune rules.
     feature_weighting : {"soft", "full", None}, default=None
-        Weigh the features of each chunk by how they separate its classes; ``"full"`` leaves out the least useful one.
+        Weight the features of each chunk by how well they separate its classes; ``"full"`` leaves out the least useful
+        one.
 
     Attributes
     ----------
     classes_ : the classes seen so far, sorted.
     n_features_in_, feature_names_in_ : number and, where X had them, names of the features.
     n_seen_ : samples seen so far.
-    n_rules_, n_members_, n_parameters_ : rules now, 1, and parameters now, u + u² + (u + 1) m for each rule.
+    n_rules_, n_members_, n_parameters_ : current rules, 1, and current parameters, u + u² + (u + 1) m per rule.
     events_ : the latest 1,000 changes, as :class:`~devdan.baselines.RuleEvent`.
 
     Examples
@@ -92,7 +93,7 @@ class PClass(RuleClassifier):
         require(is_among(weighting, (*WEIGHTINGS, None)), "feature_weighting", "'soft', 'full' or None", weighting)
 
     def new_base(self, n_features: int, n_classes: int) -> RuleBase:
-        """A rule base without rules that has these options."""
+        """An empty rule base with these options."""
         numbers = float(self.vigilance), float(self.spread), float(self.omega), float(self.decay)
         settings = Settings(*numbers, bool(self.grow), bool(self.prune))
         return RuleBase(n_features, n_classes, settings, self.feature_weighting)

@@ -1,4 +1,4 @@
-"""pENsemble: evolving rule bases that vote, come with drifts and go when they err."""
+"""pENsemble: an ensemble of evolving rule bases, added after drifts and removed when they perform badly."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.baselines.selection import select
 from devdan.model.options import is_count, is_real, require
 
-_BUFFERED = 5  # chunks that are kept for the next member, at most
+_BUFFERED = 5  # most chunks kept for the next member
 
 
 @dataclass
 class Member:
-    """A voter."""
+    """A member of the ensemble."""
 
     number: int
     base: RuleBase
@@ -33,35 +33,35 @@ class Member:
 
 
 class PENsemble(RuleClassifier):
-    """Evolving ensemble of pClass members, for data streams that come in chunks of some hundred samples.
+    """Evolving ensemble of pClass members, for data streams in chunks of a few hundred samples.
 
-    Each chunk penalises the members that misclassify it and rewards the others, removes members of little weight or of
-    a suspicious generalisation error, and looks for a drift of the inputs. A drift brings a new member, a warning makes
-    the ensemble wait, and else the best member goes on learning.
+    Each chunk penalises the members that misclassify it and rewards the others, removes members with little weight or a
+    suspicious generalisation error, and looks for a drift of the inputs. After a drift a new member is added; after a
+    warning the ensemble waits; otherwise the best member continues to learn.
 
     Parameters
     ----------
     estimator : PClass, default=None
-        What the members are; ``None`` is a ``PClass()``.
+        Estimator for the members; ``None`` means ``PClass()``.
     penalty : float in (0, 1), default=0.5
-        A mistake multiplies a member's weight by it, a success by 2 less it, up to 1.
+        A mistake multiplies a member's weight by this, a success by 2 minus this, up to 1.
     member_threshold : float in [0, 1), default=0.01
-        Members whose share of the weight is smaller are removed.
+        Members with a smaller share of the total weight are removed.
     cut_confidence, drift_confidence, warning_confidence : float in (0, 1), default=0.001, 0.001 and 0.005
-        Significance levels of the drift detection: where it cuts a chunk, of a drift, and of a warning.
+        Significance levels of the drift detection: for cutting a chunk, for a drift and for a warning.
     covariance_reset : bool, default=True
-        Whether a member starts each chunk with the least squares' Q = omega I, so that recent chunks count more.
+        Whether to reset Q = omega I of a member's least squares at each chunk, so that recent chunks count more.
     n_selected : int, default=None
         Select this many features online; ``None`` uses all.
     partial_input : bool, default=False
-        Whether the selection sees but the selected features of a sample, and at times random ones.
+        Whether the selection sees only the selected features of a sample and, sometimes, random ones.
     random_state : int, RandomState or None, default=None
         Seed of the selection with partial input; nothing else is random.
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, n_seen_ : as of a PClass.
-    n_members_, n_rules_, n_parameters_ : members, rules and parameters now, of all members.
+    classes_, n_features_in_, feature_names_in_, n_seen_ : as in PClass.
+    n_members_, n_rules_, n_parameters_ : current number of members, and of rules and parameters of all members.
     weights_ : the members' weights.
     selected_ : which features are used.
     events_ : the latest 1,000 changes and signals, as :class:`~devdan.baselines.RuleEvent`.
@@ -79,7 +79,7 @@ class PENsemble(RuleClassifier):
 
     _members: list[Member]
     _mask: Floats | None
-    _buffer: list[tuple[Floats, Words]]  # chunks since the first of the latest warnings
+    _buffer: list[tuple[Floats, Words]]  # chunks since the first of the recent warnings
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class PENsemble(RuleClassifier):
         for name in ("covariance_reset", "partial_input"):
             require(isinstance(getattr(self, name), (bool, np.bool_)), name, "True or False", getattr(self, name))
         chosen = self.n_selected
-        require(chosen is None or is_count(chosen), "n_selected", "a whole number of at least 1 or None", chosen)
+        require(chosen is None or is_count(chosen), "n_selected", "an integer of at least 1, or None", chosen)
 
     def _begin(self) -> None:
         self._members, self._buffer, self._mask = [], [], None
@@ -178,13 +178,13 @@ class PENsemble(RuleClassifier):
             member.weight, member.error = weight, error
 
     def _normalise(self) -> None:
-        """Step 4, its first half."""
+        """Step 4, first half."""
         total = sum(member.weight for member in self._members)
         for member in self._members:
             member.weight /= total
 
     def _prune(self, answers: Floats, X: Floats) -> None:
-        """Steps 4 and 5: members of little weight go; where there are none, those of a suspicious error."""
+        """Steps 4 and 5: remove members with little weight; if there are none, those with a suspicious error."""
         if len(self._members) == 1:
             return
         leaving = [member for member in self._members if member.weight < self.member_threshold]
@@ -237,7 +237,7 @@ class PENsemble(RuleClassifier):
     def _note(self, kind: str, member: Member) -> None:
         self._events.append(RuleEvent(self.n_seen_, kind, member.number, None, len(self._members)))
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def _outputs(self, X: Floats) -> Floats:
         """The members' outputs, averaged by their weights."""

@@ -1,4 +1,4 @@
-"""pENsemble+: asks for the labels it needs, and merges members that say the same."""
+"""pENsemble+: asks for the labels it needs, and merges redundant members."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from devdan.baselines.pensemble import PENsemble
 from devdan.baselines.rulekernel import Policy
 from devdan.model.options import is_real, require
 
-_FORCED = 6  # samples at the start of a chunk whose labels are always taken, as is the last one's
+_FORCED = 6  # samples at the start of a chunk whose labels are always used, like that of the last sample
 _STEP = 0.01  # of the dynamic threshold
 
 
 class PENsemblePlus(PENsemble):
     """Evolving ensemble of pClass members that chooses which labels it learns from.
 
-    As :class:`PENsemble`, with two differences. Of the labels that :meth:`partial_fit` brings it uses those alone where
-    its outputs, or the classes of its rules around the sample, are in conflict; :attr:`label_share_` says how many.
-    And instead of pruning members, it merges those whose outputs depend linearly on each other: the better one stays.
+    Like :class:`PENsemble`, with two differences. Of the labels passed to :meth:`partial_fit`, it uses only those of
+    samples for which its outputs, or the classes of its nearby rules, are in conflict; :attr:`label_share_` is the
+    share used. Instead of pruning members, it merges those whose outputs depend linearly on each other and keeps the
+    better one.
 
     Parameters
     ----------
     estimator : PClass, default=None
-        What the members are; ``None`` is a ``PClass(spread=10.0)``.
+        Estimator for the members; ``None`` means ``PClass(spread=10.0)``.
     conflict_threshold : float in [0, 1], default=0.95
-        A label is skipped where the share of the larger of the two largest outputs, or the probability of a class by
-        the rules, exceeds it.
+        A label is skipped if the largest output's share of the two largest, or the largest class probability by the
+        rules, exceeds this.
     dynamic_threshold : bool, default=False
         Whether the threshold falls by a hundredth after each label that was used and rises after each that was not.
     budget : float in (0, 1], default=1.0
-        The largest share of the labels to use, apart from those of each chunk's first six samples and its last.
+        The largest share of labels to use, not counting the first six samples and the last sample of each chunk.
     merge_threshold : float, default=0.1
-        Members are merged where the maximal information compression index of all their outputs is smaller.
-    penalty, cut_confidence, drift_confidence, warning_confidence, covariance_reset : as of a PENsemble
+        Members are merged if the maximal information compression index of all their outputs is smaller.
+    penalty, cut_confidence, drift_confidence, warning_confidence, covariance_reset : as in PENsemble
         The default of ``warning_confidence`` is 0.008.
-    n_selected, partial_input, random_state : as of a PENsemble
+    n_selected, partial_input, random_state : as in PENsemble
 
     Attributes
     ----------
-    label_share_, n_labels_used_ : share and number of the labels that were used so far.
-    classes_, n_members_, n_rules_, n_parameters_, weights_, selected_, events_ : as of a PENsemble.
+    label_share_, n_labels_used_ : share and number of labels used so far.
+    classes_, n_members_, n_rules_, n_parameters_, weights_, selected_, events_ : as in PENsemble.
 
     Examples
     --------
@@ -111,11 +112,11 @@ class PENsemblePlus(PENsemble):
 
     def _visit(self, X: Floats, codes: Words) -> None:
         if not self._members:
-            self._counts += len(X)  # of the first chunk, all
+            self._counts += len(X)  # in the first chunk, all
         super()._visit(X, codes)
 
     def _judge(self, answers: Floats, X: Floats, codes: Words) -> Any:
-        """Step 3, by the labels that are asked for alone; returns which."""
+        """Step 3, using only the labels that are asked for; returns which."""
         weights, errors = self.weights_, np.zeros(len(self._members))
         asked = np.zeros(len(X), np.bool_)
         step = _STEP if self.dynamic_threshold else 0.0
@@ -126,7 +127,7 @@ class PENsemblePlus(PENsemble):
         return asked
 
     def _input_certainty(self, X: Floats) -> Floats:
-        """The probability of the likeliest class, by Bayes over the rules of all members."""
+        """The probability of the most likely class, by Bayes' rule over the rules of all members."""
         top, mass = np.full(len(X), -np.inf), np.zeros((len(X), len(self._classes)))
         for base in self._bases:
             base.add_class_masses(X, top, mass)
@@ -134,7 +135,7 @@ class PENsemblePlus(PENsemble):
         return certainty
 
     def _prune(self, answers: Floats, X: Floats) -> None:
-        """Merging; by the outputs for all samples, whether their labels were asked for or not."""
+        """Merge members by their outputs for all samples, labelled or not."""
         members = list(self._members)
         errors = np.array([member.error for member in members])
         for goes, _ in merged(answers, errors, self.merge_threshold):

@@ -1,4 +1,4 @@
-"""A rule base that learns: the kernel's arrays, with as much room as its rules and classes need."""
+"""A rule base: the kernel's arrays, enlarged as rules and classes are added."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from devdan.baselines.rulekernel import (
 )
 from devdan.baselines.weighting import feature_weights
 
-_ROOM = 8  # rules that a new base has room for; it doubles when they are all there
+_ROOM = 8  # capacity for rules in a new base; doubled when it is full
 _EVENTS = 1000
 
 
 class RuleBase:
-    """pClass' rules, live and stored; ``weighting`` says how each chunk weighs the features before it is learned.
+    """The rules of pClass, active and stored; ``weighting`` says how each chunk weights the features before learning.
 
     >>> base = RuleBase(2, 2, Settings(0.99, 0.01, 100.0, 1e-15, True, True))
     >>> X, codes = np.array([[0.1, 0.2], [0.9, 0.7]]), np.array([0, 1])
@@ -48,7 +48,7 @@ class RuleBase:
         self.rules = Rules(*map(writable, self.rules))
 
     def learn(self, X: Floats, codes: Words) -> list[tuple[int, str, int, int]]:
-        """Learn from a chunk in its order; returns what became of the rules: sample, kind, rule, how many now."""
+        """Learn from a chunk in order; returns the rule events: sample, kind, rule, number of rules."""
         if self.weighting is not None:
             weights = feature_weights(X, codes, self.weighting)
             self.rules.weights[:] = self.rules.weights if weights is None else weights
@@ -65,28 +65,28 @@ class RuleBase:
         return [(sample, RULE_KINDS[kind], rule, size) for sample, kind, rule, size in rows]
 
     def outputs(self, X: Floats) -> Floats:
-        """Regressions on one-hot targets, a row for each sample: no probabilities."""
+        """Regression outputs for one-hot targets, one row per sample; not probabilities."""
         out = np.empty((len(X), self.n_classes))
         rulekernel.outputs(self.rules, self._scratch, X, self.firings(X), out)
         return out
 
     def firings(self, X: Floats) -> Floats:
-        """Λ, a row for each sample, a column for each live rule."""
+        """Λ, one row per sample, one column per active rule."""
         out = np.empty((len(X), self.n_rules))
         rulekernel.firings(self.rules, self._scratch, X, out)
         return out
 
     def add_class_masses(self, X: Floats, top: Floats, mass: Floats) -> None:
-        """What the rules say about the classes at each sample: see the kernel."""
+        """The class masses of the rules at each sample: see the kernel."""
         rulekernel.class_masses(self.rules, self._scratch, X, top, mass)
 
     def reset_covariance(self) -> None:
-        """Q ← ωI in all rules, which keep everything else: what comes next counts more than what came before."""
+        """Reset Q ← ωI in all rules and keep everything else, so that new samples count more than old ones."""
         for rule in self._every():
             rule.covariance[:] = self.settings.omega * np.eye(self.n_features + 1)
 
     def add_classes(self, n_classes: int) -> None:
-        """Have this many outputs, the new ones as if their class had never been seen, which is so."""
+        """Extend to this many outputs; new outputs start as classes never seen."""
         old, u = self.rules, self.n_features
         grown = rulekernel.new_rules(u, n_classes, len(old.rows), len(old.events))
         for source, target in zip(old.rows, grown.rows, strict=True):
@@ -98,7 +98,7 @@ class RuleBase:
         self.rules = old._replace(header=header, rows=grown.rows)
 
     def live(self) -> Iterator[Rule]:
-        """The live rules, as views."""
+        """The active rules, as views."""
         return (rulekernel.views(row, self.n_features, self.n_classes) for row in self.rules.rows[: self.n_rules])
 
     def _every(self) -> Iterator[Rule]:
@@ -130,6 +130,6 @@ class RuleBase:
 
     @property
     def n_parameters(self) -> int:
-        """Of the live rules: centre u, spread u², consequent (u + 1) m."""
+        """The number of parameters of the active rules: centre u, spread u², consequent (u + 1) m."""
         u = self.n_features
         return self.n_rules * (u + u * u + (u + 1) * self.n_classes)

@@ -1,4 +1,4 @@
-"""What classifiers of fuzzy rules share: one scale, outputs made probabilities, counts and events."""
+"""Code shared by the fuzzy rule classifiers: scaling, probabilities, counts and events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RuleClassifier(StreamClassifier):
     _takes_nan = False
     _ways_to_start = "partial_fit or fit"
 
-    # --- What a model must bring ---------------------------------------------------------------------------------
+    # --- Implemented by subclasses -------------------------------------------------------------------------------
 
     @abstractmethod
     def _begin(self) -> None:
@@ -45,20 +45,20 @@ class RuleClassifier(StreamClassifier):
 
     @abstractmethod
     def _visit(self, X: Floats, codes: Words) -> None:
-        """Learn from a scaled chunk."""
+        """Learn from a chunk of scaled samples."""
 
     @abstractmethod
     def _outputs(self, X: Floats) -> Floats:
-        """What scaled samples give, on the scale of the one-hot targets."""
+        """The outputs for scaled samples, on the scale of the one-hot targets."""
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Start afresh and make one pass over the samples, as one chunk."""
+        """Reset the model and make one pass over the samples, as a single chunk."""
         return self._learn(X, y, None, afresh=True)
 
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Learn from a labelled chunk. ``classes`` may name them in advance; a label may be a new class at any time."""
+        """Learn from a labelled chunk. ``classes`` may name classes in advance; new classes may appear at any time."""
         return self._learn(X, y, classes, afresh=not self.__sklearn_is_fitted__())
 
     def _learn(self, X: Any, y: Any, classes: Any, afresh: bool) -> Self:
@@ -72,7 +72,7 @@ class RuleClassifier(StreamClassifier):
                 self._start()
             elif self.scaling != self._scaling_in_use:
                 raise ValueError(
-                    f"scaling must stay {self._scaling_in_use!r} once the model has learned; fit starts afresh"
+                    f"scaling must stay {self._scaling_in_use!r} once the model has learned; call fit to start again"
                 )
             self._classes = known
         for base in self._bases:
@@ -91,26 +91,26 @@ class RuleClassifier(StreamClassifier):
         self._begin()
 
     def _scaled(self, X: Floats) -> Floats:
-        """Within [0, 1], by the range of all seen so far; a feature that never varied is 0."""
+        """Scale to [0, 1] by the range of all samples seen so far; a feature that never varied becomes 0."""
         if self._scaling_in_use is None:
             return np.clip(X, 0.0, 1.0)
         low, high = np.clip(self._low, -LARGEST, LARGEST), np.clip(self._high, -LARGEST, LARGEST)
         scaled: Floats = (np.clip(X, low, high) - low) / np.where(high > low, high - low, 1.0)
         return scaled
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """The probability of each of ``classes_``, a row for each sample.
+        """The probability of each class in ``classes_``, one row per sample.
 
-        Raw outputs are regressions on one-hot targets, which may be negative or exceed 1: a row is the distribution
-        nearest to them, their projection onto the probability simplex. It keeps their order.
+        Raw outputs are regressions on one-hot targets, which may be negative or exceed 1. Each row is projected onto
+        the probability simplex, which gives the nearest distribution and keeps the order.
         """
         self._check_is_fitted()
         outputs = self._outputs(self._scaled(self._checked(X, reset=False)))
         return nearest_distribution(outputs[:, self._classes.outputs])
 
-    # --- What it has become --------------------------------------------------------------------------------------
+    # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_kept_scaling" in self.__dict__
@@ -150,7 +150,7 @@ class RuleClassifier(StreamClassifier):
         return list(self._events)
 
     def _train(self, base: RuleBase, member: int, X: Floats, codes: Words) -> None:
-        """Let a rule base learn, and keep what became of its rules."""
+        """Train a rule base and store its rule events."""
         before = self.n_seen_ - len(X)
         begun = base.n_seen
         self._events += (

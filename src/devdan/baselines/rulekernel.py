@@ -1,12 +1,12 @@
-"""pClass' kernel: every compiled function of the baselines; docs/algorithm.md maps its steps to them.
+"""The kernel of pClass: all compiled functions of the baselines. docs/algorithm.md maps its steps to them.
 
 A rule base is four arrays, :class:`Rules`. A rule is one row of ``rows``, so that adding, pruning and recalling move
-rows and nothing else; :func:`views` gives a row's words their names, compiled code knows it as ``view``. The live rules
-come first, those that P+ has stored follow them. Where a rule might find no room, or a spread must be floored,
-:func:`learn` returns early and is called again once that is done.
+rows and nothing else; :func:`views` names the words of a row; in compiled code it is called ``view``. The active rules
+come first, followed by those that P+ has stored. If there might be no room for a rule, or a spread must be floored,
+:func:`learn` returns early and is called again afterwards.
 
-As DEVDAN's kernel, this one allocates nothing: the caller brings the scratch space. All compiled code of the baselines
-is in this file, because Numba's disk cache does not notice an edit in another one.
+Like DEVDAN's kernel, this one allocates nothing: the caller provides the scratch space. All compiled code of the
+baselines is in this file, because Numba's disk cache does not notice an edit in another one.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Words
 from devdan.model.jit import compiled, entry, inlined
 
-NEAR = 1.0 / math.sqrt(math.log(1.0 / 0.5))  # (b): a new rule fires at ε = 0.5 in the nearest centre, per feature
+NEAR = 1.0 / math.sqrt(math.log(1.0 / 0.5))  # (b): firing strength ε = 0.5 at the nearest centre, per feature
 NARROWEST = 0.1  # (b): of the first rule's deviation
 FLOOR = 1e-6  # (e): of a spread's eigenvalues
-EVERY = 50  # (e), (f): updates after which rounding is made good
+EVERY = 50  # (e), (f): updates after which rounding errors are corrected
 REGULARISER = 1.0  # (f): R
-SILENT = 1e-6  # (f): a rule that fires less does not learn
+SILENT = 1e-6  # (f): a rule with less firing strength does not learn
 DEVIATIONS = 2.0  # (h): below the mean
-TESTABLE = 6  # (h): of fewer rules none can lie more than two deviations below the mean
-GROWN_UP = 100  # (h): samples that a rule has seen before it may go
+TESTABLE = 6  # (h): among fewer rules, none can be more than two deviations below the mean
+GROWN_UP = 100  # (h): samples that a rule must have seen before it can be removed
 STORE = 20  # (h): rules that are kept for recall
 SUREST = 0.99  # of the dynamic threshold
-LEAST = 1e-30  # of a member's weight, so that it never is nothing
+LEAST = 1e-30  # lower bound for a member's weight, so that it is never zero
 
 # Words of the header.
 N_FEATURES, N_CLASSES, N_RULES, N_STORED, N_SEEN, N_EVENTS = range(6)
@@ -55,12 +55,12 @@ class Rules(NamedTuple):
     header: Words
     weights: Floats  # λ, (u,): of the inputs
     quality: Floats  # U, c and α: sums of the data's qualities, and of the data weighted by them
-    rows: Floats  # (room, words): live rules, then stored ones
-    events: Words  # (room, EVENT): a ring, where the newest overwrites the oldest
+    rows: Floats  # (room, words): active rules, then stored rules
+    events: Words  # (room, EVENT): a ring buffer: the newest overwrites the oldest
 
 
 class Rule(NamedTuple):
-    """A row's words by name."""
+    """Named views of a row."""
 
     scalars: Floats
     class_support: Floats  # N^o, (m,)
@@ -71,7 +71,7 @@ class Rule(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Options as the kernel takes them."""
+    """Options in the form that the kernel needs."""
 
     vigilance: float  # ρ
     spread: float  # k_fs
@@ -82,12 +82,12 @@ class Settings(NamedTuple):
 
 
 def row_size(u: int, m: int) -> int:
-    """The words of a rule."""
+    """The number of words per rule."""
     return SCALARS + m + u + m * (u + 1) + u * u + (u + 1) ** 2
 
 
 def views(row: Floats, u: int, m: int) -> Rule:
-    """A row's words by name, as views that write through."""
+    """A row's words by name, as writable views."""
     a = SCALARS + m
     b = a + u
     c = b + m * (u + 1)
@@ -106,7 +106,7 @@ view = compiled(views)
 
 
 def new_rules(u: int, m: int, room: int, events: int) -> Rules:
-    """A rule base without rules."""
+    """An empty rule base."""
     header = np.zeros(HEADER, np.int64)
     header[:2] = u, m
     return Rules(
@@ -123,7 +123,7 @@ class Work(NamedTuple):
 
     x: Floats  # (u,): λ∘x
     offset: Floats  # (u,): x − C
-    deviations: Floats  # (u,): σ of a rule that may come
+    deviations: Floats  # (u,): σ of a candidate rule
     bent: Floats  # (u + 1,): S (x − C), or Q x_e
     faded: Floats  # (u + 1,): Q W
     distances: Floats  # (room,): d²
@@ -132,7 +132,7 @@ class Work(NamedTuple):
 
 
 def scratch_for(rules: Rules) -> Floats:
-    """The scratch space that calls with these rules ask for."""
+    """The scratch space needed for these rules."""
     u = int(rules.header[N_FEATURES])
     return np.empty(5 * (u + 1) + 2 * len(rules.rows) + u * u)
 
@@ -157,12 +157,12 @@ def work_views(rules: Rules, scratch: Floats) -> Work:
 unpack_work = inlined(work_views)
 
 
-# --- Rows: which rules there are -----------------------------------------------------------------------------------
+# --- Rows: adding, moving and removing rules -----------------------------------------------------------------------
 
 
 @compiled
 def note(rules: Rules, kind: int, rule: int) -> None:
-    """Keep an event."""
+    """Store an event."""
     event = rules.events[rules.header[N_EVENTS] % len(rules.events)]
     event[EVENT_SAMPLE] = rules.header[N_SEEN]
     event[EVENT_KIND] = kind
@@ -173,7 +173,7 @@ def note(rules: Rules, kind: int, rule: int) -> None:
 
 @compiled
 def move(rows: Floats, start: int, end: int) -> None:
-    """Move a row to another place; those between make room."""
+    """Move a row to another position; the rows between shift."""
     step = 1 if end > start else -1
     for i in range(start, end, step):
         for j in range(rows.shape[1]):
@@ -182,7 +182,7 @@ def move(rows: Floats, start: int, end: int) -> None:
 
 @compiled
 def delete_rule(rules: Rules, i: int) -> None:
-    """A live rule goes for good."""
+    """Delete an active rule."""
     header = rules.header
     move(rules.rows, i, header[N_RULES] + header[N_STORED] - 1)
     header[N_RULES] -= 1
@@ -191,7 +191,7 @@ def delete_rule(rules: Rules, i: int) -> None:
 
 @compiled
 def store_rule(rules: Rules, i: int) -> None:
-    """A live rule becomes a stored one; where there are too many of those, the least dense goes for good."""
+    """Move an active rule to the store; if the store is full, delete its least dense rule."""
     header = rules.header
     move(rules.rows, i, header[N_RULES] - 1)
     header[N_RULES] -= 1
@@ -209,7 +209,7 @@ def store_rule(rules: Rules, i: int) -> None:
 
 @compiled
 def recall_rule(rules: Rules, i: int) -> None:
-    """A stored rule lives again."""
+    """Make a stored rule active again."""
     header = rules.header
     move(rules.rows, i, header[N_RULES])
     header[N_RULES] += 1
@@ -222,7 +222,7 @@ def recall_rule(rules: Rules, i: int) -> None:
 
 @compiled
 def add_rows(x: Floats, matrix: Floats, y: Floats) -> None:
-    """y += x · matrix, four rows at a time: then y is loaded and stored a quarter as often."""
+    """y += x · matrix, four rows at a time, so that y is loaded and stored a quarter as often."""
     n, length = matrix.shape
     whole = n - n % 4
     for i in range(0, whole, 4):
@@ -236,7 +236,7 @@ def add_rows(x: Floats, matrix: Floats, y: Floats) -> None:
 
 @compiled
 def distance2(x: Floats, centre: Floats, inverse: Floats, offset: Floats, bent: Floats) -> float:
-    """d² = (x − C)ᵀ S (x − C); leaves x − C and S (x − C) behind."""
+    """d² = (x − C)ᵀ S (x − C); also computes x − C and S (x − C)."""
     u = len(centre)
     total = 0.0
     for j in range(u):
@@ -259,7 +259,7 @@ def measure(rules: Rules, x: Floats, first: int, last: int, distances: Floats, o
 
 @compiled
 def fire(distances: Floats, strengths: Floats, n_rules: int) -> None:
-    """Λ = R / ΣR with R = exp(−½ d²), the nearest rule's R taken as 1, so that far samples give no 0/0."""
+    """Λ = R / ΣR with R = exp(−½ d²), scaled so that the nearest rule has R = 1, to avoid 0/0 for distant samples."""
     nearest, total = math.inf, 0.0
     for i in range(n_rules):
         nearest = min(nearest, distances[i])
@@ -281,14 +281,14 @@ def linear(consequent: Floats, x: Floats, o: int) -> float:
 
 @compiled
 def weigh(weights: Floats, raw: Floats, x: Floats) -> None:
-    """λ∘x, which is x everywhere inside a rule base."""
+    """λ∘x, used as x everywhere in a rule base."""
     for j in range(len(x)):
         x[j] = weights[j] * raw[j]
 
 
 @entry
 def firings(rules: Rules, scratch: Floats, X: Floats, out: Floats) -> None:
-    """Λ, a row of ``out`` for each of ``X``; rule by rule, so that each is loaded once."""
+    """Λ, one row of ``out`` per sample; rule by rule, so that each rule is loaded once."""
     u, m, n_rules = rules.header[N_FEATURES], rules.header[N_CLASSES], rules.header[N_RULES]
     work = unpack_work(rules, scratch)
     for i in range(n_rules):
@@ -302,7 +302,7 @@ def firings(rules: Rules, scratch: Floats, X: Floats, out: Floats) -> None:
 
 @entry
 def outputs(rules: Rules, scratch: Floats, X: Floats, strengths: Floats, out: Floats) -> None:
-    """y = Σ_i Λ_i · x_eᵀ W_i, a row of ``out`` for each of ``X``, whose Λ are given."""
+    """y = Σ_i Λ_i · x_eᵀ W_i, one row of ``out`` per sample, for given Λ."""
     u, m = rules.header[N_FEATURES], rules.header[N_CLASSES]
     work = unpack_work(rules, scratch)
     for t in range(len(X)):
@@ -320,7 +320,7 @@ def outputs(rules: Rules, scratch: Floats, X: Floats, strengths: Floats, out: Fl
 
 @compiled
 def scatter(quality: Floats, z: Floats) -> float:
-    """DQ(z)⁻² − 1: how far z is from the data so far, each weighted by its own quality; 0 before there are any."""
+    """DQ(z)⁻² − 1: the distance of z from the data so far, each weighted by its quality; 0 if there are none."""
     if quality[SUM] == 0.0:
         return 0.0
     total = float(quality[SQUARES] / quality[SUM])
@@ -331,7 +331,7 @@ def scatter(quality: Floats, z: Floats) -> float:
 
 @compiled
 def add_datum(quality: Floats, x: Floats, own: float) -> None:
-    """One more datum, weighted by its quality."""
+    """Add a datum, weighted by its quality."""
     quality[SUM] += own
     for j in range(len(x)):
         quality[WEIGHTED + j] += own * x[j]
@@ -343,7 +343,7 @@ def add_datum(quality: Floats, x: Floats, own: float) -> None:
 
 @compiled
 def find_winner(rows: Floats, distances: Floats, n_rules: int) -> int:
-    """The rule of the largest posterior, −½ d² − ½ v + ln π with π in proportion to ln(N + 1); −1 if there is none."""
+    """The rule with the largest posterior, −½ d² − ½ v + ln π with π proportional to ln(N + 1); −1 if there is none."""
     winner, largest = -1, -math.inf
     for i in range(n_rules):
         posterior = -0.5 * (distances[i] + rows[i, VOLUME]) + math.log(math.log(rows[i, SUPPORT] + 1.0))
@@ -375,7 +375,7 @@ def share_of_volume(rows: Floats, i: int, n_rules: int) -> float:
 
 @compiled
 def candidate(rules: Rules, x: Floats, spread: float, deviations: Floats) -> float:
-    """The deviations σ that a rule at x would have, by its nearest centre; returns its log-volume."""
+    """The deviations σ of a candidate rule at x, from its nearest centre; returns its log-volume."""
     u, m = rules.header[N_FEATURES], rules.header[N_CLASSES]
     nearest, least = 0, math.inf
     for i in range(rules.header[N_RULES]):
@@ -397,7 +397,7 @@ def candidate(rules: Rules, x: Floats, spread: float, deviations: Floats) -> flo
 def should_grow(rules: Rules, settings: Settings, x: Floats, scattered: float, winner: int, deviations: Floats) -> bool:
     """The conditions A, B and (c), once there were more samples than a consequent has weights.
 
-    The first rule always comes. Leaves the deviations behind that the new rule is to have.
+    The first rule is always added. Stores the deviations of the new rule in the scratch space.
     """
     header, rows = rules.header, rules.rows
     if winner < 0:
@@ -443,7 +443,7 @@ def write_rule(rules: Rules, place: int, x: Floats, label: int, deviations: Floa
 
 @compiled
 def add_rule(rules: Rules, settings: Settings, x: Floats, label: int, deviations: Floats, winner: int) -> None:
-    """(d) A stored rule that is denser than all live ones is recalled; else a new rule is added."""
+    """(d) Recall a stored rule that is denser than all active rules; otherwise add a new rule."""
     header, rows = rules.header, rules.rows
     n_rules, n_all = header[N_RULES], header[N_RULES] + header[N_STORED]
     densest = 0
@@ -464,7 +464,7 @@ def add_rule(rules: Rules, settings: Settings, x: Floats, label: int, deviations
 
 @compiled
 def adapt(rule: Rule, x: Floats, label: int, offset: Floats, bent: Floats, factor: Floats) -> bool:
-    """The winner's running mean and covariance, the latter by its inverse and its log-volume.
+    """Update the winner's running mean and covariance, the latter as its inverse and log-volume.
 
     Returns whether, after some updates, the covariance must be floored.
     """
@@ -488,7 +488,7 @@ def adapt(rule: Rule, x: Floats, label: int, offset: Floats, bent: Floats, facto
 
 @compiled
 def symmetrise(matrix: Floats) -> None:
-    """Make good what rounding does to a symmetric matrix."""
+    """Restore the symmetry of a matrix after rounding."""
     for j in range(len(matrix)):
         for k in range(j):
             matrix[j, k] = matrix[k, j] = 0.5 * (matrix[j, k] + matrix[k, j])
@@ -496,7 +496,7 @@ def symmetrise(matrix: Floats) -> None:
 
 @compiled
 def is_above_floor(inverse: Floats, factor: Floats) -> bool:
-    """Whether all eigenvalues of Σ are: then I / floor − S has a Cholesky factor, and nothing need be decomposed."""
+    """Whether all eigenvalues of Σ are: then I / floor − S has a Cholesky factor, which needs no decomposition."""
     for j in range(len(inverse)):
         for k in range(j + 1):
             total = (1.0 / FLOOR if j == k else 0.0) - inverse[j, k]
@@ -512,7 +512,7 @@ def is_above_floor(inverse: Floats, factor: Floats) -> bool:
 
 
 def floor_spreads(rules: Rules) -> None:
-    """Floor the eigenvalues of every Σ that needs it; without it, features that never change would make S overflow."""
+    """Floor the eigenvalues of every Σ that needs it; otherwise, constant features would make S overflow."""
     header = rules.header
     for row in rules.rows[: header[N_RULES] + header[N_STORED]]:
         if row[NARROW] == 1.0:
@@ -559,7 +559,7 @@ def step_consequent(
 
 @compiled
 def step_density(rows: Floats, distances: Floats, n_rows: int, n: int) -> None:
-    """P+: the potential of live and stored rules among the n samples so far."""
+    """P+: the potential of active and stored rules over the n samples so far."""
     if n <= 2:
         return
     for i in range(n_rows):
@@ -570,7 +570,7 @@ def step_density(rows: Floats, distances: Floats, n_rows: int, n: int) -> None:
 
 @compiled
 def low(values: Floats, n_values: int) -> float:
-    """The mean less two deviations."""
+    """The mean minus two deviations."""
     mean, square = 0.0, 0.0
     for i in range(n_values):
         mean += values[i] / n_values
@@ -581,7 +581,7 @@ def low(values: Floats, n_values: int) -> float:
 
 @compiled
 def prune(rules: Rules, values: Floats) -> None:
-    """Rules of too little influence (ERS) are deleted, those too far from the data (P+) stored."""
+    """Delete rules with too little influence (ERS); store those too far from the data (P+)."""
     header, rows = rules.header, rules.rows
     u, m = header[N_FEATURES], header[N_CLASSES]
     if header[N_RULES] >= TESTABLE:
@@ -612,9 +612,9 @@ def prune(rules: Rules, values: Floats) -> None:
 
 @entry
 def learn(rules: Rules, settings: Settings, scratch: Floats, X: Floats, labels: Words, start: int) -> int:
-    """Learn from the samples from ``start`` on, in their order; returns how far it came.
+    """Learn from the samples from ``start`` on, in order; returns the index where it stopped.
 
-    It stops before a sample for which there may be no room, and before the next where spreads must be floored.
+    It stops before a sample for which there may be no room, and whenever spreads must be floored.
     """
     header, rows = rules.header, rules.rows
     u, m = header[N_FEATURES], header[N_CLASSES]
@@ -654,7 +654,7 @@ def learn(rules: Rules, settings: Settings, scratch: Floats, X: Floats, labels: 
 
 @compiled
 def reward(sample: Floats, label: int, weights: Floats, errors: Floats, penalty: float) -> None:
-    """Each member's weight and error after one more label; ``sample`` has the members' outputs."""
+    """Update each member's weight and error with one label; ``sample`` holds the members' outputs."""
     m = sample.shape[1]
     for k in range(len(weights)):
         best = 0
@@ -694,10 +694,10 @@ def ask(
     policy: Policy,
     asked: npt.NDArray[np.bool_],
 ) -> None:
-    """Judge the members by those labels alone that are asked for, and say which.
+    """Judge the members only by the labels that are asked for; returns which.
 
     A label is skipped if the members together, or the rules' classes at this input (``inputs``), leave no conflict.
-    ``threshold`` (one number) and ``counts`` (samples, labels asked for) go on from chunk to chunk.
+    ``threshold`` (one number) and ``counts`` (samples, labels asked for) carry over from chunk to chunk.
     """
     _, n, m = answers.shape
     for t in range(n):
@@ -715,7 +715,7 @@ def ask(
 
 @compiled
 def certainty(sample: Floats, weights: Floats) -> float:
-    """y₁ / (y₁ + y₂) of the ensemble's two largest outputs, within [0, 1]; of one output only, 1."""
+    """y₁ / (y₁ + y₂) for the ensemble's two largest outputs, within [0, 1]; 1 if there is only one output."""
     m = sample.shape[1]
     first, second = -math.inf, -math.inf
     for o in range(m):
@@ -736,7 +736,7 @@ def certainty(sample: Floats, weights: Floats) -> float:
 def class_masses(rules: Rules, scratch: Floats, X: Floats, top: Floats, mass: Floats) -> None:
     """Add Σ_i P(o | i) P(x | i) P(i) of a member's rules to ``mass`` (sample, class), in units of e^``top``.
 
-    P(o | i) = (N_i^o + 1) / (N_i + m), P(x | i) is Gaussian, P(i) is in proportion to N_i.
+    P(o | i) = (N_i^o + 1) / (N_i + m), P(x | i) is Gaussian, P(i) is proportional to N_i.
     """
     u, m, n_rules = rules.header[N_FEATURES], rules.header[N_CLASSES], rules.header[N_RULES]
     work = unpack_work(rules, scratch)

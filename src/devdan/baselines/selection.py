@@ -1,4 +1,4 @@
-"""Which features to look at: online feature selection over the rules of all members (GOFS)."""
+"""Online feature selection over the rules of all members (GOFS)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def select(
     n_selected: int,
     explore: np.random.RandomState | None,
 ) -> Floats | None:
-    """The mask of the features that matter, which was ``mask`` before this chunk; None is that of all.
+    """The mask of selected features; ``mask`` is that of the previous chunk, None means all.
 
-    All rules of all members are one network whose output weights w start as their consequents. A misclassified sample
-    makes a step of gradient descent; then w is projected onto a ball, the features are scored by the size of their
-    weights, and all but the best are zeroed. With a generator to ``explore``, a sample shows the selected features
-    alone, and at times random ones.
+    All rules of all members form one network whose output weights w are initialised with their consequents. Each
+    misclassified sample causes a gradient step; then w is projected onto a ball, the features are scored by the size of
+    their weights, and all but the best are zeroed. With a random generator ``explore``, only the selected features of a
+    sample are seen and, sometimes, random ones.
     """
     firings = np.hstack([weight * base.firings(X) for weight, base in zip(weights, bases, strict=True)])
     w = np.array([rule.consequent for base in bases for rule in base.live()])  # (rule, output, 1 + feature)
@@ -40,7 +40,7 @@ def select(
         error = y - (np.arange(len(y)) == label)
         w = (1 - _RATE * _REGULARISATION) * w - _RATE * np.einsum("i,o,j->ioj", firing, error, extended)
         w *= min(1.0, radius / max(float(np.linalg.norm(w)), np.finfo(float).tiny))
-        scores = np.abs(w[:, :, 1:]).sum(axis=(0, 1))  # not |Σw|: one-hot outputs sum to 1, so that Σw cancels
+        scores = np.abs(w[:, :, 1:]).sum(axis=(0, 1))  # not |Σw|: one-hot outputs sum to 1, so Σw cancels
         mask = np.zeros(len(x))
         mask[np.argsort(-scores, kind="stable")[:n_selected]] = 1.0
         w[:, :, 1:] *= mask
@@ -48,7 +48,7 @@ def select(
 
 
 def _look(mask: Floats | None, n_features: int, n_selected: int, random: np.random.RandomState) -> Floats:
-    """The features that a sample shows."""
+    """The visible features of a sample."""
     if mask is not None and random.random_sample() >= _EXPLORATION:
         return mask
     drawn = np.zeros(n_features)

@@ -1,4 +1,4 @@
-"""Which features separate the classes: weights by Fisher's criterion in a kernel space."""
+"""Feature weights by Fisher's criterion in a kernel space: how well each separates the classes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import numpy as np
 from devdan.arrays import Floats, Words
 
 WEIGHTINGS = ("soft", "full")
-_MOST = 200  # samples of a chunk that are compared with each other
+_MOST = 200  # samples of a chunk that are compared
 _LEAST = 0.1  # of a soft weight
 
 
 def feature_weights(X: Floats, codes: Words, weighting: str) -> Floats | None:
-    """λ of each feature, by how much worse the classes are separated without it; None if a chunk cannot tell.
+    """λ of each feature, by how much worse the classes are separated without it; None if the chunk is not enough.
 
-    ``full`` spreads the weights over [0, 1], so that the least useful feature is always left out; ``soft`` takes from
-    each its share of the separability alone, and leaves all of them at least 0.1.
+    ``full`` spreads the weights over [0, 1], so that the least useful feature is always left out; ``soft`` weights each
+    by its share of the separability, at least 0.1.
 
     >>> X = np.array([[0.0, 0.5], [0.1, 0.1], [0.9, 0.4], [1.0, 0.2]])
     >>> feature_weights(X, np.array([0, 0, 1, 1]), "full")

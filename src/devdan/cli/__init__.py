@@ -19,8 +19,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn from data streams with DEVDAN, a neural classifier that builds its own hidden layer.\n\n"
-    "`devdan run sea` evaluates it on a built-in stream, `devdan run my.csv --target label` on a file of yours: each "
-    "chunk is predicted first, then learned from. The page `report.html` shows what came out.",
+    "`devdan run sea` evaluates it on a built-in stream, `devdan run my.csv --target label` on your own file: each "
+    "chunk is predicted first, then learned from. `report.html` shows the results.",
 )
 
 

@@ -1,4 +1,4 @@
-"""The options of ``devdan run``, and those that other commands share."""
+"""The options of ``devdan run``, some of which are shared with other commands."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def a_path(text: str | Path) -> Path:
 
 
 class Order(str, Enum):
-    """How the samples are ordered."""
+    """The order of the samples."""
 
     file = "file"
     shuffled = "shuffled"
 
 
 def _streams(incomplete: str) -> list[str]:
-    """For the shell's completion: the paper's streams, and files."""
+    """Shell completion: the paper's streams, and files."""
     folder, _, start = incomplete.rpartition("/")
     paths = sorted(Path(folder or ".").glob(f"{start}*")) if "*" not in start else []
     files = [f"{path}/" if path.is_dir() else str(path) for path in paths if not path.name.startswith(".")]
@@ -54,7 +54,7 @@ Target = Annotated[
     Optional[str],
     typer.Option(
         metavar="COLUMN",
-        help="A file's column with the labels: name or position (0 the first, -1 the last).",
+        help="The column with the labels, by name or position (0 is the first, -1 the last).",
         rich_help_panel=STREAM,
     ),
 ]
@@ -66,25 +66,25 @@ Header = Annotated[
     Optional[bool],
     typer.Option(
         "--header/--no-header",
-        help="Whether a CSV file begins with names; by default, if its first line has no number.",
+        help="Whether a CSV file has a header; by default, it has one if its first line contains no number.",
         rich_help_panel=STREAM,
     ),
 ]
 Ordered = Annotated[
     Optional[Order],
-    typer.Option(help="By default as in the paper: kddcup and rlcps shuffled.", rich_help_panel=STREAM),
+    typer.Option(help="Default: as in the paper, with kddcup and rlcps shuffled.", rich_help_panel=STREAM),
 ]
 Limit = Annotated[
-    Optional[int], typer.Option(metavar="N", min=1, help="Stop after so many samples.", rich_help_panel=STREAM)
+    Optional[int], typer.Option(metavar="N", min=1, help="Stop after this many samples.", rich_help_panel=STREAM)
 ]
 Endless = Annotated[
-    bool, typer.Option("--endless", help="Generate sea or hyperplane without end.", rich_help_panel=STREAM)
+    bool, typer.Option("--endless", help="Generate sea or hyperplane endlessly.", rich_help_panel=STREAM)
 ]
 Data = Annotated[
     Optional[Path],
     typer.Option(
         metavar="DIR",
-        help="Folder with the paper's streams; else that of DEVDAN_DATA, else ~/devdan-data.",
+        help="Folder with the paper's streams; default: DEVDAN_DATA, or ~/devdan-data.",
         rich_help_panel=STREAM,
     ),
 ]
@@ -92,7 +92,7 @@ Model = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"{', '.join(registry.NAMES)}; or any class with partial_fit, or of River's, as module:Class.",
+        help=f"{', '.join(registry.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
         rich_help_panel=MODEL,
         autocompletion=lambda: list(registry.NAMES),
     ),
@@ -106,15 +106,13 @@ Settings = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Of the model and of the labels.", rich_help_panel=MODEL)]
-Chunk = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Samples predicted, then learned from.", rich_help_panel=RUN)
-]
+Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of model and label policy.", rich_help_panel=MODEL)]
+Chunk = Annotated[int, typer.Option(metavar="N", min=1, help="Chunk size in samples.", rich_help_panel=RUN)]
 Which = Annotated[
     str,
     typer.Option(
         metavar="WHICH",
-        help="Which labels arrive, and when; see above.",
+        help="Label policy: which labels arrive, and when; see above.",
         rich_help_panel=RUN,
         autocompletion=lambda: list(SPELLINGS),
     ),
@@ -125,17 +123,17 @@ Out = Annotated[
         "--out",
         parser=a_path,
         metavar="DIR",
-        help=f"Folder for what comes out; by default a new one in {PARENT}/.",
+        help=f"Output folder; by default a new one in {PARENT}/.",
         rich_help_panel=RUN,
     ),
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.", rich_help_panel=RUN)]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.", rich_help_panel=RUN)]
 Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Start again, even if --out holds a run.", rich_help_panel=RUN)
+    bool, typer.Option("--overwrite", help="Start again, even if --out contains a run.", rich_help_panel=RUN)
 ]
 Checkpoint = Annotated[
     float,
-    typer.Option("--checkpoint", metavar="SECONDS", min=0.0, help="How often to make it safe.", rich_help_panel=RUN),
+    typer.Option("--checkpoint", metavar="SECONDS", min=0.0, help="Seconds between checkpoints.", rich_help_panel=RUN),
 ]
 Logs = Annotated[
     Optional[list[str]],

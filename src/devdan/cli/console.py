@@ -1,4 +1,4 @@
-"""What the command line says: results on standard output, the rest on standard error, an error in one line."""
+"""Output of the command line: results on standard output, everything else on standard error, errors in one line."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ out, err = Console(soft_wrap=True), Console(stderr=True)
 
 
 def say(message: str) -> None:
-    """A line beside the results."""
+    """Print a line on standard error."""
     err.print(escape(message), soft_wrap=True, highlight=False)
 
 
 def note(message: Warning | str, *_: Any, **__: Any) -> None:
-    """A warning in one line."""
+    """Print a warning in one line."""
     err.print(f"[yellow]note:[/] {escape(str(message))}", soft_wrap=True, highlight=False)
 
 
 def fail(message: object) -> NoReturn:
-    """What is wrong in one line, and the end."""
+    """Print an error in one line and exit."""
     err.print(f"[red]devdan:[/] {escape(' '.join(str(message).split()))}", soft_wrap=True, highlight=False)
     raise typer.Exit(BAD_INPUT)
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """What is wrong with the input, the options or the disk is said in one line."""
+    """Report errors in the input, the options or the disk in one line."""
     try:
         yield
-    except ValueError as error:  # StreamError, RunError, ReportError, and what a model says of its options and data
+    except ValueError as error:  # StreamError, RunError, ReportError, and a model's errors about options and data
         fail(error)
     except OSError as error:
         fail(of_disk(error))
 
 
 def of_disk(error: OSError) -> str:
-    """What the disk refused, and where."""
+    """A disk error and the file it concerns."""
     where = f" ({error.filename})" if error.filename else ""
     return f"{error.strerror or error}{where}"

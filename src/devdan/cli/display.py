@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on, and at its end."""
+"""What the user sees during a run and at its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DRIFTS_AFTER = 3  # the place of the hidden units
 
 
 class Display:
-    """Follows a run: a live panel on a terminal, else a plain line now and then. Use it as a context."""
+    """Shows a run's progress: a live panel on a terminal, otherwise an occasional line. A context manager."""
 
     def __init__(self, console: Console, stream: Stream, summary: Summary, units: str = "hidden units") -> None:
         self.console, self.name, self.summary, self.units = console, stream.name, summary, units
@@ -52,7 +52,7 @@ class Display:
             self._live.stop()
 
     def show(self, record: Record) -> None:
-        """Take a record in; cheap, most of the time."""
+        """Add a record; usually cheap."""
         hits, scored = sum(record.confusion.hits.values()), record.confusion.n_samples
         self._hits.append((hits, scored))
         self._all_hits += hits
@@ -104,14 +104,14 @@ class Display:
         if self._all_scored:
             parts.append(f"accuracy {100 * self._all_hits / self._all_scored:.2f} % so far")
         if scored:
-            parts.append(f"{100 * hits / scored:.2f} % lately")
+            parts.append(f"{100 * hits / scored:.2f} % recently")
         if self._n_hidden is not None:
             parts.append(f"{self._n_hidden} {self.units if self._n_hidden != 1 else self.units.removesuffix('s')}")
-        return ", ".join(parts) or "nothing to score yet"
+        return ", ".join(parts) or "nothing scored yet"
 
 
 def results(figures: dict[str, Any]) -> Table:
-    """The paper's four criteria, and what else people ask for, from a run's summary."""
+    """The paper's four criteria and other common measures, from a run's summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
     texts = {measure.key: _text(measure, measure.figure(figures)) for measure in measures.MEASURES}
     texts["units"] = measures.units(figures["model"])
@@ -124,8 +124,8 @@ def results(figures: dict[str, Any]) -> Table:
             rows.append((line.place, name, value, note))
     if figures.get("drifts") is not None:  # which older summaries do not have
         drifts = figures["drifts"]
-        of = ", each member's own" if figures.get("members_mean") is not None else ""
-        note = f"real ones{of}; virtual: {drifts['generative']}"
+        of = ", counted per member" if figures.get("members_mean") is not None else ""
+        note = f"real{of}; virtual: {drifts['generative']}"
         rows.append((_DRIFTS_AFTER, "drifts", f"{drifts['discriminative']}", note))
     rows.sort(key=lambda row: row[0])
     rows.append((0, "samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""))
@@ -135,12 +135,12 @@ def results(figures: dict[str, Any]) -> Table:
 
 
 def left(seconds: float | None) -> str:
-    """How long something may still take."""
-    return "no telling how long yet" if seconds is None else f"about {_duration(seconds)} left"
+    """The estimated remaining time."""
+    return "remaining time not known yet" if seconds is None else f"about {_duration(seconds)} left"
 
 
 def percent(value: float | None) -> str:
-    """A share in percent, for people."""
+    """A fraction in percent, for display."""
     return "–" if value is None else f"{value:.2f} %"
 
 
@@ -160,7 +160,7 @@ def _duration(seconds: float) -> str:
 
 
 def _sparkline(sizes: list[int]) -> str:
-    """The hidden layer's size since the start as little bars."""
+    """The size of the hidden layer over time as a sparkline."""
     shown = sizes if len(sizes) <= _WIDTH else [sizes[(len(sizes) - 1) * k // (_WIDTH - 1)] for k in range(_WIDTH)]
     low, high = min(shown, default=0), max(shown, default=0)
     return "".join(_BARS[(size - low) * (len(_BARS) - 1) // max(high - low, 1)] for size in shown)

@@ -1,4 +1,4 @@
-"""A run under the user's eyes, who may stop it."""
+"""Runs a job with a progress display; the user may stop it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from devdan.streams import StreamError
 
 
 def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
-    """Run it to its end; Ctrl-C takes effect between two chunks, at once before the first or if repeated."""
+    """Run to the end; Ctrl-C takes effect between two chunks, or at once before the first chunk or if repeated."""
     stopped: list[int] = []
     begun = False
 
@@ -52,7 +52,7 @@ def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
         if job.n_safe == 0:
             raise
         job.report()
-        fail(f"{error}; the {job.n_safe:,} samples before it: look at {job.folder.report_path}")
+        fail(f"{error}; the {job.n_safe:,} samples before it are saved: see {job.folder.report_path}")
     except OSError as error:
         if job.n_safe == 0:
             fail(f"{of_disk(error)}; nothing is kept yet, start from the beginning with: {command('--resume')}")
@@ -60,16 +60,16 @@ def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    say(f"Stopped after {job.n_safe:,} samples. Go on with: {command('--resume')}")
+    say(f"Stopped after {job.n_safe:,} samples. Continue with: {command('--resume')}")
     raise typer.Exit(128 + stopped[0])
 
 
 def log_past(job: RunJob, loggers: Sequence[Logger]) -> None:
-    """Log what the loggers do not have yet of a finished run."""
+    """Log the parts of a finished run that the loggers do not have yet."""
     with _log(job, loggers) as log:
         log.finish(job.folder.results)
 
 
 def _log(job: RunJob, loggers: Sequence[Logger]) -> Log:
-    remedy = f"the run is not affected, and this logs what is missing: {command('--resume')}"
+    remedy = f"the run is not affected; to log what is missing, run: {command('--resume')}"
     return Log(loggers, job.settings, past=job.past(), remedy=remedy)

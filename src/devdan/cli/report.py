@@ -12,7 +12,7 @@ from devdan.cli.console import clear_errors, out
 
 
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of runs; several are laid side by side.")],
+    folders: Annotated[list[Path], typer.Argument(help="Run folders; several runs are compared.")],
     path: Annotated[
         Optional[Path],  # noqa: UP045
         typer.Option(
@@ -25,10 +25,10 @@ def report(
     ] = None,
     picture: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Draw the run as an SVG picture into this file instead."),
+        typer.Option(help="Draw the run as an SVG figure to this file instead."),
     ] = None,
 ) -> None:
-    """Draw the page of a run again from its records, or lay several runs side by side."""
+    """Write the report of a run again from its records, or compare several runs."""
     from devdan.report import write_picture, write_report
     from devdan.runs.runfolder import RunFolder, free_path
 
@@ -43,4 +43,4 @@ def report(
                 path = RunFolder(folders[0]).report_path
             path = path or free_path(Path(), "comparison", ".html")  # only what --out names is overwritten
             write_report(folders, path)
-    out.print(f"Look at {path}", highlight=False)
+    out.print(f"Report: {path}", highlight=False)

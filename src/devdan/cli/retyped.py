@@ -1,4 +1,4 @@
-"""The command that was typed, and what to type to do it again."""
+"""The command that was typed, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def command(*more: str) -> str:
-    """The command that was typed, without what only mattered then."""
+    """The typed command, without options that only mattered that time."""
     return shlex.join(["devdan", *_typed(("--resume", "--overwrite"), ()), *more])
 
 
 def again(stream: Stream, data: Path | None) -> str:
-    """A command that gives the same records wherever it is typed, into a folder of its own."""
+    """A command that gives the same records anywhere, in a new folder."""
     words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint", "--log"))
     from_folder = entries.is_name(stream.name) and stream.origin != "generated" and data is None
     return shlex.join(["devdan", *words, *(["--data", str(entries.data_folder())] if from_folder else [])])
 
 
 def _typed(flags: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
-    """The words that were typed, without some flags, and some options with their values."""
+    """The typed words, without certain flags and certain options with their values."""
     words, kept = iter(sys.argv[1:]), []
     for word in words:
         if word in options:

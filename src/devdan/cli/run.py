@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
 
-Shows how it goes, and leaves records.jsonl, summary.json, the model and report.html, a page to look at.
+Shows the progress and writes records.jsonl, summary.json, the model and report.html.
 
 - devdan run sea
 - devdan run my.csv --target label --labels delay:1000
 - devdan run weather --model dae --set n_hidden=20 --seed 3 --json
 
-Which labels arrive, and when (several are joined by +):
+Label policies (combine several with +):
 
 """ + "\n".join(f"- --labels {text}: {what}" for text, what in SPELLINGS.items())
 
@@ -82,13 +82,13 @@ def run(
         evaluation = Evaluation(learner, policy, classes=classes)
         with RunJob(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
             if resume and job.folder.is_finished:
-                say(f"The run in {folder} is finished already.")
+                say(f"The run in {folder} is already finished.")
                 log_past(job, loggers)
             else:
                 if resume and not job.summary.n_chunks:
-                    say("There is nothing to resume: starting from the beginning.")
+                    say("Nothing to resume: starting from the beginning.")
                 if isinstance(learner, StreamClassifier):
-                    compile_kernel(learner)  # so that the times are the model's own
+                    compile_kernel(learner)  # so that times do not include compiling
                 follow(job, loggers)
         result = job.folder.summary()
     if as_json:
@@ -108,7 +108,7 @@ def _opened(
     header: bool | None,
     data: Path | None,
 ) -> Stream:
-    """The stream that the command line names; what does not fit it is an error, not ignored."""
+    """The stream given on the command line; options that do not apply to it are errors, not ignored."""
     if entries.is_name(source):
         if target is not None or header is not None or drop:
             raise ValueError(f"--target, --drop and --header are for files; {source} is one of the paper's streams")

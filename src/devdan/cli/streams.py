@@ -15,9 +15,9 @@ from devdan.streams import entries
 
 def streams(
     data: Data = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list instead.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """List the paper's nine streams: what they are, and which of them are on this machine."""
+    """List the paper's nine streams and which of them are on this machine."""
     from devdan.cli import display
 
     rows = [_row(entry, data) for entry in entries.ENTRIES.values()]
@@ -38,7 +38,7 @@ def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
         "n_classes": entry.n_classes,
         "origin": entry.origin,
         "here": str(path.relative_to(entries.data_folder(data))) if path else made,
-        "get": f"devdan fetch {entry.name}" if entry.url else "a file of your own",
+        "get": f"devdan fetch {entry.name}" if entry.url else "your own file",
     }
 
 
@@ -50,7 +50,7 @@ def fetch(
     names: Annotated[list[str], typer.Argument(help="Streams to download.", autocompletion=_fetchable)],
     data: Data = None,
 ) -> None:
-    """Download streams of the paper into the data folder; a broken download goes on where it stopped."""
+    """Download the paper's streams to the data folder; an interrupted download resumes where it stopped."""
     with clear_errors():
         for name in names:
             _fetch(name, data)
@@ -71,4 +71,4 @@ def _fetch(name: str, data: Path | None) -> None:
     with Progress(*columns, console=err, disable=not err.is_terminal) as bar:
         task = bar.add_task(name, total=None)
         path = download.fetch(name, data, progress=lambda done, total: bar.update(task, completed=done, total=total))
-    out.print(f"{name} is in {path}", highlight=False)
+    out.print(f"{name}: {path}", highlight=False)

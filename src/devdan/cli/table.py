@@ -29,38 +29,36 @@ def table(
         typer.Option(
             "--streams",
             metavar="NAMES",
-            help="Streams, with commas between: the paper's nine, which are the default, or files, as in `devdan run`.",
+            help="Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`.",
         ),
     ] = ",".join(entries.ENTRIES),
     target: Target = None,
     drop: Drop = None,
     header: Header = None,
     wanted: Annotated[
-        str, typer.Option("--models", metavar="NAMES", help="Models, with commas between; by default all.")
+        str, typer.Option("--models", metavar="NAMES", help="Comma-separated models; default: all.")
     ] = ",".join(registry.NAMES),
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with the seeds 0, 1, ….")] = 5,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with seeds 0, 1, ….")] = 5,
     labels: Annotated[
-        str, typer.Option(metavar="WHICH", help="Which labels arrive, with commas between, as in `devdan run`.")
+        str, typer.Option(metavar="WHICH", help="Comma-separated label policies, as in `devdan run`.")
     ] = "all",
     scarce: Annotated[
         bool, typer.Option("--scarce", help=f"Short for --labels {','.join(SCARCE)}", show_default=False)
     ] = False,
-    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Samples predicted, then learned from.")] = 500,
+    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Chunk size in samples.")] = 500,
     limit: Annotated[
         Optional[int],  # noqa: UP045
-        typer.Option(metavar="N", min=1, help="Stop each run after so many samples."),
+        typer.Option(metavar="N", min=1, help="Stop each run after this many samples."),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parallel processes.")] = 1,
     data: Data = None,
-    folder: Annotated[
-        Path, typer.Option("--out", metavar="DIR", parser=a_path, help="Folder for what comes out.")
-    ] = Path("table"),
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", parser=a_path, help="Output folder.")] = Path("table"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Reproduce the paper's Table 1, beside its own figures and the methods people use today, or compare them on files.
+    """Reproduce the paper's Table 1, next to its figures and other common methods, or compare methods on your files.
 
-    Runs models × streams × seeds and writes table.html, table.md, table.csv and table.tex. Interrupted, the same
-    command does only what is missing; a run that fails is reported and does not stop the others.
+    Runs models × streams × seeds and writes table.html, table.md, table.csv and table.tex. If interrupted, the same
+    command runs only what is missing; a run that fails is reported and does not stop the others.
 
     - devdan table --streams sea,hyperplane --models devdan,river-arf
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
@@ -88,14 +86,14 @@ def table(
     if as_json:
         print(json.dumps(read_rows(folder)))
         return
-    failed = f", {n_failed} failed, which the same command tries again" if n_failed else ""
+    failed = f", {n_failed} failed; the same command tries them again" if n_failed else ""
     out.print(f"{n_done} runs{failed}. Look at {GridFolder(folder).page_path}", highlight=False)
 
 
 def _streams(
     text: str, target: str | None, drop: list[str], header: bool | None
 ) -> tuple[list[str], dict[str, gridjob.File]]:
-    """The names of the streams in a list, and the files among them; what does not fit them is an error, not ignored."""
+    """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored."""
     from devdan.experiments import gridjob
 
     files: dict[str, gridjob.File] = {}
@@ -106,7 +104,7 @@ def _streams(
             file = Path(word).name
             name = next((own for own in (file.split(".")[0], file) if own not in (*entries.ENTRIES, *files)), "")
             if not name:
-                raise ValueError(f"two streams would be called {file}: rename one of them")
+                raise ValueError(f"two streams would have the name {file}: rename one of the files")
             files[name] = gridjob.File.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
@@ -119,7 +117,7 @@ def _words(text: str) -> list[str]:
 
 
 def _listed(text: str, known: Container[str], kind: str) -> list[str]:
-    """The names in a list; an unknown one is an error."""
+    """Parse a list of names; an unknown name is an error."""
     names = _words(text)
     for name in names:
         if name not in known:
@@ -132,7 +130,7 @@ def _listed(text: str, known: Container[str], kind: str) -> list[str]:
 
 
 def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
-    """Run what is missing; returns how many runs there are now, and how many failed."""
+    """Run what is missing; returns the number of runs done and failed."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     from devdan.cli import display
@@ -163,7 +161,7 @@ def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tup
         except KeyboardInterrupt:
             bar.stop()
             n = len(plan.results(folder)[0])
-            say(f"Stopped after {n} of {len(done) + len(missing)} runs; the same command goes on.")
+            say(f"Stopped after {n} of {len(done) + len(missing)} runs; the same command continues.")
             raise typer.Exit(128 + signal.SIGINT) from None
     done, failed = plan.results(folder)
     return len(done), len(failed)

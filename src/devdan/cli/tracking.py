@@ -1,4 +1,4 @@
-"""What ``--log`` names."""
+"""The loggers named by ``--log``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _logger(name: str, target: str | None, folder: RunFolder) -> Logger:
         return TensorBoardLogger(Path(target) / folder.name if target else folder.tensorboard_path)
     if name == "mlflow":
         os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a run does not wait minutes for a lost server
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # do not wait minutes for a lost server
         is_uri = target is not None and "://" in target
         return MLflowLogger(
             None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder.mlflow_path

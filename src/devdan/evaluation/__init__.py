@@ -1,4 +1,4 @@
-"""How a model does on a stream: the one test-then-train loop, which labels arrive when, measures and records."""
+"""Evaluation of a model on a stream: the test-then-train loop, label policies, measures and records."""
 
 from typing import TYPE_CHECKING
 

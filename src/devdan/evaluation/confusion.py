@@ -1,4 +1,4 @@
-"""How good predictions are, from counts alone. What is undefined is None, never 0 or 1."""
+"""Measures computed from counts. Undefined values are None, never 0 or 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Counts = Sequence[Sequence[int]]  # (class, predicted class, how many samples); 
 
 @dataclass(frozen=True)
 class Confusion:
-    """How often which class was predicted as which.
+    """Counts of (class, predicted class).
 
     >>> confusion = Confusion.of([(0, 0, 40), (0, 1, 10), (1, 1, 50)])
     >>> confusion.accuracy, confusion.recall(0), confusion.recall(7)
@@ -24,7 +24,7 @@ class Confusion:
 
     @classmethod
     def of(cls, counts: Iterable[Sequence[int]]) -> Confusion:
-        """From counts, which may name a pair more than once."""
+        """Make one from counts, in which a pair may occur more than once."""
         hits: dict[int, int] = {}
         actual: dict[int, int] = {}
         predicted: dict[int, int] = {}
@@ -45,7 +45,7 @@ class Confusion:
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: the accuracy beyond that of guessing by the classes' shares."""
+        """Cohen's kappa: accuracy compared with guessing by class frequency."""
         n = self.n_samples
         if n == 0:
             return None
@@ -66,11 +66,11 @@ class Confusion:
         return math.exp(sum(map(math.log, recalls)) / len(recalls))
 
     def recall(self, c: int) -> float | None:
-        """The share of the class' samples that were predicted as such."""
+        """The share of the samples of a class that were predicted as that class."""
         return _ratio(self.hits.get(c, 0), self.actual.get(c, 0))
 
     def precision(self, c: int) -> float | None:
-        """The share of the samples predicted as the class that were of it."""
+        """The share of the samples predicted as a class that belong to it."""
         return _ratio(self.hits.get(c, 0), self.predicted.get(c, 0))
 
     def f1(self, c: int) -> float | None:
@@ -79,7 +79,7 @@ class Confusion:
 
 
 def beyond(accuracy: float | None, baseline: float | None) -> float | None:
-    """The share of a baseline's errors that an accuracy avoids: kappa, for any baseline.
+    """The share of a baseline's errors that is avoided: kappa, for any baseline.
 
     >>> beyond(0.75, 0.5), beyond(0.25, 0.5), beyond(1.0, 1.0)
     (0.5, -0.5, None)

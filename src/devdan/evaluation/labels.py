@@ -10,27 +10,26 @@ if TYPE_CHECKING:
     from devdan.arrays import Floats, Words
 
 NEVER = -1
-_STEP = 0.01  # of the bound's adaptation to the budget
+_STEP = 0.01  # step size of the adaptive bound
 
 SPELLINGS = {
     "all": "every label arrives with its sample",
-    "fraction:0.1": "a random tenth of them does",
-    "delay:1000": "they are 1,000 samples late",
-    "delay:0-2000": "they are late by a random number of samples",
-    "uncertain:0.1": "those of what the model is least sure of, at most a tenth; uncertain:0.1:0.2 fixes the margin "
-    "between its two most probable classes below which it is unsure",
-    "warmup:5000": "those of the first 5,000 samples only",
+    "fraction:0.1": "a random tenth of the labels arrives",
+    "delay:1000": "labels arrive 1,000 samples late",
+    "delay:0-2000": "labels arrive late by a random number of samples",
+    "uncertain:0.1": "labels of at most a tenth of the samples, those the model is least sure of; "
+    "uncertain:0.1:0.2 fixes the margin between the two most probable classes below which it counts as unsure",
+    "warmup:5000": "only the labels of the first 5,000 samples arrive",
 }
 
 
 @dataclass
 class Labels:
-    """A policy: which labels arrive, and after how many further samples. Conditions add up.
+    """A label policy: which labels arrive, and how many samples later. All conditions must hold.
 
-    ``fraction`` of the labels, at random; none after the first ``warmup`` samples; late by ``delay`` samples, drawn
-    from that range for each; at most the share ``budget``, where the model is unsure: the two most probable classes
-    differ by less than ``margin``, or without one, by less than a bound that adapts until the budget's share of the
-    samples lies below it.
+    A random ``fraction`` of the labels; none after the first ``warmup`` samples; late by ``delay`` samples, drawn from
+    this range for each; at most the share ``budget``, for samples of which the model is unsure: the two most probable
+    classes differ by less than ``margin`` or, if that is None, by less than a bound that adapts to the budget.
 
     >>> policy = Labels(fraction=0.5, delay=(10, 20))
     >>> str(policy)
@@ -52,7 +51,7 @@ class Labels:
 
         low, high = self.delay
         _require(0 <= self.fraction <= 1, "fraction", "in [0, 1]", self.fraction)
-        _require(0 <= low <= high, "delay", "a number of samples, or a rising range of them", f"{low}-{high}")
+        _require(0 <= low <= high, "delay", "a number of samples, or an increasing range", f"{low}-{high}")
         _require(self.warmup is None or self.warmup >= 1, "warmup", "at least 1 sample", self.warmup)
         _require(self.budget is None or 0 < self.budget <= 1, "the budget of uncertain", "in (0, 1]", self.budget)
         _require(self.margin is None or 0 < self.margin <= 1, "the margin of uncertain", "in (0, 1]", self.margin)
@@ -61,7 +60,7 @@ class Labels:
 
     @classmethod
     def parse(cls, text: str, seed: int = 0) -> Labels:
-        """The policy that a text spells; parts are joined by ``+``."""
+        """Parse a policy; parts are joined by ``+``."""
         options: dict[str, Any] = {}
         for part in text.split("+"):
             kind, _, value = part.strip().partition(":")
@@ -95,10 +94,10 @@ class Labels:
         return "+".join(parts) or "all"
 
     def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Words:
-        """For each sample from the one numbered ``start``: how many samples late its label is, or NEVER.
+        """How many samples late the label of each sample is, or NEVER, for samples from number ``start`` on.
 
-        ``margins`` has the difference between the probabilities of the two most probable classes, where there is a
-        budget; None stands for a model that does not know anything yet.
+        ``margins`` holds the differences between the two largest probabilities, if there is a budget; None if the model
+        knows nothing yet.
         """
         import numpy as np  # noqa: PLC0415
 
@@ -118,7 +117,7 @@ class Labels:
     def _asks(self, n_seen: int, gap: float) -> bool:
         assert self.budget is not None
         unsure = gap < self._bound or self._bound == 1.0
-        if self.margin is None:  # in balance where the share of the unsure is the budget
+        if self.margin is None:  # balanced when the share of unsure samples equals the budget
             self._bound = min(self._bound * (1 + _STEP * (self.budget - unsure)), 1.0)
         asks = unsure and self.n_asked + 1 <= self.budget * n_seen + 1e-9
         self.n_asked += asks

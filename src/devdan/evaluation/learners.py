@@ -1,4 +1,4 @@
-"""Whatever learns from a stream, behind the verbs of DEVDAN: predict, observe, teach."""
+"""Adapters that give any stream learner the methods of DEVDAN: predict, observe, teach."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Labelled = tuple[npt.NDArray[Any], npt.NDArray[Any]]
 
 
 class Learner(Protocol):
-    """What the evaluation asks of a model; None stands for what it does not know yet, or does not have."""
+    """What the evaluation needs from a model; None means that it is not known yet or does not exist."""
 
     def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        """Labels; a single one may be None."""
+        """Predicted labels; single labels may be None."""
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        """A row of probabilities for each sample."""
+        """Probabilities, one row per sample."""
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
-        """Take in a chunk, and the labels that have come; ``whole``: they are just those of the chunk.
+        """Learn from a chunk and the labels that have arrived; ``whole``: these are exactly the chunk's labels.
 
-        Returns how many labels it has used.
+        Returns how many labels were used.
         """
 
     def structure(self) -> dict[str, Any]:
-        """What a record has to say about the model."""
+        """The model's part of a record."""
 
 
 def check_model(model: Any, wants_probabilities: bool = False) -> None:
@@ -47,27 +47,27 @@ def check_model(model: Any, wants_probabilities: bool = False) -> None:
         fits = fits and (not isinstance(model, BaseEstimator) or is_classifier(model))
     if not fits:
         raise ValueError(
-            "a model must be a classifier with partial_fit and predict (as scikit-learn's) or with learn_one and "
-            f"predict_proba_one (as River's), got {type(model).__name__}"
+            "a model must be a classifier with partial_fit and predict (like scikit-learn's) or with learn_one and "
+            f"predict_proba_one (like River's), got {type(model).__name__}"
         )
     if wants_probabilities and not is_river and not hasattr(model, "predict_proba"):
-        raise ValueError(f"labels by uncertainty take a model with predict_proba, got {model}")
+        raise ValueError(f"the label policy 'uncertain' needs a model with predict_proba, got {model}")
 
 
 def takes_two_classes(model: Any) -> bool:
-    """Whether it is one of River's that take two classes only, and those as False and True, whatever they are given."""
+    """Whether it is a binary River classifier, which knows only the classes False and True."""
     return hasattr(model, "learn_one") and not getattr(model, "_multiclass", True)
 
 
 def one_against_the_rest(model: Any) -> Any:
-    """A classifier of River's for two classes as one for more."""
+    """Wrap a binary River classifier as one-vs-rest."""
     from river.multiclass import OneVsRestClassifier  # noqa: PLC0415 (an optional extra)
 
     return OneVsRestClassifier(model)
 
 
 def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
-    """The model as a learner. ``classes`` are for those of scikit-learn's that must know them in advance."""
+    """Wrap the model as a learner. ``classes`` are for scikit-learn classifiers that must know them in advance."""
     if isinstance(model, EvolvingClassifier):
         return _Devdan(model)
     if isinstance(model, RuleClassifier):
@@ -78,7 +78,7 @@ def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Seq
 
 
 class _Devdan:
-    """DEVDAN or its ensemble, which alone learn from samples without labels."""
+    """DEVDAN or its ensemble, the only models that learn from unlabelled samples."""
 
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
@@ -122,14 +122,14 @@ class _Devdan:
         }
 
     def _counted(self) -> dict[tuple[str, str], int]:
-        """All changes of structure and drifts so far, by kind and phase."""
+        """The number of structural changes and drifts so far, by kind and phase."""
         model = self.model
         counts = (("growth", model.growths_), ("pruning", model.prunings_), ("drift", model.drifts_))
         return {(kind, phase): n for kind, phases in counts for phase, n in phases.items()}
 
 
 def _begun(means: dict[str, float]) -> Phases:
-    """A phase that has not begun has no mean: it is 0 there, and nowhere else."""
+    """Replace 0, the mean of a phase that has not started, by None."""
     return Phases(**{phase: mean or None for phase, mean in means.items()})
 
 
@@ -169,7 +169,7 @@ class _Incremental:
         return len(taught[1])
 
     def _start(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
-        """The first call names the classes, for models that take them, whether they must know them or not."""
+        """Pass the classes in the first call to every model that accepts them."""
         if self._classes is not None:
             try:
                 self.model.partial_fit(X, y, classes=self._classes)
@@ -184,7 +184,7 @@ class _Incremental:
             if "classes" not in str(error):
                 raise
             raise ValueError(
-                f"{type(self.model).__name__} must know the classes in advance: prequential(..., classes=[...])"
+                f"{type(self.model).__name__} must know the classes in advance: pass prequential(..., classes=[...])"
             ) from error
 
     def structure(self) -> dict[str, Any]:
@@ -193,7 +193,7 @@ class _Incremental:
 
 
 class _Rules(_Incremental):
-    """pClass and its ensembles; their hidden units are rules."""
+    """pClass and its ensembles; rules are counted as hidden units."""
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         before = self.model.n_labels_used_ if self._started else 0
@@ -209,18 +209,18 @@ class _Rules(_Incremental):
 
 
 class _River:
-    """A classifier of River's, sample by sample."""
+    """A River classifier, trained sample by sample."""
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None) -> None:
         self.model = model
         self._names: list[Any] | None = None if feature_names is None else list(feature_names)
         self._is_binary = takes_two_classes(model)
-        self._labels: list[Any] = []  # of those, in the order of their appearance
+        self._labels: list[Any] = []  # in order of appearance
 
     def _samples(self, X: npt.NDArray[Any]) -> list[dict[Any, float]]:
         names = self._names or list(range(X.shape[1]))
         rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
-        if np.isnan(X).any():  # what is missing is left out
+        if np.isnan(X).any():  # missing values are left out
             rows = [{name: value for name, value in row.items() if value == value} for row in rows]  # noqa: PLR0124
         return rows
 
@@ -230,7 +230,7 @@ class _River:
         if label not in self._labels:
             if len(self._labels) == 2:
                 raise ValueError(
-                    f"{type(self.model).__name__} takes two classes, got a third, {label!r}: wrap it in River's "
+                    f"{type(self.model).__name__} takes two classes, got a third one, {label!r}: wrap it in River's "
                     "multiclass.OneVsRestClassifier"
                 )
             self._labels.append(label)

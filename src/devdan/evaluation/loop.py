@@ -28,14 +28,13 @@ def prequential(
     classes: Sequence[Any] | None = None,
     seed: int = 0,
 ) -> Iterator[Record]:
-    """Test, then train, chunk by chunk; yields a record for each.
+    """Test, then train, chunk by chunk; yields a record for each chunk.
 
-    ``model`` is a DEVDAN, anything with ``partial_fit`` and ``predict``, or a classifier of River's. ``labels`` says
-    which labels arrive and when, as a :class:`~devdan.evaluation.labels.Labels` or in words (``"fraction:0.1"``,
-    ``"delay:1000"``, …), with ``seed`` for what is random about it. DEVDAN observes each sample as it comes and is
-    taught whenever labels arrive; other models learn from labelled samples alone. ``classes`` are for models that must
-    know them in advance; by default they are the stream's, where it knows them. Samples whose label is missing are
-    never scored or taught.
+    ``model`` is a DEVDAN, anything with ``partial_fit`` and ``predict``, or a River classifier. ``labels`` says which
+    labels arrive and when, as a :class:`~devdan.evaluation.labels.Labels` or as text (``"fraction:0.1"``,
+    ``"delay:1000"``, …), with a ``seed`` for random policies. DEVDAN observes each sample when it arrives and is taught
+    when labels arrive; other models learn only from labelled samples. ``classes`` are for models that must know them in
+    advance; by default, those of the stream, if known. Samples whose label is missing are never scored or taught.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
@@ -49,7 +48,7 @@ def prequential(
 
 
 class Evaluation:
-    """The state of an evaluation between two chunks; it can be pickled there and go on elsewhere."""
+    """The state of an evaluation between two chunks; it can be pickled and continued elsewhere."""
 
     def __init__(
         self, model: Any, labels: str | Labels = "all", *, classes: Sequence[Any] | None = None, seed: int = 0
@@ -62,13 +61,13 @@ class Evaluation:
         self._named = classes
         self._learner: Any = None
         self._classes = Classes()
-        self._appeared: list[Any] = []  # the classes in the order of their appearance
+        self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
-        # Labels on their way: when they are due, the sample's number (so that no two are equal), the sample, its label.
+        # Pending labels: when due, the sample's number (so that no two entries are equal), the sample, its label.
         self._coming: list[tuple[int, int, npt.NDArray[Any], Any]] = []
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
-        """Go on with the stream from its beginning, past the chunks that were evaluated before."""
+        """Continue the evaluation on the stream, skipping the chunks evaluated before."""
         skip = self.n_chunks
         if self._learner is None:
             named = self._named if self._named is not None else getattr(stream, "classes", None)
@@ -118,7 +117,7 @@ class Evaluation:
     def _arrivals(
         self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
     ) -> tuple[Labelled | None, bool]:
-        """The samples whose labels have arrived by the end of this chunk, in that order; whether they are the chunk."""
+        """The samples whose labels have arrived by the end of this chunk, in order; whether these are the chunk."""
         late = self.labels.lateness(self.n_samples, len(X), margins)
         late[~known] = NEVER
         end = self.n_samples + len(X)
@@ -141,7 +140,7 @@ class Evaluation:
     def _scores(
         self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None
     ) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, int]]:
-        """Counts of (class, predicted class), and of how often the label was that of the sample before."""
+        """Counts of (class, predicted class), and how often a label equals the previous one."""
         if len(y) == 0:
             return (), (0, 0)
         true = self._numbers(y).tolist()
@@ -161,7 +160,7 @@ class Evaluation:
         return tuple((*pair, n) for pair, n in sorted(pairs.items())), (same, len(before) - before.count(None))
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:
-        """Labels as numbers, those that appear for the first time included."""
+        """Labels as numbers; new labels get new numbers."""
         numbers, self._classes = self._classes.encode(labels)
         if len(self._classes) > len(self._appeared):
             order = np.argsort(self._classes.outputs)
@@ -177,8 +176,8 @@ def _samples(chunk: Any) -> Labelled:
         or np.ndim(chunk[0]) != 2
     ):
         raise ValueError(
-            "a stream must consist of chunks (X, y) with a table X; devdan.streams.open_stream makes one of data "
-            f"frames and of single samples, River's included; got {type(chunk).__name__}"
+            "a stream must consist of chunks (X, y) with a table X; devdan.streams.open_stream makes one from data "
+            f"frames and from single samples, including River's; got {type(chunk).__name__}"
         )
     X, y = np.asarray(chunk[0]), np.ravel(chunk[1])
     if len(X) != len(y):
@@ -189,7 +188,7 @@ def _samples(chunk: Any) -> Labelled:
 def _margins(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The difference between the two largest probabilities of each sample."""
     if shares.shape[1] < 2:
-        return np.zeros(len(shares))  # who knows one class only is sure of nothing
+        return np.zeros(len(shares))  # a model that knows only one class is never sure
     two = np.partition(shares, -2, axis=1)[:, -2:]
     margins: npt.NDArray[np.float64] = two[:, 1] - two[:, 0]
     return margins

@@ -18,7 +18,7 @@ _LAST = 100
 
 
 def units(model: object) -> str:
-    """What a model is made of, by its name."""
+    """What a model's units are called."""
     return "rules" if model in OF_RULES else "hidden units"
 
 
@@ -108,7 +108,7 @@ def _labels_used(figures: Figures) -> float | None:
 
 
 def _by_the_scripts(figures: Figures) -> float | None:
-    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs, whatever it has."""
+    """NoP as the scripts of pENsemble's authors count it: as if every rule had two inputs."""
     rules, n_classes = figures.get("hn_mean"), figures.get("n_classes")
     if rules is None or n_classes is None or figures.get("model") not in OF_RULES:
         return None
@@ -137,12 +137,12 @@ MEASURES = (
         digits=2,
         unit="%",
         tile=TileText("± {spread} over {scored}"),
-        line=ConsoleLine(note="CR, mean ± deviation of chunks", place=1),
+        line=ConsoleLine(note="CR, mean ± std over chunks", place=1),
         criterion="CR",
         place=1,
         sheet=SheetText(
-            "The mean accuracy of the chunks, each predicted before it is learned from; ± is the deviation over "
-            "chunks, both averaged over seeds. Bold: the best of the runs on each stream.",
+            "The mean accuracy of the chunks, each predicted before it is learned from; ± is the standard "
+            "deviation over chunks, both averaged over seeds. Bold: the best of the runs on each stream.",
             difference=True,
         ),
         curves=(("cr/chunk", _chunk_rate), ("cr/mean", lambda _, summary: summary.rate.mean)),
@@ -154,7 +154,7 @@ MEASURES = (
         attrgetter("confusion.kappa"),
         recorded=True,
         tile=TileText("0 is chance, 1 is perfect"),
-        line=ConsoleLine(note="against no change {kappa_no_change}", place=6),
+        line=ConsoleLine(note="vs. no-change predictor {kappa_no_change}", place=6),
     ),
     Measure(
         "f1_macro",
@@ -178,7 +178,7 @@ MEASURES = (
         attrgetter("kappa_no_change"),
         recorded=True,
         compared=False,
-        tile=TileText("that predictor is right in {no_change}"),
+        tile=TileText("no-change predictor: {no_change}"),
         line=None,  # it is beside kappa
         criterion=None,
     ),
@@ -198,9 +198,10 @@ MEASURES = (
         criterion="HN",
         place=3,
         sheet=SheetText(
-            "On average over the chunks; ± is the deviation over chunks. Models without a hidden layer have none. Of "
-            "pENsemble and pENsemble+ they are rules.",
-            "The paper's HN of pENsemble and pENsemble+ may be members.",
+            "On average over the chunks; ± is the standard deviation over chunks. Models without a hidden layer have "
+            "none. "
+            "For pENsemble and pENsemble+, rules are counted.",
+            "The paper's HN for pENsemble and pENsemble+ may count members.",
             difference=True,
         ),
         curves=(("n_hidden", lambda record, _: record.n_hidden),),
@@ -220,7 +221,7 @@ MEASURES = (
         line=ConsoleLine(place=4),
         criterion="members",
         place=6,
-        sheet=SheetText("Of ensembles, on average over the chunks."),
+        sheet=SheetText("Members of ensembles, on average over the chunks."),
     ),
     Measure(
         "nop_mean",
@@ -236,8 +237,8 @@ MEASURES = (
         criterion="NoP",
         place=4,
         sheet=SheetText(
-            "Of the network, or of the rules, on average over the chunks. Models of another kind have no such count.",
-            "The paper's pENsemble and pENsemble+ are counted as if rules had two inputs, whatever they have.",
+            "Of the network, or of the rules, on average over the chunks. Other kinds of models have no such count.",
+            "The paper's pENsemble and pENsemble+ are counted as if every rule had two inputs.",
             difference=True,
         ),
         curves=(("n_parameters", lambda record, _: record.n_parameters),),
@@ -264,7 +265,8 @@ MEASURES = (
         criterion="ET",
         place=2,
         sheet=SheetText(
-            "Training and testing together, averaged over seeds. Times compare within one run of the table only.",
+            "Training and testing together, averaged over seeds. Times are only comparable within one run of the "
+            "table.",
             "The paper's were measured on another machine, with MATLAB, so no difference is given.",
         ),
     ),
@@ -288,7 +290,8 @@ MEASURES = (
         criterion="labels",
         place=7,
         sheet=SheetText(
-            "Of all samples, for models that choose among the labels they are given; the others use all of those."
+            "Share of all samples, for models that choose which labels they use; the others use all labels they are "
+            "given."
         ),
         **_IN_TABLES_ONLY,
     ),

@@ -1,4 +1,4 @@
-"""What an evaluation leaves behind: a record for each chunk, and what they come to."""
+"""The results of an evaluation: a record for each chunk, and their summary."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from devdan.evaluation.confusion import Confusion, beyond
 
 
 class Phases(NamedTuple):
-    """A quantity of both phases; None where a phase has not begun."""
+    """A quantity for both phases; None if a phase has not started."""
 
     generative: float | None
     discriminative: float | None
 
     def of(self, phase: str) -> float | None:
-        """Of the phase of this name."""
+        """The value of the named phase."""
         value: float | None = getattr(self, phase)
         return value
 
     @property
     def total(self) -> float:
-        """Of what there is."""
+        """The sum of the values that exist."""
         return sum(value for value in self if value is not None)
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one chunk showed. Classes are numbers here, in the order of their appearance: ``new_classes`` names them."""
+    """The results of one chunk. Classes are numbers here, in order of appearance; ``new_classes`` names them."""
 
     chunk: int
-    start: int  # samples before it
+    start: int  # number of samples before this chunk
     n_samples: int
-    n_classes: int  # met so far
-    new_classes: tuple[Any, ...]  # those that appear for the first time
+    n_classes: int  # classes seen so far
+    new_classes: tuple[Any, ...]  # classes that appear for the first time
     counts: tuple[tuple[int, int, int], ...]  # class, predicted class, samples
-    n_labels: int  # that the model learned from after this chunk
-    no_change: tuple[int, int]  # samples whose label is that of the one before, of how many
-    n_hidden: int | None  # of fuzzy rules, the rules; None, here and below, where a model has no such thing
+    n_labels: int  # labels that the model learned from after this chunk
+    no_change: tuple[int, int]  # samples whose label equals the previous one, and out of how many
+    n_hidden: int | None  # for fuzzy rules, the number of rules; here and below, None if a model has no such thing
     n_parameters: int | None
     growths: Phases | None
     prunings: Phases | None
@@ -50,7 +50,7 @@ class Record:
     test_seconds: float
     train_seconds: float
     n_members: int | None = None  # of an ensemble
-    drifts: Phases | None = None  # virtual ones in the generative phase, real ones in the discriminative phase
+    drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +58,7 @@ class Record:
 
     @property
     def accuracy(self) -> float | None:
-        """The share of right predictions; None where nothing was predicted, or no label is known."""
+        """The share of correct predictions; None if nothing was predicted or no label is known."""
         return self.confusion.accuracy
 
     @property
@@ -67,7 +67,7 @@ class Record:
 
     @property
     def kappa_no_change(self) -> float | None:
-        """Kappa against predicting the label of the sample before."""
+        """Kappa compared with predicting the previous sample's label."""
         same, n = self.no_change
         return beyond(self.accuracy, same / n) if n else None
 
@@ -88,7 +88,7 @@ class Record:
         return [self.confusion.precision(c) for c in range(self.n_classes)]
 
     def to_json(self) -> str:
-        """One line, with the measures beside the counts they follow from."""
+        """The record as one JSON line, with the measures next to their counts."""
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(self, name)
@@ -100,10 +100,10 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
-        """The record of such a line."""
-        values = {"n_members": None, "drifts": None} | json.loads(line)  # which older records do not have
+        """The record from such a line."""
+        values = {"n_members": None, "drifts": None} | json.loads(line)  # missing in older records
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
-            raise TypeError("a number is not whole")
+            raise TypeError("a number is not an integer")
         taken = {name: values[name] for name in _FIELDS}
         for name in ("growths", "prunings", "drifts", "bias2", "variance"):
             taken[name] = None if taken[name] is None else Phases(**taken[name])
@@ -119,14 +119,14 @@ _FIELDS = tuple(f.name for f in fields(Record) if f.init)
 
 @dataclass
 class Mean:
-    """A running mean and standard deviation of what there is."""
+    """A running mean and standard deviation of the values that exist."""
 
     n: int = 0
     mean: float | None = None
     _squares: float = 0.0
 
     def add(self, value: float | None) -> None:
-        """Take one more value in; None does not count."""
+        """Add a value; None is ignored."""
         if value is None:
             return
         self.n += 1
@@ -136,12 +136,12 @@ class Mean:
 
     @property
     def std(self) -> float | None:
-        """Over the values themselves, not as an estimate."""
+        """The standard deviation of the values themselves (not a sample estimate)."""
         return math.sqrt(self._squares / self.n) if self.n else None
 
 
 class Summary:
-    """What records come to, one after the other; memory does not grow with their number.
+    """A running summary of records; memory does not grow with their number.
 
     >>> from devdan import DEVDAN
     >>> from devdan.evaluation.loop import prequential
@@ -154,7 +154,7 @@ class Summary:
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self.n_chunks = self.n_samples = self.n_labels = 0
         self.classes: list[Any] = []
-        self.rate = Mean()  # the paper's CR: the chunks' accuracies in percent, the first chunk left out
+        self.rate = Mean()  # the paper's CR: the accuracies of the chunks in percent, without the first chunk
         self.hidden, self.parameters, self.members = Mean(), Mean(), Mean()
         self.train_seconds = self.test_seconds = 0.0
         self.growths: Phases | None = None
@@ -166,7 +166,7 @@ class Summary:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """Take the next record in."""
+        """Add the next record."""
         if self.n_chunks > 0:
             self.rate.add(None if record.accuracy is None else 100 * record.accuracy)
         self.n_chunks += 1
@@ -195,7 +195,7 @@ class Summary:
 
     @property
     def no_change(self) -> float | None:
-        """The accuracy of predicting the label of the sample before."""
+        """The accuracy of predicting the previous sample's label."""
         return self._same / self._compared if self._compared else None
 
     @property
@@ -205,7 +205,7 @@ class Summary:
 
     @property
     def kappa_no_change(self) -> float | None:
-        """Kappa against predicting the label of the sample before."""
+        """Kappa compared with predicting the previous sample's label."""
         return beyond(self.confusion.accuracy, self.no_change)
 
     @property
@@ -219,11 +219,11 @@ class Summary:
         return [confusion.precision(c) for c in range(len(self.classes))]
 
     def criteria(self) -> dict[str, Any]:
-        """The figures people compare: CR in percent, HN, NoP and times as in the paper, the others as shares."""
+        """The main results: CR in percent, HN, NoP and times as in the paper, the others as fractions."""
         return {"n_samples": self.n_samples} | self._measured(compared=True)
 
     def details(self) -> dict[str, Any]:
-        """All the rest."""
+        """All other results."""
         return {
             "n_chunks": self.n_chunks,
             "n_labels": self.n_labels,
@@ -247,7 +247,7 @@ class Summary:
 
 
 def together(a: Phases | None, b: Phases | None) -> Phases | None:
-    """The sum of what there is."""
+    """The sum of the values that exist."""
     if a is None or b is None:
         return a or b
     return Phases(*((one or 0) + (other or 0) for one, other in zip(a, b, strict=True)))

@@ -57,21 +57,21 @@ _FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
 
 # name: what it is, and how it is made
 VARIANTS: dict[str, tuple[str, Recipe]] = {
-    "devdan": ("DEVDAN as you get it by default", _devdan()),
-    "devdan-deep": ("DEVDAN with as many layers as the data ask for", _devdan(n_layers="auto")),
+    "devdan": ("DEVDAN with its defaults", _devdan()),
+    "devdan-deep": ("DEVDAN with as many layers as the data need", _devdan(n_layers="auto")),
     "devdan-ensemble": ("an ensemble of ten DEVDANs", _devdan_ensemble),
     "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
     "ae": ("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
     "dae": ("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),
-    "devdan-no-generative": ("devdan-paper without its generative phase", _paper(generative=False)),
-    "devdan-no-growing": ("devdan-paper that never grows", _paper(grow=False)),
-    "devdan-no-pruning": ("devdan-paper that never prunes", _paper(prune=False)),
+    "devdan-no-generative": ("devdan-paper without the generative phase", _paper(generative=False)),
+    "devdan-no-growing": ("devdan-paper without growing", _paper(grow=False)),
+    "devdan-no-pruning": ("devdan-paper without pruning", _paper(prune=False)),
 }
 
 # The other methods of the paper's Table 1, whose inputs are scaled beforehand too.
 BASELINES: dict[str, tuple[str, Recipe]] = {
     "pensemble": ("pENsemble, an evolving ensemble of fuzzy rules", _pensemble),
-    "pensemble+": ("pENsemble+, which merges members and chooses its labels", _pensemble_plus),
+    "pensemble+": ("pENsemble+, which merges members and chooses which labels it uses", _pensemble_plus),
 }
 
 
@@ -115,24 +115,27 @@ def _sklearn_mlp(seed: int) -> Any:
     return Scaled(MLPClassifier((10,), learning_rate_init=0.01, batch_size=32, random_state=seed))
 
 
-# What users would pick instead, with its makers' settings, on inputs standardised online where it needs them.
+# Common alternatives with their default settings, on inputs standardised online if they need it.
 PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "river-logreg": (
-        "River's logistic regression, scaled; of more than two classes, one against the rest",
+        "River's logistic regression, scaled inputs; one-vs-rest for more than two classes",
         _river_logreg,
     ),
     "river-hat": ("River's Hoeffding adaptive tree", _river_hat),
     "river-arf": ("River's adaptive random forest of ten trees", _river_arf),
     "river-srp": ("River's streaming random patches of ten trees", _river_srp),
-    "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled", _sklearn_sgd),
-    "sklearn-mlp": ("scikit-learn's network of ten hidden units, Adam 0.01, batches of 32, scaled", _sklearn_mlp),
+    "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled inputs", _sklearn_sgd),
+    "sklearn-mlp": (
+        "scikit-learn's network with ten hidden units, Adam 0.01, batches of 32, scaled inputs",
+        _sklearn_mlp,
+    ),
 }
 ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items()}
 NAMES = tuple(ABOUT)
 
 
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
-    """The model of this name, or of the class that ``module:Class`` names, with some options changed.
+    """Build the model with this name, or the class given as ``module:Class``, with these options.
 
     >>> build("devdan", seed=3, options={"n_hidden": 5})
     DEVDAN(n_hidden=5, random_state=3)
@@ -152,7 +155,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     else:
         near = difflib.get_close_matches(name, NAMES, cutoff=0.4) or list(NAMES)
         raise ValueError(
-            f"there is no model {name!r}; did you mean {' or '.join(near)}? A class of any package goes by module:Class"
+            f"there is no model {name!r}; did you mean {' or '.join(near)}? Any other class is given as module:Class"
         )
     if not callable(kind):
         raise ValueError(f"{name} is not a class, got {kind!r}")
@@ -166,7 +169,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     try:
         model = kind(**{**seeds, **given, **options})
     except TypeError as error:
-        raise ValueError(f"{name} cannot be made: {error}") from error
+        raise ValueError(f"{name} cannot be created: {error}") from error
     check_model(model)
     if isinstance(model, StreamClassifier):
         model.check_options()
@@ -175,7 +178,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
 
 def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
     if options:
-        raise ValueError(f"{name} takes no options; a class with options goes by module:Class")
+        raise ValueError(f"{name} takes no options; to set options, use module:Class")
     try:
         return PEERS[name][1](seed)
     except ImportError as error:
@@ -185,7 +188,7 @@ def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
 def _imported(name: str) -> Any:
     module, _, attribute = name.partition(":")
     if "" not in sys.path:
-        sys.path.insert(0, "")  # a module of the user's own, in the current folder
+        sys.path.insert(0, "")  # a user module in the current folder
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
@@ -193,7 +196,7 @@ def _imported(name: str) -> Any:
 
 
 def parse_options(settings: list[str]) -> dict[str, Any]:
-    """Options from texts like ``masking=0.2``.
+    """Parse options such as ``masking=0.2``.
 
     >>> parse_options(["masking=0.2", "scaling=none", "grow=false", "scope=adaptive"])
     {'masking': 0.2, 'scaling': None, 'grow': False, 'scope': 'adaptive'}

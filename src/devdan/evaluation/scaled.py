@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 
 class Scaled:
-    """A classifier of scikit-learn's on inputs standardised by what was seen so far; what is missing is the mean."""
+    """A scikit-learn classifier on inputs standardised online; missing values become the mean."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.scaler = model, StandardScaler()

@@ -1,1 +1,1 @@
-"""Evaluations that are kept on disk: one run in its folder, or a grid of runs in parallel processes."""
+"""Evaluations stored on disk: a single run in its folder, or a grid of runs in parallel processes."""

@@ -1,4 +1,4 @@
-"""Models × streams × labels × seeds: one result file for each cell, so that only what is missing is ever done again."""
+"""Models × streams × labels × seeds: one result file per cell, so that only missing cells are run."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.entries import ENTRIES
 
 _NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts")  # too long, or not in any table
-_LIVES = 2  # how often a cell may kill its worker
+_LIVES = 2  # how often a cell may crash its worker
 
 
 @dataclass(frozen=True)
 class File:
-    """A user's file, how to read it, and what tells it from what it was before."""
+    """A user's file, how to read it, and a fingerprint to notice changes."""
 
     path: str
     target: str | None = None
@@ -40,7 +40,7 @@ class File:
 
     @classmethod
     def at(cls, path: str, target: str | None = None, drop: Sequence[str] = (), header: bool | None = None) -> File:
-        """The file as it is now."""
+        """The file in its current state."""
         return cls(path, target, tuple(drop), header, fingerprint(Path(path)))
 
 
@@ -54,7 +54,7 @@ class Cell:
     seed: int = 0
     chunk: int = 500
     limit: int | None = None
-    file: File | None = None  # that the stream is; by default it is one of the paper's
+    file: File | None = None  # the file of the stream; None for the paper's streams
 
     def open(self, data: Path | None = None) -> Stream:
         """Its stream."""
@@ -78,17 +78,17 @@ class Cell:
         return {name: value for name, value in asdict(self).items() if name not in CellKey._fields}
 
     def result(self, folder: Path) -> dict[str, Any] | None:
-        """What it came to, if it was run with these settings."""
+        """Its result, if it was run with these settings."""
         return GridFolder(folder).result(self.key, self.settings)
 
     def keep(self, folder: Path, result: dict[str, Any]) -> None:
-        """Write its result in one go."""
+        """Write its result atomically."""
         GridFolder(folder).write_result(self.key, self.settings, result)
 
 
 @dataclass
 class Plan:
-    """What a grid is made of."""
+    """The definition of a grid."""
 
     streams: list[str]
     models: list[str]
@@ -97,13 +97,13 @@ class Plan:
     chunk: int = 500
     limit: int | None = None
     files: dict[str, File] = field(default_factory=dict)  # the streams that are not the paper's
-    missing: dict[str, str] = field(default_factory=dict)  # streams that are not on this machine, and how to get them
+    missing: dict[str, str] = field(default_factory=dict)  # streams missing on this machine, and how to get them
     models_missing: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, folder: Path, data: Path | None, command: str) -> list[str]:
-        """Find out what cannot be run here, and write down what is; returns what there is to say about the former.
+        """Find out what cannot be run here and write the plan to disk; returns messages about what is left out.
 
-        A file that cannot be read is an error: whoever named it has it.
+        A file that cannot be read is an error, since the user named it.
         """
         for name in self.streams:
             try:
@@ -123,7 +123,7 @@ class Plan:
 
     @property
     def cells(self) -> list[Cell]:
-        """All that can be run, the seeds in turn, so that an interrupted grid has something of everything."""
+        """All cells that can be run, seed by seed, so that an interrupted grid covers every model and stream."""
         grid = product(range(self.seeds), self.labels, self.streams, self.models)
         return [
             Cell(stream, name, policy, seed, self.chunk, self.limit, self.files.get(stream))
@@ -132,7 +132,7 @@ class Plan:
         ]
 
     def results(self, folder: Path) -> tuple[list[tuple[Cell, dict[str, Any]]], list[Cell]]:
-        """The cells that were run, with what they came to, and those that were not, or failed."""
+        """The finished cells with their results, and the cells that were not run or failed."""
         done, wanted = [], []
         for cell in self.cells:
             result = cell.result(folder)
@@ -144,7 +144,7 @@ class Plan:
 
 
 class Remaining:
-    """How long what is left may take, judged by what was done: the same model on the same stream, else at its speed."""
+    """Estimates the remaining time from finished runs: the same model on the same stream, or at that model's speed."""
 
     def __init__(self, wanted: Sequence[Cell], done: Iterable[tuple[Cell, dict[str, Any]]], jobs: int) -> None:
         self._left, self._jobs = list(wanted), jobs
@@ -155,7 +155,7 @@ class Remaining:
             self._note(cell, result)
 
     def done(self, cell: Cell, result: dict[str, Any]) -> None:
-        """Take note of a result."""
+        """Add a result."""
         self._left.remove(cell)
         self._note(cell, result)
 
@@ -168,7 +168,7 @@ class Remaining:
 
     @property
     def seconds(self) -> float | None:
-        """None as long as there is nothing to judge by."""
+        """The remaining seconds; None while there is nothing to estimate from."""
         known = [mean.mean for mean in self._per_sample.values() if mean.mean is not None]
         if not known:
             return None
@@ -183,7 +183,7 @@ class Remaining:
 
 
 def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
-    """Run a cell; whatever goes wrong with it is its result."""
+    """Run a cell; any error becomes its result."""
     begin = time.perf_counter()
     try:
         model = registry.build(cell.model, cell.seed)
@@ -212,11 +212,11 @@ def run(
     jobs: int = 1,
     progress: Callable[[Cell, dict[str, Any]], None] | None = None,
 ) -> None:
-    """Run cells in parallel processes and keep each result as it comes.
+    """Run cells in parallel processes and store each result when it is ready.
 
-    The processes are joblib's, so another backend serves under ``joblib.parallel_config``, such as Dask's cluster. A
-    worker that is killed takes those beside it with it; they are run again, the cell that does it alone, and if it does
-    it again that is its result.
+    joblib runs the processes, so ``joblib.parallel_config`` can select another backend, such as a Dask cluster. A
+    worker that is killed takes the others down with it; their cells are run again, each on its own, and a cell that
+    crashes again gets the crash as its result.
     """
     lives = dict.fromkeys(wanted, _LIVES)
     while left := [cell for cell in lives if lives[cell] > 0]:
@@ -230,8 +230,8 @@ def run(
         except BrokenProcessPool:
             if alone:
                 lives[alone[0]] = 0
-                alone[0].keep(folder, {"error": "its process was killed, perhaps for want of memory"} | circumstances())
-            else:  # whose fault was it? each of those that were not done goes on by itself
+                alone[0].keep(folder, {"error": "its process was killed, perhaps out of memory"} | circumstances())
+            else:  # which cell caused it is not known: run the unfinished cells one at a time
                 lives |= {cell: _LIVES - 1 for cell in left if lives[cell] > 0}
 
 

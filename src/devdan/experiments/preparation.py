@@ -11,20 +11,20 @@ from devdan.streams import Stream
 
 
 class Prepared(NamedTuple):
-    """A stream and a model that fit each other."""
+    """A stream and a model that are prepared for each other."""
 
     stream: Stream
     model: Any
-    classes: list[Any] | None  # that the model must know beforehand, where the stream does not
+    classes: list[Any] | None  # classes that the model must know in advance, if the stream does not
     scaled: bool  # whether the stream was
 
 
 def prepared(stream: Stream, model: Any) -> Prepared:
-    """Make them fit each other.
+    """Prepare a stream and a model for each other.
 
-    Models without a scaling of their own get inputs in [0, 1], as in the paper; those of scikit-learn's get the
-    classes, and River's for two classes learn more of them one against the rest. For that, a stream that does not know
-    its classes is read through once.
+    Models that do not scale their inputs get inputs in [0, 1], as in the paper. scikit-learn classifiers get the
+    classes, and binary River classifiers are run one-vs-rest on more than two classes. For this, a stream that does not
+    know its classes is read once.
     """
     is_own = isinstance(model, StreamClassifier)
     scaled = is_own and model.scaling is None and stream.origin != "generated"

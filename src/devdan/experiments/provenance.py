@@ -14,7 +14,7 @@ from typing import Any
 
 from devdan.streams import Stream
 
-_HASHED = 1 << 28  # bytes of a file that are hashed to recognise it
+_HASHED = 1 << 28  # bytes of a file that are hashed to identify it
 
 
 def describe(stream: Stream, learner: Any, given: Mapping[str, Any], **settings: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def _told(value: Any) -> Any:
 
 
 def circumstances() -> dict[str, Any]:
-    """When, where and with what something is run."""
+    """The date, machine and versions of a run."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "versions": {
@@ -67,7 +67,7 @@ def circumstances() -> dict[str, Any]:
 
 
 def fingerprint(path: Path) -> str | None:
-    """Tells one file from another: by all of it, or where that would take long, by its beginning, size and date."""
+    """A fingerprint of a file: of all of it or, if it is large, of its beginning, size and date."""
     if not path.is_file():
         return None
     told = path.stat()

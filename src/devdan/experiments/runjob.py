@@ -1,4 +1,4 @@
-"""A run in a folder of its own: records as they come, checkpoints, and at the end the model, a summary and a page.
+"""A run in its own folder: records as they come, checkpoints, and at the end the model, a summary and a report.
 
 After a crash at any moment, the run goes on from its latest checkpoint and ends with the records and the model of an
 unbroken one.
@@ -21,9 +21,9 @@ from devdan.streams import Stream, StreamError
 
 
 class RunJob:
-    """One evaluation, kept in a folder: go through its :meth:`records`, then :meth:`finish` it. Use it as a context.
+    """An evaluation stored in a folder: iterate over its :meth:`records`, then :meth:`finish` it. A context manager.
 
-    ``settings`` tell what is run, for the summary, the page and to recognise the run again.
+    ``settings`` describe the run, for the summary and the report, and to identify it when resuming.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class RunJob:
         self.stream, self.evaluation, self.settings = stream, evaluation, settings
         self.summary = Summary()
         self.every = every
-        self.total_seconds = 0.0  # of the evaluation, with reading and recording
+        self.total_seconds = 0.0  # seconds of the evaluation, including reading and recording
         self._n_bytes = 0
         self.n_safe = 0  # samples up to the latest checkpoint
         try:
@@ -51,11 +51,11 @@ class RunJob:
             raise
 
     def past(self) -> Iterator[Record]:
-        """The records before those that are still to come."""
+        """The records so far."""
         return islice(self.folder.records(), None if self.folder.is_finished else self.evaluation.n_chunks)
 
     def records(self) -> Generator[Record, None, None]:
-        """Evaluate, from where the run stands; whatever ends the iteration between two chunks, nothing is lost."""
+        """Evaluate, from the current position; nothing is lost if the iteration ends between two chunks."""
         begin = latest = time.monotonic()
         before = self.total_seconds
         path = self.folder.records_path
@@ -79,7 +79,7 @@ class RunJob:
             raise StreamError(f"{self.stream.origin or self.stream.name} has no samples")
 
     def finish(self) -> None:
-        """Keep the model, the summary and the page."""
+        """Save the model, the summary and the report."""
         self.folder.write_model(self.evaluation.model)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
@@ -88,7 +88,7 @@ class RunJob:
         self.folder.checkpoint_path.unlink()
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         self.folder.let_go()
 
     def __enter__(self) -> RunJob:
@@ -98,11 +98,11 @@ class RunJob:
         self.close()
 
     def report(self) -> None:
-        """Draw the page of what there is so far."""
+        """Write the report of the records so far."""
         write_report([self.folder.path], self.folder.report_path)
 
     def _prepare(self, resume: bool, overwrite: bool) -> None:
-        """Find out how things stand in the folder; what is there is only removed if the user wants it so."""
+        """Check the state of the folder; existing files are removed only if the user asks for it."""
         folder = self.folder
         try:
             folder.take()
@@ -112,22 +112,24 @@ class RunJob:
                     self._take_up()
                     return
                 state = "a finished" if folder.is_finished else "an unfinished"
-                way = "" if folder.is_finished else "--resume goes on with it, "
-                raise RunError(f"{folder} holds {state} run: {way}--overwrite starts again, --out takes another folder")
+                way = "" if folder.is_finished else "--resume continues it, "
+                raise RunError(
+                    f"{folder} holds {state} run: {way}--overwrite starts again, --out selects another folder"
+                )
             folder.clear()
             folder.write_settings(self.settings)
         except BlockingIOError:
             raise RunError(
-                f"{folder} is in use by another run; wait for it, or take another folder with --out"
+                f"{folder} is in use by another run; wait for it, or choose another folder with --out"
             ) from None
         except OSError as error:
-            raise RunError(f"{folder} cannot take the run: {error.strerror or error}") from error
+            raise RunError(f"{folder} cannot be used for the run: {error.strerror or error}") from error
 
     def _take_up(self) -> None:
         for name, theirs, ours in self.folder.differences(self.settings):
             raise RunError(
-                f"{self.folder} holds another run: its {name} is {theirs!r}, not {ours!r}; resume with the same "
-                "command, or take another folder with --out"
+                f"{self.folder} contains another run: its {name} is {theirs!r}, not {ours!r}; resume with the same "
+                "command, or choose another folder with --out"
             )
         state = self.folder.read_checkpoint()
         if state is None:

@@ -1,4 +1,4 @@
-"""Learning curves where people track them: wrap the records of an evaluation in :func:`logged`."""
+"""Learning curves in TensorBoard and MLflow: wrap the records of an evaluation in :func:`logged`."""
 
 from devdan.loggers.log import Log, Logger, logged
 from devdan.loggers.mlflow import MLflowLogger

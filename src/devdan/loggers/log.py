@@ -1,4 +1,4 @@
-"""What is logged of an evaluation, and what a logger must do; a logger that fails never stops the evaluation."""
+"""What is logged during an evaluation, and the logger protocol; a logger that fails never stops the evaluation."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Setting = bool | int | float | str
 
 
 class Logger(Protocol):
-    """Where curves go. It may raise whatever it likes: it is left out from then on."""
+    """A destination for curves. If it raises any exception, it is not used any more."""
 
     def start(self, settings: Mapping[str, Setting]) -> int:
-        """Begin, or go on; returns the number of samples up to which the curves are there already."""
+        """Begin or continue; returns the number of samples already covered by the curves."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Take in what a chunk showed; ``step`` is the number of samples up to its end."""
+        """Log the values of a chunk; ``step`` is the number of samples up to its end."""
 
     def finish(self, figures: Mapping[str, float], files: Sequence[Path]) -> None:
-        """The stream has ended: keep what it came to, and files that show it."""
+        """The stream has ended: log the final results and files."""
 
     def stop(self) -> None:
-        """The evaluation was stopped before; perhaps it will go on."""
+        """The evaluation was stopped early; it may be continued."""
 
 
 def logged(records: Iterable[Record], *loggers: Logger, settings: Mapping[str, Any] | None = None) -> Iterator[Record]:
-    """The same records, logged as they come by.
+    """Yield the same records, logging each one.
 
     >>> from devdan import DEVDAN
     >>> from devdan.evaluation.loop import prequential
@@ -56,9 +56,9 @@ def logged(records: Iterable[Record], *loggers: Logger, settings: Mapping[str, A
 
 
 class Log:
-    """Hands records to loggers, as a context: whatever leaves it before :meth:`finish` has stopped the evaluation.
+    """A context manager that passes records to loggers; leaving it before :meth:`finish` means it was stopped.
 
-    ``past`` are the records of an evaluation that goes on, for loggers that do not have them. ``remedy`` is what to do
+    ``past`` are the earlier records of a continued evaluation, for loggers that lack them. ``remedy`` says what to do
     about a logger that failed.
     """
 
@@ -68,11 +68,11 @@ class Log:
         settings: Mapping[str, Any] | None = None,
         *,
         past: Iterable[Record] = (),
-        remedy: str = "log the records once more when it works again",
+        remedy: str = "log the records again when it works",
     ) -> None:
         self._loggers, self._settings, self._past, self._remedy = tuple(loggers), flat(settings or {}), past, remedy
         self._summary = Summary()
-        self._logged: dict[Logger, int] = {}  # those at work, and the samples they knew of at the start
+        self._logged: dict[Logger, int] = {}  # the active loggers, and the samples each had at the start
 
     def __enter__(self) -> Log:
         for logger in self._loggers:
@@ -84,7 +84,7 @@ class Log:
         return self
 
     def add(self, record: Record) -> None:
-        """Log what one more chunk showed, where it is not known yet."""
+        """Log the next chunk in every logger that does not have it yet."""
         if not self._logged:
             return
         self._summary.add(record)
@@ -95,7 +95,7 @@ class Log:
                     logger.log(step, values)
 
     def finish(self, files: Sequence[Path] = ()) -> None:
-        """Log what the records came to."""
+        """Log the final results."""
         figures = _numbers(self._summary.criteria())
         for logger in list(self._logged):
             with self._guarded(logger):
@@ -112,16 +112,16 @@ class Log:
         try:
             yield
         except BaseException as error:
-            self._logged.pop(logger, None)  # after Ctrl-C too: one that hangs is not waited for again
+            self._logged.pop(logger, None)  # even after Ctrl-C: do not wait for a hanging logger again
             if not isinstance(error, Exception):
                 raise
             said = " ".join(str(error).split()) or type(error).__name__
-            message = f"{type(logger).__name__} failed and is left out from here on: {said}; {self._remedy}"
+            message = f"{type(logger).__name__} failed and is disabled from here on: {said}; {self._remedy}"
             warnings.warn(message, stacklevel=4)
 
 
 def curves(record: Record, summary: Summary) -> dict[str, float]:
-    """What is drawn over the stream: a record, and the classification rate up to it. What is undefined is left out."""
+    """The values to plot: those of a record, and the classification rate so far. Undefined values are left out."""
     values: dict[str, float | None] = {
         name: value(record, summary) for measure in measures.MEASURES for name, value in measure.curves
     }
@@ -134,7 +134,7 @@ def curves(record: Record, summary: Summary) -> dict[str, float]:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:
-    """Settings without nesting, each a number or a text.
+    """Flatten nested settings into numbers and strings.
 
     >>> flat({"model": "devdan", "options": {"masking": 0.1, "scaling": None}})
     {'model': 'devdan', 'options.masking': 0.1, 'options.scaling': 'None'}

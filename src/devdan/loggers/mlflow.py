@@ -12,17 +12,17 @@ from devdan.atomic import write_atomically
 from devdan.loggers.log import Setting
 
 EXPERIMENT = "devdan"
-_SECONDS = 5  # until metrics are sent
-_METRICS, _PARAMS = 1000, 100  # that MLflow takes at once
-_PROGRESS = "n_samples"  # the metric that tells how far the curves go
+_SECONDS = 5  # seconds until metrics are sent
+_METRICS, _PARAMS = 1000, 100  # limits per request to MLflow
+_PROGRESS = "n_samples"  # the metric that shows how far the curves go
 
 
 class MLflowLogger:
-    """Logs to a run of MLflow's: ``pip install 'devdan[mlflow]'``.
+    """Logs to an MLflow run: ``pip install 'devdan[mlflow]'``.
 
-    It goes on with the run that ``run_id`` names, or ``memory``, a file that keeps the id between two evaluations; else
-    it joins yours (``mlflow.start_run``, MLFLOW_RUN_ID), else it begins one in ``experiment``. Where that is tracked is
-    for ``uri`` to say, or for MLflow's own settings, such as MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME.
+    It continues the run given by ``run_id`` or by ``memory``, a file that stores the id between evaluations. Otherwise
+    it uses the active run (``mlflow.start_run``, MLFLOW_RUN_ID), or starts one in ``experiment``. The tracking server
+    is ``uri`` or comes from MLflow's own settings, such as MLFLOW_TRACKING_URI and MLFLOW_EXPERIMENT_NAME.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class MLflowLogger:
         self._waiting: list[Any] = []
 
     def start(self, settings: Mapping[str, Setting]) -> int:
-        """Find the run, or begin one; its params are the settings."""
+        """Find or start the run; the settings become its params."""
         self._client = self._mlflow.MlflowClient(tracking_uri=self.uri)
         if self.run_id is None and self.memory is not None and self.memory.exists():
             self.run_id = self.memory.read_text().strip()
@@ -67,7 +67,7 @@ class MLflowLogger:
         return self._step
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """Add a point to each metric, sent together with others."""
+        """Add a point to each metric; points are sent in batches."""
         self._step = step
         self._add({**values, _PROGRESS: step})
 
@@ -81,7 +81,7 @@ class MLflowLogger:
         self._end("FINISHED")
 
     def stop(self) -> None:
-        """Send what waits, and say that the run was stopped."""
+        """Send pending metrics, and mark the run as stopped."""
         self._send()
         self._end("KILLED")
 
@@ -93,7 +93,7 @@ class MLflowLogger:
         except self._mlflow.MlflowException as error:
             if self.memory is None or error.error_code != "RESOURCE_DOES_NOT_EXIST":
                 raise
-            raise ValueError(f"MLflow has no run {run_id} here; remove {self.memory} to begin another") from error
+            raise ValueError(f"MLflow has no run {run_id} here; remove {self.memory} to start another") from error
 
     def _experiment_id(self) -> str:
         by_id = os.environ.get("MLFLOW_EXPERIMENT_ID")

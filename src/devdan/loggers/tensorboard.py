@@ -10,14 +10,14 @@ from typing import Any
 
 from devdan.loggers.log import Setting
 
-_SECONDS = 5  # until events are on disk
+_SECONDS = 5  # seconds until events are on disk
 
 
 class TensorBoardLogger:
-    """Writes events into a folder: ``pip install 'devdan[tensorboard]'``, then ``tensorboard --logdir`` shows them.
+    """Writes events to a folder: ``pip install 'devdan[tensorboard]'``; ``tensorboard --logdir`` shows them.
 
-    The settings are hyperparameters there. A folder is for one evaluation: what was in it before is hidden, so that one
-    that goes on must log its past again.
+    The settings appear as hyperparameters. A folder is for one evaluation: earlier events in it are hidden, so a
+    continued evaluation must log its past again.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -35,7 +35,7 @@ class TensorBoardLogger:
         self._step = 0
 
     def start(self, settings: Mapping[str, Setting]) -> int:
-        """Begin a new event file, from the first sample on."""
+        """Start a new event file, from the first sample."""
         self._writer = self._open()
         self._add(0, session_log=self._session(status=self._session.START))  # TensorBoard drops later steps before it
         self._add(0, summary=self._hparams(dict(settings)))
@@ -48,7 +48,7 @@ class TensorBoardLogger:
         self._add(step, summary=self._summary(value=points))
 
     def finish(self, figures: Mapping[str, float], files: Sequence[Path]) -> None:
-        """Write the figures as points of their own; the files stay where they are."""
+        """Write the final results as separate points; the files stay where they are."""
         self.log(self._step, {f"summary/{name}": value for name, value in figures.items()})
         self.stop()
 

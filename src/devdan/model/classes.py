@@ -1,4 +1,4 @@
-"""Which classes there are, and which output of the network stands for which."""
+"""The known classes, and which output of the network belongs to which class."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _KINDS = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text",
 
 
 class Classes:
-    """The classes seen so far, sorted, with their outputs; outputs are given out in the order of appearance.
+    """The classes seen so far, sorted, with their outputs; outputs are assigned in order of appearance.
 
-    Instances do not change: :meth:`encode` returns another one if it meets a new class.
+    Instances are immutable: :meth:`encode` returns a new one if it meets a new class.
 
     >>> codes, classes = Classes().encode(np.array(["rain", "dry", "rain"]))
     >>> codes, classes.labels, classes.outputs
@@ -24,7 +24,7 @@ class Classes:
 
     def __init__(self, labels: npt.NDArray[Any] | None = None, outputs: npt.NDArray[np.int64] | None = None) -> None:
         self.labels = np.empty(0, np.int64) if labels is None else labels
-        self.labels.setflags(write=False)  # users get to see it
+        self.labels.setflags(write=False)  # it is exposed to users
         self.outputs = np.empty(0, np.int64) if outputs is None else outputs
 
     def __len__(self) -> int:
@@ -51,16 +51,16 @@ class Classes:
         return grown.encode(y)[0], grown
 
     def _alike(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """``y`` in a type that compares with the classes so far."""
+        """``y`` in a type that can be compared with the classes so far."""
         theirs, ours = _KINDS[y.dtype.kind], _KINDS[self.labels.dtype.kind]
         if theirs != ours:
             raise ValueError(
-                f"y must hold labels like the classes so far ({ours}, e.g. {self.labels[0]!r}), got {theirs}, "
+                f"y must hold labels of the type seen so far ({ours}, e.g. {self.labels[0]!r}), got {theirs}, "
                 f"e.g. {y[0]!r}"
             )
         if y.dtype.kind == "f" and self.labels.dtype.kind in "iu":
             if (y != np.floor(y)).any():
-                raise ValueError(f"labels must be whole numbers like the classes so far, got {y[y != np.floor(y)][0]}")
+                raise ValueError(f"labels must be integers like the classes so far, got {y[y != np.floor(y)][0]}")
             y = y.astype(np.int64)
         if ours == "number" and y.dtype.kind != self.labels.dtype.kind:  # they are compared as floats
             _check_size(y)
@@ -69,26 +69,26 @@ class Classes:
 
 
 def _check_size(y: npt.NDArray[Any]) -> None:
-    y = y.astype(np.float64) if y.dtype.kind == "f" else y  # a half float knows no such number
+    y = y.astype(np.float64) if y.dtype.kind == "f" else y  # a half float cannot represent such a number
     large = (y > 2**53) | (y < -(2**53))
     if large.any():
-        raise ValueError(f"y holds numbers too large to be told apart, such as {y[large][0]}")
+        raise ValueError(f"y holds numbers too large to be distinguished, such as {y[large][0]}")
 
 
 def check_labels(y: Any) -> npt.NDArray[Any]:
-    """``y`` as a one-dimensional array of labels, or an error that says what is wrong with it."""
+    """``y`` as a one-dimensional array of labels; raises an error if it is not."""
     if y is None:
         raise ValueError("DEVDAN requires y to be passed, but the target y is None; observe(X) learns without labels")
     if type(y) is list:
         y = np.asarray(y)
     if np.ma.is_masked(y):
-        raise ValueError("Input y contains masked labels; leave unlabelled samples to observe(X)")
+        raise ValueError("Input y contains masked labels; pass unlabelled samples to observe(X)")
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(y, warn=True)
     kind = y.dtype.kind
     if kind == "f":
         if not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity; leave unlabelled samples to observe(X)")
+            raise ValueError("Input y contains NaN or infinity; pass unlabelled samples to observe(X)")
         if (y != np.floor(y)).any():
             check_classification_targets(y)
         _check_size(y)
@@ -120,7 +120,7 @@ def is_missing(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """The labels in a type of their own, with any label in place of a missing one, and which of them are known.
+    """The labels without missing values (replaced by an arbitrary label), and which of them are known.
 
     >>> split_missing(np.array([2.0, np.nan]))
     (array([2, 0]), array([ True, False]))

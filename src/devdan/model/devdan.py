@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
-    Reads a stream once, starts from one hidden unit, and grows and prunes its hidden layer from estimates of bias² and
-    variance. Unlabelled samples train the autoencoder (:meth:`observe`, the generative phase), labelled ones the
-    classifier (:meth:`teach`, the discriminative phase); :meth:`partial_fit` does both. NaN means missing.
+    It reads a stream once, starts from one hidden unit, and grows and prunes its hidden layer based on estimates of
+    bias² and variance. Unlabelled samples train the autoencoder (:meth:`observe`, the generative phase), labelled ones
+    the classifier (:meth:`teach`, the discriminative phase); :meth:`partial_fit` does both. NaN means missing.
 
-    Whatever is wrong with samples, labels, options or a file is a ``ValueError`` or a ``TypeError``, of which
-    ``NotFittedError`` and ``ModelFileError`` are special cases; the model is then what it was before.
+    Invalid samples, labels, options or files raise a ``ValueError`` or a ``TypeError`` (including their subclasses
+    ``NotFittedError`` and ``ModelFileError``) and leave the model unchanged.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     Attributes
     ----------
     classes_ : the classes seen so far, sorted.
-    n_features_in_, feature_names_in_ : number and, where X had them, names of the features.
-    n_hidden_, n_layers_ : hidden units now, in all layers, and layers.
-    n_parameters_ : parameters now, R(n + 1) + m(R + 1), without the decoder's offsets.
+    n_features_in_, feature_names_in_ : number of features and, if X had them, their names.
+    n_hidden_, n_layers_ : current number of hidden units in all layers, and of layers.
+    n_parameters_ : current number of parameters, R(n + 1) + m(R + 1), without the decoder's offsets.
     n_seen_ : samples seen so far.
-    events_, n_events_ : the latest growths, prunings and drifts, at most 1,000 a layer, and how many there were in all.
-    growths_, prunings_, drifts_ : dict, how many there were in each phase.
-    bias2_, variance_ : dict, the running means that the conditions for growing and pruning compare, of both phases.
+    events_, n_events_ : the latest growths, prunings and drifts, at most 1,000 per layer, and their total number.
+    growths_, prunings_, drifts_ : dict, their number in each phase.
+    bias2_, variance_ : dict, the running means in each phase, which the growing and pruning conditions use.
     weights_ : dict of copies: ``encoder`` (n_features, n_hidden), the paper's W, ``encoder_bias``, ``decoder_bias``,
         ``output`` (n_hidden, n_classes), its columns in the order of ``classes_``, and ``output_bias``; of the first
         layer.
@@ -143,7 +143,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     @classmethod
     def paper(cls, **changed: Any) -> Self:
-        """The paper's settings, for data in [0, 1]; any of them may be changed."""
+        """A model with the paper's settings, for data in [0, 1]; ``options`` override them."""
         return cls(**{**options.PAPER, **changed})
 
     # --- Learning ------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             given = options.check_initial_weights(self.initial_weights, n, n_named)
         n_hidden = given["encoder"].shape[1] if given else int(self.n_hidden)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64)
-        room = room_for(max(n_hidden, int(self.n_hidden)))  # further layers start from that many
+        room = room_for(max(n_hidden, int(self.n_hidden)))  # further layers start with this many
         state = new_state(n, room, max(len(classes), 2), EVENTS, int(seed))
         net = Network(state)
         if given:
@@ -183,7 +183,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
                 self._visit_layers(X, codes, phase, phase)
 
     def _visit_layers(self, X: Floats, codes: Words, first: int, last: int) -> None:
-        """Let each layer learn from each sample once, from the bottom up and in the same order."""
+        """Train each layer on each sample once, from the bottom up and in the same order."""
         order = np.arange(len(X))
         if self.shuffle and len(X) > 1:
             kernel.shuffle(self._first().random, order)
@@ -204,11 +204,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
                     self._networks[k] = layers.followed(self._networks[k], self._networks[k - 1], n)
                     inputs = layers.features(X, self._networks[k - 1], inputs)
                 self._learn_layer(k, inputs, codes, order, first, last)
-        finally:  # also after Ctrl-C the layers must fit each other
+        finally:  # the layers must stay consistent even after Ctrl-C
             self._networks = layers.fitting(self._networks, n)
 
     def _learn_layer(self, layer: int, X: Floats, codes: Words, order: Words, first: int, last: int) -> None:
-        """Let a layer learn, with more room whenever it asks for it."""
+        """Train a layer, enlarging its state whenever it is full."""
         done = 0
         while True:
             state = self._networks[layer]
@@ -219,15 +219,15 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     def _take(self, networks: list[Floats]) -> None:
         if self.n_layers != "auto" and len(networks) > int(self.n_layers):
-            raise ValueError("it has more layers than its options say")
+            raise ValueError("it has more layers than n_layers allows")
         for below, state in pairwise(networks):
             lower, upper = Network(below), Network(state)
             fits = upper.n_features == self.n_features_in_ + lower.n_hidden and upper.n_followed == lower.n_events
             if not fits or upper.max_classes != lower.max_classes:
-                raise ValueError("its layers do not fit each other")
+                raise ValueError("its layers are inconsistent")
         self._networks = networks
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         if len(self._networks) == 1:
@@ -239,7 +239,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
                 kernel.predict_proba(state, scratch_for(state), inputs, out, share)
 
     def _inputs(self, X: Floats) -> list[Floats]:
-        """What each layer sees of the samples."""
+        """The inputs of each layer."""
         seen = [X]
         for state in self._networks[:-1]:
             seen.append(layers.features(X, state, seen[-1]))
@@ -256,21 +256,21 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         return hidden[0] if len(hidden) == 1 else np.hstack(hidden)
 
     def reconstruct(self, X: npt.ArrayLike) -> Floats:
-        """Each sample as the autoencoder reconstructs it, missing features filled in, in the units of ``X``.
+        """Reconstruct each sample, with missing features filled in, in the units of ``X``.
 
-        A feature that has been missing from the start has no units, and stays NaN. Of several layers it is the first.
+        A feature that has never been seen stays NaN. With several layers, the first layer reconstructs.
         """
         self._check_is_fitted()
         X = self._checked(X, reset=False)
         return self._use(kernel.reconstruct, self._networks[0], X, X.shape[1])
 
     def _use(self, function: Callable[..., None], state: Floats, X: Floats, width: int) -> Floats:
-        """What a function of the kernel makes of each sample."""
+        """Apply a kernel function to each sample."""
         out = np.zeros((len(X), width))
         function(state, scratch_for(state), X, out)
         return out
 
-    # --- What it has become --------------------------------------------------------------------------------------
+    # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     @property
     def n_layers_(self) -> int:

@@ -1,4 +1,4 @@
-"""A committee of evolving networks: each learns from its own draw of the stream, and they vote."""
+"""An ensemble of evolving networks: each learns from its own resampling of the stream; predictions are averaged."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_WORTH = 2000  # visits below which threads cost more than they save
-_GROWN_UP = 1000  # samples that a member has seen before another may be replaced
+_WORTH = 2000  # number of visits below which threads cost more than they save
+_GROWN_UP = 1000  # samples that every member must have seen before another may be replaced
 
 
 class DEVDANEnsemble(EvolvingClassifier):
     """Ensemble of DEVDANs by online bagging, for data streams.
 
-    Each member visits each sample as often as a Poisson draw of its own says, starts from random weights of its own and
-    finds a structure of its own. The ensemble predicts the mean of their probabilities. A member whose error signals a
-    drift is replaced by a new one, as long as no other member is still young. Its errors are those of a DEVDAN.
+    Each member visits each sample as often as its own Poisson draw says, starts from its own random weights and finds
+    its own structure. The ensemble predicts the mean of their probabilities. A member whose error signals a drift is
+    replaced by a new one, unless another member is still young. It raises the same errors as a DEVDAN.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as of a DEVDAN.
+    classes_, n_features_in_, feature_names_in_ : as in DEVDAN.
     n_members_ : members.
-    n_hidden_, n_parameters_ : hidden units and parameters now, of all members.
+    n_hidden_, n_parameters_ : current number of hidden units and parameters of all members.
     n_seen_ : samples seen so far.
-    events_, n_events_ : the latest changes of the members, also replacements, and how many there were in all.
-    growths_, prunings_, drifts_ : dict, how many there were in each phase, in all members.
+    events_, n_events_ : the latest events of the members, including replacements, and their total number.
+    growths_, prunings_, drifts_ : dict, their number in each phase, over all members.
     bias2_, variance_ : dict, the means over the members.
 
     Examples
@@ -67,7 +67,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     True
     """
 
-    _states: Floats  # (n, words): the networks are its rows
+    _states: Floats  # (n, words): one row per network
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _take(self, networks: list[Floats]) -> None:
         rooms = {(*sizes_of(state), Network(state).n_features) for state in networks}
         if len(networks) != self.n or len(rooms) != 1:
-            raise ValueError("its members do not fit each other")
+            raise ValueError("its members are inconsistent")
         self._states = np.array(networks)
 
     def _make_room(self, n_classes: int) -> None:
@@ -131,7 +131,7 @@ class DEVDANEnsemble(EvolvingClassifier):
             self._learn_members(slice(replaced, replaced + 1), X, codes, first, last)
 
     def _count(self, n_samples: int, first: int, last: int) -> None:
-        """Labels belong to samples that came before, as long as there are as many of those."""
+        """Labels are assumed to belong to earlier samples, as long as there are enough of those."""
         net = self._first()
         if last == DISCRIMINATIVE:
             net.n_labels_came += n_samples
@@ -140,7 +140,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         net.n_came = max(net.n_came, net.n_labels_came)
 
     def _learn_members(self, members: slice, X: Floats, codes: Words, first: int, last: int) -> None:
-        """Let members visit what they draw from a chunk, the same in both phases, in threads if it is worth it."""
+        """Let members visit the samples they draw from a chunk, the same in both phases; in threads if faster."""
         n_members = members.stop - members.start
         visits = np.empty((n_members, len(X)), np.int64)
         kernel.bag(self._states[members], last, visits)
@@ -163,18 +163,18 @@ class DEVDANEnsemble(EvolvingClassifier):
                     self._enlarge(hidden=2 * self._first().max_hidden)
 
     def _n_drifts(self) -> Words:
-        """Real drifts that each member has signalled."""
+        """Number of real drifts that each member has signalled."""
         return np.array([net.n_drifts[DISCRIMINATIVE] for net in self._nets()])
 
     def _replace(self, drifted: Words) -> int | None:
-        """A member that has just signalled a drift begins anew, unless another is still too young to stand in."""
+        """Replace a member that has just signalled a drift, unless another member is still too young."""
         if len(drifted) == 0 or min(net.n_seen for net in self._nets()) < _GROWN_UP * self.visits:
             return None
         member = int(drifted[0])
         self._states[member] = restarted(self._states[member])
         return member
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
         def predict(part: slice) -> None:
@@ -183,7 +183,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         self._spread(predict, len(X), len(X) * len(self._states))
 
     def _spread(self, work: Callable[[slice], None], length: int, n_visits: int) -> None:
-        """Do work on slices of a range in threads, or at once where that is faster."""
+        """Process slices of a range in threads, or directly if that is faster."""
         n_threads = 1
         if n_visits >= _WORTH:
             n_threads = min(joblib.effective_n_jobs(self.n_jobs), joblib.cpu_count(), length)
@@ -194,7 +194,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(work, [slice(*pair) for pair in pairwise(bounds)]))
 
-    # --- What it has become --------------------------------------------------------------------------------------
+    # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_states" in self.__dict__
@@ -216,7 +216,7 @@ class DEVDANEnsemble(EvolvingClassifier):
             f"{len(self._classes)} classes after {self.n_seen_:,} samples>"
         )
 
-    # --- Keeping -------------------------------------------------------------------------------------------------
+    # --- Saving and loading --------------------------------------------------------------------------------------
 
     def _kept_options(self) -> dict[str, Any]:
         params = super()._kept_options()

@@ -1,4 +1,4 @@
-"""scikit-learn's face of every classifier here: it checks what users bring and knows which class is which output."""
+"""The scikit-learn interface shared by all classifiers: input checks and the mapping from classes to outputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from devdan.arrays import Floats, Words, all_writable
 from devdan.model import notice  # noqa: F401 (importing it arms it)
 from devdan.model.classes import Classes, check_labels
 
-_PLAIN = "?bBhHiIlLqQefd"  # types of numbers that go into a float64 without further ado
+_PLAIN = "?bBhHiIlLqQefd"  # number types that convert to float64 without loss
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -29,7 +29,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     _takes_nan = True
     _ways_to_start = "partial_fit, observe or fit"
 
-    # --- What a model must bring ---------------------------------------------------------------------------------
+    # --- Implemented by subclasses -------------------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -39,7 +39,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     @property
     @abstractmethod
     def _scaling_in_use(self) -> Any:
-        """How features were scaled so far, whatever was set since."""
+        """The scaling in use, even if the option was changed since."""
 
     @abstractmethod
     def check_options(self) -> None:
@@ -47,12 +47,12 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     @abstractmethod
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """The probability of each of ``classes_``, a row for each sample."""
+        """The probability of each class in ``classes_``, one row per sample."""
 
     @abstractmethod
     def __sklearn_is_fitted__(self) -> bool: ...
 
-    # --- What it has of it ---------------------------------------------------------------------------------------
+    # --- Shared by all classifiers -------------------------------------------------------------------------------
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
         """The most probable class of each sample."""
@@ -61,7 +61,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     @contextmanager
     def _unharmed(self) -> Iterator[None]:
-        """Leave the model as it was if anything is wrong with the input."""
+        """Leave the model unchanged if the input is invalid."""
         before = self.__dict__.copy()
         try:
             yield
@@ -70,32 +70,32 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             raise
 
     def _checked(self, X: Any, reset: bool) -> Floats:
-        """``X`` as a kernel takes it; a plain array of the right form costs next to nothing."""
+        """``X`` in the form that the kernel needs; almost free for a plain array of the right form."""
         if type(X) is list:
             X = np.asarray(X)
         plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset
         plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
         if not plain:
             X = self._validated(X, reset)
-        # A read-only array would be another type to the kernel, to be compiled again.
+        # To Numba, a read-only array is another type, for which the kernel would be compiled again.
         checked: Floats = np.require(X, np.float64, ["C", "W"])
         if np.isinf(checked).any():
             raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
         if not self._takes_nan and np.isnan(checked).any():
             name = type(self).__name__
-            raise ValueError(f"Input X contains NaN, which {name} cannot take: impute it first, as SimpleImputer does")
+            raise ValueError(f"Input X contains NaN, which {name} does not support: impute it, e.g. with SimpleImputer")
         scaling = self.scaling if reset else self._scaling_in_use
         if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
             warnings.warn(
-                "X has values outside [0, 1], which are clipped: scaling=None takes data in [0, 1] only; "
-                "use scaling='minmax' or another for this stream",
+                "X has values outside [0, 1], which are clipped: scaling=None is for data in [0, 1]; "
+                "use scaling='standard' or 'minmax' for this stream",
                 stacklevel=4,
             )
         return checked
 
     def _validated(self, X: Any, reset: bool) -> npt.NDArray[Any]:
-        """``X`` as a plain array of numbers, by scikit-learn's rules; what is masked is missing."""
+        """``X`` as a plain array of numbers, by scikit-learn's rules; masked values become missing."""
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)
         if type(X) is np.ndarray and X.dtype.kind in "UST" and X.size > 0:
@@ -103,15 +103,15 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         try:
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         except OverflowError as error:
-            raise ValueError("X must hold numbers of a float's range, got a larger one") from error
+            raise ValueError("X must hold numbers in the range of a float, got a larger one") from error
         if X.dtype.kind not in "fiub":
             raise ValueError(f"X must hold numbers, got {X.dtype}; encode it first")
-        with np.errstate(over="ignore"):  # what no float can hold becomes infinity, which is refused
+        with np.errstate(over="ignore"):  # values too large for a float become infinity, which is rejected
             return np.asarray(X, dtype=np.float64)
 
     @staticmethod
     def _encoded(y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
-        """Labels as outputs, the classes with those that are new, and how many were named in advance."""
+        """The labels as outputs, the classes including new ones, and how many were named in advance."""
         y = check_labels(y)
         if len(y) != n_samples:
             raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(y)}")

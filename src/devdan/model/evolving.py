@@ -1,4 +1,4 @@
-"""What DEVDAN and its ensemble share behind scikit-learn's face: networks, their options and what became of them."""
+"""The scikit-learn estimator code shared by DEVDAN and its ensemble: networks, options and fitted attributes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _UNLABELLED = np.empty(0, np.int64)
 
 
 class EvolvingClassifier(StreamClassifier):
-    """A classifier that consists of networks, each a state of the kernel's."""
+    """A classifier made of networks, each one a kernel state."""
 
     _networks: Any  # a list of states
     _classes: Classes
-    _chosen: dict[str, Any]  # the options that the networks were given last
+    _chosen: dict[str, Any]  # the options that were last passed to the networks
 
-    # --- What a model must bring ---------------------------------------------------------------------------------
+    # --- Implemented by subclasses -------------------------------------------------------------------------------
 
     @abstractmethod
     def _options(self) -> dict[str, Any]:
@@ -39,23 +39,23 @@ class EvolvingClassifier(StreamClassifier):
 
     @abstractmethod
     def _begin(self, classes: Classes, n_named: int) -> None:
-        """Make the networks."""
+        """Create the networks."""
 
     @abstractmethod
     def _make_room(self, n_classes: int) -> None:
-        """Let the networks have room for more classes."""
+        """Make room for more classes in the networks."""
 
     @abstractmethod
     def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
-        """Let the networks learn from the samples in the phases ``first`` to ``last``."""
+        """Train the networks on the samples in the phases ``first`` to ``last``."""
 
     @abstractmethod
     def _take(self, networks: list[Floats]) -> None:
-        """Go on with networks from a file; a ``ValueError`` if they do not make a model."""
+        """Continue with networks from a file; raises a ``ValueError`` if they are not a valid model."""
 
     @abstractmethod
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
-        """What they predict, a row of ``out`` for each sample, a column for each output."""
+        """Add their predictions to ``out``, one row per sample, one column per output."""
 
     def check_options(self) -> None:
         options.check(self._options())
@@ -63,11 +63,11 @@ class EvolvingClassifier(StreamClassifier):
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Start afresh and make one pass over the samples, as one chunk."""
+        """Reset the model and make one pass over the samples, as a single chunk."""
         return self._learn(X, y, None, GENERATIVE, DISCRIMINATIVE, afresh=True)
 
     def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name them in advance."""
+        """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name classes in advance."""
         return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE)
 
     def observe(self, X: npt.ArrayLike) -> Self:
@@ -75,9 +75,9 @@ class EvolvingClassifier(StreamClassifier):
         return self._learn(X, None, None, GENERATIVE, GENERATIVE)
 
     def teach(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Learn from a chunk whose labels have come: the discriminative phase. A label may be a new class.
+        """Learn from a chunk whose labels have arrived: the discriminative phase. A label may be a new class.
 
-        The samples are taken for ones that were observed before, as long as no more are taught than were observed: then
+        The samples are assumed to have been observed before, as long as no more are taught than were observed, so
         ``scaling="standard"`` does not count them again.
         """
         return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE)
@@ -89,14 +89,14 @@ class EvolvingClassifier(StreamClassifier):
             known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
             if last == DISCRIMINATIVE:
                 if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
-                    classes = y  # the outputs are there already, so their classes must be
+                    classes = y  # the outputs exist already, so their classes must be known
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named)
         self._visit(X, codes, first, last)
         return self
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
-        """Check the options, make or enlarge the networks, and hand the options over to them."""
+        """Check the options, create or enlarge the networks, and pass the options to them."""
         chosen = self._options()
         changed = afresh or any(value is not self._chosen[name] for name, value in chosen.items())
         if changed:
@@ -107,7 +107,7 @@ class EvolvingClassifier(StreamClassifier):
             for name in options.fixed(chosen):
                 if chosen[name] != self._chosen[name]:
                     raise ValueError(
-                        f"{name} must stay {self._chosen[name]!r} once the model has learned; fit starts afresh"
+                        f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
                     )
         room = self._first().max_classes
         if len(classes) > room:
@@ -119,17 +119,17 @@ class EvolvingClassifier(StreamClassifier):
                 net.n_named = n_named or net.n_named
         self._classes, self._chosen = classes, chosen
 
-    # --- Using ---------------------------------------------------------------------------------------------------
+    # --- Prediction ----------------------------------------------------------------------------------------------
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """The probability of each of ``classes_``, a row for each sample."""
+        """The probability of each class in ``classes_``, one row per sample."""
         outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
         X = self._checked(X, reset=False)
         out = np.zeros((len(X), len(outputs)))
         self._add_probabilities(X, out)
         return out[:, outputs]
 
-    # --- What it has become --------------------------------------------------------------------------------------
+    # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_networks" in self.__dict__
@@ -181,7 +181,7 @@ class EvolvingClassifier(StreamClassifier):
 
     @property
     def drifts_(self) -> dict[str, int]:
-        """Virtual drifts by the generative phase, real ones by the discriminative phase; those of all networks."""
+        """Number of virtual drifts (generative phase) and real drifts (discriminative phase), over all networks."""
         return self._counted("n_drifts")
 
     def _counted(self, name: str, kind: int | None = None) -> dict[str, int]:
@@ -203,18 +203,18 @@ class EvolvingClassifier(StreamClassifier):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        # From one unit, one pass over a few hundred samples: enough with standardised inputs, not with min-max.
+        # One pass over a few hundred samples from one unit is enough with standardised inputs, but not with min-max.
         tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags
 
-    # --- Keeping -------------------------------------------------------------------------------------------------
+    # --- Saving and loading --------------------------------------------------------------------------------------
 
     def _kept_options(self) -> dict[str, Any]:
-        """Its options for a file: what the networks were given, whatever was set since."""
+        """The options to save: those passed to the networks, even if they were changed since."""
         chosen = {name: value for name, value in self._chosen.items() if name in self.get_params(deep=False)}
         params = {**self.get_params(deep=False), **chosen}
         if not isinstance(params["random_state"], (int, np.integer)):
-            params["random_state"] = None  # the generator's own state is in the words
+            params["random_state"] = None  # the state of the generator is in the networks' states
         return params
 
     @classmethod
@@ -222,13 +222,13 @@ class EvolvingClassifier(StreamClassifier):
         return cls(**params)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the model in one file; :meth:`load` continues it bit for bit."""
+        """Save the model to one file; a model from :meth:`load` continues bit for bit."""
         modelfile.save(path, self)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The current predictor as an ONNX model, also saved if a path is given: ``pip install 'devdan[onnx]'``.
 
-        It takes ``X`` as doubles, NaN where a value is missing, and gives ``label`` and ``probabilities``.
+        Its input is ``X`` (doubles, NaN for missing values); its outputs are ``label`` and ``probabilities``.
         """
         try:
             from devdan.model.onnx import to_onnx  # noqa: PLC0415 (an optional extra)
@@ -238,5 +238,5 @@ class EvolvingClassifier(StreamClassifier):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The model in a file that :meth:`save` wrote. Nothing in the file is executed."""
+        """Load a model from a file written by :meth:`save`. Nothing in the file is executed."""
         return modelfile.load(path, cls)

@@ -25,12 +25,12 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "nogil": True,
     "no_cfunc_wrapper": True,
-    "_nrt": False,  # nothing is allocated, so that no references need be counted, which takes longer than a small step
+    "_nrt": False,  # nothing is allocated, so references need not be counted, which would take longer than a small step
 }
 
 
 def entry(function: F) -> F:
-    """A function for Python: kept on disk once compiled, if there is a folder to keep it in."""
+    """Compile a function called from Python, cached on disk if a cache folder is writable."""
     try:
         return cast(F, njit(cache=True, **_OPTIONS)(function))
     except RuntimeError:  # neither the package's folder nor the user's cache is writable

@@ -1,16 +1,17 @@
 """DEVDAN's kernel: every compiled function. The paper comes first, in its order; docs/algorithm.md maps its equations.
 
 A model is one flat array of 64-bit words, its *state*: sizes and counters, settings, running statistics, weights. The
-state is all there is, so a model is copied, saved and sent as bytes, and many models are rows of a matrix that one
-compiled loop can step. :class:`Network` lists the state's fields and gives them their names, in Python and in compiled
-code; :class:`Work` does so for the scratch space of one sample. ``state.py`` makes, checks and enlarges states.
+state is the whole model, so a model can be copied, saved and sent as bytes, and many models can be rows of a matrix
+that one compiled loop steps through. :class:`Network` lists the state's fields and gives them their names, in Python
+and in compiled code; :class:`Work` does so for the scratch space of one sample. ``state.py`` makes, checks and enlarges
+states.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
 transpose of its Φ (m x R). Once started, only :func:`grow` and :func:`prune` change the number of hidden units. The
 arrays have room for more features, units and classes than are in use; where a unit might find none, :func:`learn`
 returns early and is called again with a larger state.
 
-Nothing here knows of ``None``, text or options, and nothing allocates memory: the caller brings the scratch space. All
+Nothing here handles ``None``, text or options, and nothing allocates memory: the caller provides the scratch space. All
 compiled code is in this file, because Numba's disk cache does not notice an edit in another one.
 """
 
@@ -33,11 +34,11 @@ Random = npt.NDArray[np.uint64]
 GENERATIVE, DISCRIMINATIVE = range(2)  # phases
 BIAS2, VARIANCE, SURPRISE = range(3)  # what a phase's monitors watch
 COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)  # words of a monitor
-LATE = MIN_MEAN  # that of the surprise has no minima, but a mean of late
+LATE = MIN_MEAN  # the monitor of the surprise has no minima, but a recent mean
 UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
-ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: a value of the sample, its expectation, and that of its square
+ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
 
 
 class Network(Block):
@@ -58,7 +59,7 @@ class Network(Block):
     averaged_since: int = integer()  # samples taught when the averages of the weights began
     n_drifts: Words = integers(2)  # that each phase signalled
     n_changes: Words = integers(2, 2)  # prunings and growths of each phase
-    n_followed: int = integer()  # events of the layer below that the features have followed, where they are its units
+    n_followed: int = integer()  # events of the layer below, whose units are features, that were applied to these
     n_came: int = integer()  # to an ensemble: samples, of which each member visits some
     n_labels_came: int = integer()  # likewise
     reserved_integers: Words = integers(1)
@@ -103,14 +104,14 @@ class Network(Block):
     output_bias: Floats = numbers(M)  # η
     output_bias_moment: Floats = numbers(M)
     output_bias_slow: Floats = numbers(M)
-    events: Words = integers(E, 5)  # a ring, where the newest overwrites the oldest
+    events: Words = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
 
 
 class Work(Block):
     """Scratch space for one sample."""
 
     present: Floats = numbers(N)  # 1, or 0 where the feature is missing
-    share: Floats = numbers(N)  # of the sample in a running mean
+    share: Floats = numbers(N)  # weight of the sample in a running mean
     masked: Floats = numbers(N)  # 1, or 0 where the feature is kept
     clean: Floats = numbers(N)  # x, scaled
     target: Floats = numbers(N)  # what the reconstruction should be, in [0, 1]
@@ -152,13 +153,13 @@ def normal(random: Random, variance: float) -> float:
 
 @compiled
 def corrupt(net: Network, work: Work) -> None:
-    """Masking noise, x̃: n' features, drawn anew for each sample, take the neutral value."""
+    """Masking noise, x̃: n' features, drawn for each sample, take the neutral value."""
     n, x, masked = net.n_features, work.inputs[ACTUAL], work.masked
     for j in range(n):
         x[j] = work.clean[j]
     if net.masking > 0.0 and n > 1:
         n_masked = min(max(int(net.masking * n + 0.5), 1), n - 1)
-        mask_drawn = n_masked <= n // 2  # draw whichever are fewer, the masked or the kept
+        mask_drawn = n_masked <= n // 2  # draw the smaller set, masked or kept
         for j in range(n):
             masked[j] = 0.0 if mask_drawn else 1.0
         undrawn = n_masked if mask_drawn else n - n_masked
@@ -173,12 +174,12 @@ def corrupt(net: Network, work: Work) -> None:
 
 @compiled
 def exponential(a: float) -> float:
-    """e^a by scaling and squaring, with |a| cut at 36: plain arithmetic, so that loops over it vectorise."""
+    """e^a by scaling and squaring, with |a| clipped at 36: plain arithmetic, so that loops vectorise."""
     r = min(max(a, -36.0), 36.0) / 64.0
     r2 = r * r
     low = (1.0 + r) + (1 / 2 + r / 6) * r2
     high = (1 / 24 + r / 120) + (1 / 720 + r / 5040) * r2
-    e = low + high * (r2 * r2)  # Taylor's first eight terms, paired so that few of them wait for each other
+    e = low + high * (r2 * r2)  # the first eight Taylor terms, paired so that few wait for each other
     e *= e
     e *= e
     e *= e
@@ -189,14 +190,14 @@ def exponential(a: float) -> float:
 
 @compiled
 def sigmoid(a: Floats, length: int) -> None:
-    """s(a) = 1 / (1 + exp(-a)), in place, to about 4e-14."""
+    """s(a) = 1 / (1 + exp(-a)), in place, accurate to about 4e-14."""
     for i in range(length):
         a[i] = 1.0 / (1.0 + exponential(-a[i]))
 
 
 @compiled
 def softmax(a: Floats, length: int, stride: int) -> None:
-    """softmax(a) in place, for each row of a flat array; less the largest, so that nothing overflows."""
+    """softmax(a) in place, for each row of a flat array; the largest value is subtracted so that nothing overflows."""
     rows = len(a) // stride
     for k in range(0, rows * stride, stride):
         largest = a[k]
@@ -216,7 +217,7 @@ def softmax(a: Floats, length: int, stride: int) -> None:
 
 @compiled
 def add_product(x: Floats, W: Floats, y: Floats, n: int, r: int) -> None:
-    """y += xW, four rows of W at a time: then y is loaded and stored a quarter as often."""
+    """y += xW, four rows of W at a time, so that y is loaded and stored a quarter as often."""
     whole = n - n % 4
     for j in range(0, whole, 4):
         x0, x1, x2, x3 = x[j], x[j + 1], x[j + 2], x[j + 3]
@@ -239,7 +240,7 @@ def encode(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
 
 @compiled
 def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
-    """yW' + c: what the decoder's sigmoid (W, c) and, with Φ' and η in their place, the softmax take."""
+    """yW' + c: the input of the decoder's sigmoid (W, c) or, with Φ' and η instead, of the softmax."""
     for j in range(n):
         a = c[j]
         for i in range(r):
@@ -252,7 +253,7 @@ def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
 
 @compiled
 def step_count(count: Floats, present: Floats, share: Floats, length: int) -> None:
-    """One more value where it is present, and its share in the mean."""
+    """Count the values that are present, and compute their shares in the mean."""
     for j in range(length):
         count[j] += present[j]
         share[j] = present[j] / max(count[j], 1.0)
@@ -260,7 +261,7 @@ def step_count(count: Floats, present: Floats, share: Floats, length: int) -> No
 
 @compiled
 def step_mean(mean: Floats, square: Floats, share: Floats, value: Floats, length: int) -> None:
-    """One more value for recursive means and mean square deviations; its share is 1 / count, or 0 to leave it out."""
+    """Update running means and mean squared deviations with one value; its share is 1 / count, or 0 to leave it out."""
     for j in range(length):
         step = value[j] - mean[j]
         mean[j] += share[j] * step
@@ -269,7 +270,7 @@ def step_mean(mean: Floats, square: Floats, share: Floats, value: Floats, length
 
 @compiled
 def expect_input(net: Network, work: Work, phase: int) -> None:
-    """Recursive μ and σ of the (corrupted) input, missing features left out, and μ / sqrt(1 + πσ²/8)."""
+    """Running μ and σ of the (corrupted) input, without missing features, and μ / sqrt(1 + πσ²/8)."""
     n, mean, square, share = net.n_features, net.input_mean[phase], net.input_square[phase], work.share
     step_count(net.input_count[phase], work.present, share, n)
     step_mean(mean, square, share, work.inputs[ACTUAL], n)
@@ -319,7 +320,7 @@ def project_expected(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int)
 
 @compiled
 def forward(net: Network, work: Work, phase: int) -> None:
-    """One sample through the network: what comes out, its expectation, and that of its square.
+    """Pass one sample through the network: the output, its expectation, and the expectation of its square.
 
     Without the softmax, as the paper has it in the discriminative phase, E[Ĉ] would be on no scale that C is on:
     docs/deviations.md has what it is worth.
@@ -336,7 +337,7 @@ def forward(net: Network, work: Work, phase: int) -> None:
 
 @compiled
 def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[float, float]:
-    """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each as one number for the outputs that count.
+    """Bias² = (E[z] - x)² and Var = E[z²] - E[z]², each reduced to one number over the outputs.
 
     For Bias² that is the largest, so that the confidence π lies in [1.18, 2] however many outputs there are; for Var
     the mean.
@@ -352,12 +353,12 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
 
 TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
-WEIGHT_VARIANCE = 32.0  # of random weights, times fan-in + fan-out: Glorot's 2, four times as wide for sigmoids
+WEIGHT_VARIANCE = 32.0  # of random weights, times (fan-in + fan-out): Glorot's 2, four times as wide for sigmoids
 
 
 @compiled
 def watch(monitor: Floats, value: float, first: float) -> None:
-    """Recursive mean and deviation of the value, and their minima.
+    """Update the running mean and deviation of the value, and their minima.
 
     The minima start with the ``first`` value that has statistics behind it, and anew where RESTART says so.
     """
@@ -377,7 +378,7 @@ def watch(monitor: Floats, value: float, first: float) -> None:
 
 @compiled
 def exceeds(monitor: Floats, confidence: float) -> bool:
-    """Whether μ + σ >= μ_min + confidence σ_min; a value that never varied gives no evidence."""
+    """Whether μ + σ >= μ_min + confidence σ_min; never for a value that has not varied."""
     std = math.sqrt(monitor[SQUARE])
     met = monitor[MEAN] + std >= monitor[MIN_MEAN] + confidence * monitor[MIN_STD]
     return met and std > 0.0 and monitor[RESTART] == 0.0
@@ -407,7 +408,7 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
     """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
     With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error
-    of the sample falls by the share that they ask for.
+    of the sample falls by the share they require.
     """
     n, unit, m = net.n_features, net.n_hidden, net.n_classes
     asked = squared_error(z, x, weight, length) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
@@ -442,7 +443,7 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
 
 @compiled
 def prune(net: Network, work: Work, phase: int) -> None:
-    """Remove the hidden unit with the least significance HS = E[y]; those after it move up."""
+    """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up."""
     r, significance = net.n_hidden, work.hidden[EXPECTED]
     unit = r - 1
     for i in range(r - 2, -1, -1):
@@ -489,7 +490,7 @@ def record(net: Network, phase: int, unit: int, kind: int) -> None:
 
 @compiled
 def evolve(net: Network, work: Work, phase: int) -> bool:
-    """Grow where bias² is high, else prune where the variance is; tell whether the structure changed."""
+    """Grow if bias² is high, otherwise prune if the variance is; returns whether the structure changed."""
     monitors = net.monitors[phase]
     if phase == GENERATIVE:
         z, x, weight, length = work.reconstruction, work.target, work.present, net.n_features
@@ -505,7 +506,7 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         grow(net, work, phase, z, x, weight, length)
     elif prunes:
         prune(net, work, phase)
-    if grows or prunes:  # another network, so that both minima start anew
+    if grows or prunes:  # the network has changed, so both minima restart
         monitors[BIAS2, RESTART] = 1.0
     if grows or too_many:
         monitors[VARIANCE, RESTART] = 1.0
@@ -538,7 +539,7 @@ def step_generative(net: Network, work: Work) -> None:
 
 @compiled
 def accelerate(weights: Floats, moment: Floats, slope: float, values: Floats, length: int, momentum: float) -> None:
-    """A step with momentum against the gradient slope × values, whose rate is in the slope."""
+    """A momentum step against the gradient slope × values; the slope includes the learning rate."""
     for i in range(length):
         moment[i] = momentum * moment[i] - slope * values[i]
         weights[i] += moment[i]
@@ -593,16 +594,16 @@ def learn_sample(net: Network, work: Work, phase: int) -> None:
 # Beyond the paper
 # =================================================================================================================
 
-# --- Scaling: learned online, from what was seen so far ----------------------------------------------------------
+# --- Scaling, learned online -------------------------------------------------------------------------------------
 
-LARGEST = 1e150  # a larger value counts as this one, so that its square is finite
-WIDEST = 5.0  # in standard deviations; a value farther off is clipped
+LARGEST = 1e150  # larger values are clipped to this, so that their squares are finite
+WIDEST = 5.0  # in standard deviations; values farther away are clipped
 SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken
 
 
 @compiled
 def find(row: Floats, value: Floats, present: Floats, length: int) -> float:
-    """Tell missing features from those that are there, and how many these are."""
+    """Mark missing features; returns the number that are present."""
     n_present = 0.0
     for j in range(length):
         missing = math.isnan(row[j])
@@ -629,7 +630,7 @@ def learn_scaling(net: Network, work: Work) -> None:
 
 @compiled
 def scale(net: Network, work: Work) -> None:
-    """x as the network takes it; a missing feature, and one that never varied, takes the neutral value 0."""
+    """Scale x; a missing feature, or one that never varied, takes the neutral value 0."""
     n, x, present, target = net.n_features, work.clean, work.present, work.target
     low, high, mean, square = net.low, net.high, net.mean, net.square
     if net.scaling == MINMAX:
@@ -650,9 +651,9 @@ def scale(net: Network, work: Work) -> None:
 
 @compiled
 def unscale(net: Network, a: Floats, row: Floats) -> None:
-    """What the decoder's sigmoid takes, in the units of the stream; NaN for a feature that was never seen."""
+    """The input of the decoder's sigmoid in the units of the stream; NaN for a feature that was never seen."""
     scaling, n = net.scaling, net.n_features
-    if scaling != STANDARD:  # there the target is the sigmoid of the input, so that without the sigmoid it is the input
+    if scaling != STANDARD:  # with STANDARD the target is the sigmoid of the input, so nothing is left to do
         sigmoid(a, n)
     for j in range(n):
         if scaling == MINMAX:
@@ -666,15 +667,15 @@ def unscale(net: Network, a: Floats, row: Floats) -> None:
 
 # --- A rate that adapts to each unit -----------------------------------------------------------------------------
 
-GRADIENT_HORIZON = 300.0  # samples over which the mean square of a gradient is taken
+GRADIENT_HORIZON = 300.0  # horizon of the mean square of a gradient, in samples
 DAMPING = 0.03  # so that small gradients make small steps
-SMOOTHING = 0.05  # the share of a label that goes to all classes alike, so that no output weight grows without bound
+SMOOTHING = 0.05  # share of a label spread evenly over all classes, so that no output weight grows without bound
 DECAY = 0.005  # of the output weights, times the rate
 
 
 @compiled
 def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: float) -> None:
-    """Gradients become steps: the rate times each, divided by the root of its mean square."""
+    """Turn gradients into steps: each times the rate, divided by its root mean square."""
     for i in range(length):
         moment[i] += share * (gradient[i] * gradient[i] - moment[i])
         gradient[i] *= rate / (math.sqrt(moment[i]) + DAMPING)
@@ -705,14 +706,14 @@ def step_adaptive(net: Network, work: Work) -> None:
             W[j, i] -= x_j * delta[i]
 
 
-# --- Averages of the weights: they predict better, where the stream stands still ---------------------------------
+# --- Averaged weights: better predictions while the stream is stable ---------------------------------------------
 
-STRIDE = 4  # samples between two steps of the averages, and between two that are judged by: it saves their time
+STRIDE = 4  # update the averages, and judge them, at every fourth sample only: saves time
 LOSS_MEMORY = 0.998  # of the losses, per sample judged
-CAUTION = 0.4  # what a loss counts for, in all STRIDE samples: less than 1 each, since neighbours in a stream are alike
-DOUBT = 0.01  # averages trusted less than this belong to a concept that is gone
-NEGLIGIBLE = 1e-12  # a share in a prediction that is not worth its time
-LEAST_PROBABILITY = 1e-4  # that a loss takes for possible
+CAUTION = 0.4  # weight of a loss, for STRIDE samples together: less than 1 each, since neighbours are similar
+DOUBT = 0.01  # averages trusted less than this belong to a past concept
+NEGLIGIBLE = 1e-12  # smaller shares in a prediction are skipped
+LEAST_PROBABILITY = 1e-4  # lower bound for probabilities in a loss
 
 
 @compiled
@@ -723,9 +724,11 @@ def average(slow: Floats, weights: Floats, length: int, share: float) -> None:
 
 @compiled
 def follow(net: Network) -> None:
-    """The averages take the latest steps of the weights in."""
+    """Update the averages with the latest weights."""
     r, age = net.n_hidden, net.n_learned[DISCRIMINATIVE] - net.averaged_since
-    share = max((1.0 - net.averaging) / net.visits, 10.0 / (age + 9.0))  # at first, the latest tenth
+    share = max(
+        (1.0 - net.averaging) / net.visits, 10.0 / (age + 9.0)
+    )  # at first, about the latest tenth of the samples
     share = 1.0 - (1.0 - share) ** STRIDE
     for j in range(net.n_features):
         average(net.encoder_slow[j], net.encoder[j], r, share)
@@ -736,7 +739,7 @@ def follow(net: Network) -> None:
 
 
 def share_of_averages(net: Network) -> float:
-    """The share of the averages in a prediction: Bayes' posterior by the recent losses of both."""
+    """The share of the averages in a prediction: the Bayesian posterior given the recent losses of both."""
     if net.averaging == 0.0:
         return 0.0
     return 1.0 / (1.0 + math.exp(min(max(CAUTION * (net.losses[1] - net.losses[0]), -500.0), 500.0)))
@@ -770,9 +773,9 @@ def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
 
 @compiled
 def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> None:
-    """Compare the weights and their averages on samples whose labels have come, before any of them is learned.
+    """Compare the weights and their averages on labelled samples, before any of these is learned from.
 
-    Where the averages lag behind a drift they begin anew, so that their horizon is never longer than the concept.
+    If the averages lag behind a drift they restart, so that their horizon is never longer than the concept.
     """
     n, m, out, losses = net.n_features, net.n_classes, work.prediction[ACTUAL], net.losses
     if m == 0:
@@ -796,18 +799,19 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> N
 
 # --- The drift signal --------------------------------------------------------------------------------------------
 
-LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # over which the surprise is averaged, of late and before
-LEAST_SAMPLES = 300.0  # to judge by
-LEAST_STD = 0.1  # of the surprise, so that where there is next to none a single one is no drift
-SURE = 4.0  # standard errors that make a drift
-TINY = 1e-12  # a variance below it counts as none
+LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # horizons of the recent and of the past mean of the surprise
+LEAST_SAMPLES = 300.0  # before a drift can be signalled
+LEAST_STD = 0.1  # of the surprise, so that a single surprise in a regular stream is no drift
+SURE = 4.0  # standard errors that count as a drift
+TINY = 1e-12  # smaller variances count as zero
 
 
 @compiled
 def surprise(net: Network, work: Work, phase: int) -> float:
-    """How little a sample was expected: its squared distance from the mean input in deviations, or the squared error.
+    """How unexpected a sample is: its squared distance from the mean input in deviations, or its squared error.
 
-    Bias² belongs to the mean input. It cannot see a drift that leaves the mean prediction alone; the error can.
+    Bias² is computed at the mean input, so it misses a drift that leaves the mean prediction unchanged; the error does
+    not.
     """
     if phase == DISCRIMINATIVE:
         return squared_error(work.prediction, work.one_hot, work.every_class, net.n_classes)
@@ -822,15 +826,15 @@ def surprise(net: Network, work: Work, phase: int) -> float:
 
 @compiled
 def watch_drift(net: Network, work: Work, phase: int) -> None:
-    """Record a drift where the surprise of late lies above that of the past by more than chance.
+    """Record a drift if the recent surprise is significantly above the past surprise.
 
-    Then its statistics start anew. So do those of the error where it lies as far below: the network has become better.
+    Its statistics then restart. Those of the error also restart if it is as far below: the network has improved.
     """
     value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.visits
     monitor[COUNT] += 1.0
     share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
     monitor[MEAN] += share * step
-    monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, however it is rounded
+    monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, whatever the rounding
     monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
     standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
     change = (monitor[LATE] - monitor[MEAN]) / standard_error
@@ -858,7 +862,7 @@ def begin(net: Network) -> None:
 
 @compiled
 def know(net: Network, work: Work, label: int) -> None:
-    """The clean input and its class, C; a class never seen before adds an output and leaves the others' odds alone."""
+    """Set the clean input and its class C; a new class adds an output and leaves the odds of the others unchanged."""
     r, x, clean = net.n_hidden, work.inputs[ACTUAL], work.clean
     while net.n_classes < max(label + 1, net.n_named):
         new = net.n_classes
@@ -877,12 +881,12 @@ def know(net: Network, work: Work, label: int) -> None:
 def learn(
     state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int, first: int, last: int
 ) -> int:
-    """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; return how far it came.
+    """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; returns where it stopped.
 
-    That is to the end, or to the sample before which the state needs room for more hidden units. Labels are read in the
-    discriminative phase alone. The scaling learns from a sample that is new: one that is observed, or one that is
-    taught after as many were taught as seen, so that nobody can have observed it. To learn a range twice does no harm,
-    so ranges are always learned.
+    It stops at the end, or before the sample at which the state may need room for more hidden units. Labels are only
+    read in the discriminative phase. The scaling learns only from new samples: those that are observed, and those that
+    are taught when as many were taught as seen, so that they cannot have been observed. Learning a range twice does no
+    harm, so ranges are always learned.
     """
     net = Network(state)
     work = Work(scratch, net)
@@ -919,7 +923,7 @@ def learn(
 
 @entry
 def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int) -> int:
-    """:func:`learn` from the samples ``order[start:]`` one by one, in both phases, as if each had come alone."""
+    """:func:`learn` from the samples ``order[start:]`` one by one, in both phases, as if each were a chunk."""
     for t in range(start, len(order)):
         if learn(state, scratch, X, labels, order[t : t + 1], 0, GENERATIVE, DISCRIMINATIVE) == 0:
             return t
@@ -928,7 +932,7 @@ def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: 
 
 @entry
 def shuffle(random: Random, order: Words) -> None:
-    """Put the order in which a chunk is visited at random."""
+    """Shuffle the order in which a chunk is visited."""
     for i in range(len(order) - 1, 0, -1):
         j = int(uniform(random) * (i + 1))
         order[i], order[j] = order[j], order[i]
@@ -936,14 +940,14 @@ def shuffle(random: Random, order: Words) -> None:
 
 @entry
 def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words) -> None:
-    """:func:`judge` one of several layers: all are, before the lowest learns, since the others build on it."""
+    """:func:`judge` one of several layers; all are judged before the lowest learns, since the others build on it."""
     net = Network(state)
     judge(net, Work(scratch, net), X, labels, order)
 
 
 @entry
 def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight: float) -> None:
-    """Add the classes' probabilities times a weight to ``out``, a row for each of ``X``."""
+    """Add the class probabilities times a weight to ``out``, one row per sample."""
     net = Network(state)
     work = Work(scratch, net)
     n, m, prediction = net.n_features, min(net.n_classes, out.shape[1]), work.prediction[ACTUAL]
@@ -965,7 +969,7 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
 def bag(states: Floats, phase: int, visits: Words) -> None:
     """How often each network (a row of the states) visits each sample: Poisson draws with the mean ``visits``.
 
-    One that has learned nothing in this phase yet visits at least one sample.
+    A network that has learned nothing in this phase yet visits at least one sample.
     """
     for k in range(len(states)):
         net = Network(states[k])
@@ -985,9 +989,9 @@ def bag(states: Floats, phase: int, visits: Words) -> None:
 def learn_members(
     states: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, cuts: Words, done: Words, phase: int
 ) -> None:
-    """:func:`learn` for the networks that are the states' rows; the k-th visits ``order[cuts[k] : cuts[k + 1]]``.
+    """:func:`learn` for the networks in the rows of ``states``; the k-th visits ``order[cuts[k] : cuts[k + 1]]``.
 
-    It moves ``done`` as far as each came.
+    ``done`` is updated with how far each got.
     """
     for k in range(len(states)):
         visited = order[cuts[k] : cuts[k + 1]]
@@ -997,14 +1001,14 @@ def learn_members(
 
 @entry
 def predict_members(states: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """Add the mean of what the networks predict that are the states' rows."""
+    """Add the mean prediction of the networks in the rows of ``states``."""
     for k in range(len(states)):
         predict_proba(states[k], scratch, X, out, 1.0 / len(states))
 
 
 @entry
 def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The hidden units' activations, a row of ``out`` for each of ``X``; never more than ``out`` has room for."""
+    """The activations of the hidden units, one row of ``out`` per sample; at most as many as ``out`` has columns."""
     net = Network(state)
     work = Work(scratch, net)
     n, r = net.n_features, min(net.n_hidden, out.shape[1])
@@ -1016,7 +1020,7 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
 
 @entry
 def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The reconstructions in the units of the stream, a row of ``out`` for each of ``X``."""
+    """The reconstructions in the units of the stream, one row of ``out`` per sample."""
     net = Network(state)
     work = Work(scratch, net)
     n, r, hidden, target = net.n_features, net.n_hidden, work.hidden[ACTUAL], work.target

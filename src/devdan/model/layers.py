@@ -1,7 +1,7 @@
-"""The layers of a deep model: each above the first is a network of its own, on the stream and the units below it.
+"""The layers of a deep model: each above the first is a separate network on the features and the hidden units below.
 
-Each learns as a single layer does, by itself, from the bottom up (greedy layer-wise), and predicts by itself. What the
-model predicts mixes the layers by their recent losses on the same samples, so that depth counts where it pays.
+Each layer learns and predicts on its own, from the bottom up (greedy layer-wise). The model mixes the layers'
+predictions by their recent losses on the same samples, so that depth counts only where it helps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from devdan.model.state import SETTINGS, add_feature, new_state, remove_feature,
 
 
 def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:
-    """A layer for the top that has learned nothing; ``n_taught`` makes it judge by the samples the others judge by."""
+    """A new top layer that has learned nothing; with ``n_taught``, it is judged on the same samples as the others."""
     below = Network(layers[-1])
     seed = int(below.random[0]) + len(layers) & 0x7FFFFFFFFFFFFFFF
     state = new_state(n_features + below.max_hidden, room, below.max_classes, below.max_events, seed)
@@ -30,9 +30,9 @@ def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -
 
 
 def followed(state: Floats, below: Floats, n_features: int) -> Floats:
-    """A layer whose features are again the units of the one below, after some of those have come and gone."""
+    """The layer with its inputs matched to the units of the layer below, after some were added or removed there."""
     lower, net = Network(below), Network(state)
-    if lower.n_events - net.n_followed > lower.max_events:  # the events are lost: all units are strangers
+    if lower.n_events - net.n_followed > lower.max_events:  # the events are lost: treat all units as new
         while net.n_features > n_features:
             remove_feature(state, n_features)
         kinds, units = np.full(lower.n_hidden, kernel.GROWTH), np.arange(lower.n_hidden)
@@ -49,7 +49,7 @@ def followed(state: Floats, below: Floats, n_features: int) -> Floats:
 
 
 def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
-    """Layers that fit each other, wherever their learning was interrupted."""
+    """Make the layers consistent, wherever learning was interrupted."""
     begun = [layer for layer in layers if Network(layer).n_hidden > 0]
     for k in range(1, len(begun)):
         begun[k] = followed(begun[k], begun[k - 1], n_features)
@@ -57,14 +57,14 @@ def fitting(layers: list[Floats], n_features: int) -> list[Floats]:
 
 
 def features(X: Floats, below: Floats, inputs: Floats) -> Floats:
-    """What the next layer sees: the stream's features, and the units of the layer below, whose own inputs are given."""
+    """The inputs of the next layer: the stream's features and the units of the layer below, given its ``inputs``."""
     hidden = np.empty((len(X), Network(below).n_hidden))
     kernel.transform(below, scratch_for(below), inputs, hidden)
     return np.hstack([X, hidden])
 
 
 def shares(layers: list[Floats]) -> Floats:
-    """What each layer counts for in a prediction: Bayes' posterior by the layers' recent losses."""
+    """The weight of each layer in a prediction: the Bayesian posterior given the layers' recent losses."""
     nets = [Network(layer) for layer in layers]
     taught = np.array([net.n_classes > 0 for net in nets])
     if not taught.any():
@@ -75,10 +75,10 @@ def shares(layers: list[Floats]) -> Floats:
 
 
 def depth(layers: list[Floats]) -> int:
-    """How many layers there should be, if that is left to the data: one more than is needed.
+    """How many layers there should be with ``n_layers="auto"``: one more than needed.
 
-    Where the top one alone is trusted, those below it underfit, so that another may be needed; where neither the top
-    one nor the one below it is, the top one can go.
+    If only the top layer is trusted, those below it underfit, so another layer may be needed; if neither of the top two
+    is trusted, the top one is removed.
     """
     if len(layers) < 2:
         return 2

@@ -1,4 +1,4 @@
-"""The file of a model: a header in JSON, the words of its states, and a checksum. Nothing in it is ever executed.
+"""The model file: a JSON header, the state words and a checksum. Nothing in it is ever executed.
 
 Layout, little-endian: 8 bytes of magic, format version (uint32), length of the header in bytes (uint32), length of the
 states in words (uint64), header, the states of the model's networks (float64), SHA-256 of all that.
@@ -31,15 +31,15 @@ VERSION = 2
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
-_MOST_TEXT = 2**24  # characters of classes in an array, where each takes as many as the longest; beyond, one by one
+_MOST_TEXT = 2**24  # characters of an array of class names, padded to the longest; above this, one by one
 
 
 class ModelFileError(ValueError):
-    """A file that is not a model, or not a whole one, or a newer one."""
+    """The file is not a model, is incomplete, or is from a newer version."""
 
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
-    """Save a model that has seen something."""
+    """Save a fitted model."""
     model._check_is_fitted()
     classes = model._classes
     header = {
@@ -57,7 +57,7 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
 
 
 def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
-    """The model of this kind in a file."""
+    """Load a model of this class from a file."""
     header, state = read(path)
     try:
         if header.get("kind") != kind.__name__:
@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
 
 
 def _states(sizes: Any, words: Floats) -> list[Floats]:
-    """The states of a model's networks, each where it is aligned."""
+    """The states of a model's networks, each aligned in memory."""
     if not isinstance(sizes, list) or not sizes or not all(options.is_count(size) for size in sizes):
         raise ValueError("the sizes of its states are not a list of numbers")
     if sum(sizes) != len(words):
@@ -95,25 +95,25 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     labels = check_labels(_labels(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
     if header["n_features"] != n_features or not n_outputs <= len(outputs) <= max_classes:
-        raise ValueError("header and state disagree")
+        raise ValueError("header and state do not match")
     if chosen["n_hidden"] > nets[0].max_hidden:
-        raise ValueError("it has no room for the hidden units that it starts from")
+        raise ValueError("it has no room for its initial hidden units")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
     if any(getattr(net, word) != value for net in nets for word, value in options.settings(chosen).items()):
-        raise ValueError("options and states disagree")
+        raise ValueError("options and states do not match")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
     model._take(states)
     model._warned = bool(header["warned"])
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
         if len(model.feature_names_in_) != n_features:
-            raise ValueError("there is not one name for each feature")
+            raise ValueError("the number of feature names does not match the number of features")
     return cast(Model, model)
 
 
 def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
-    """The classes in their type; of text, the longest one sets the size, whatever the file says."""
+    """The classes in their type; for text, the longest class sets the size, whatever the file says."""
     if dtype == "object" or _TEXT.fullmatch(dtype):
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise ValueError("the classes are not text")
@@ -132,28 +132,28 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -> None:
-    """Write the file in one go: after a crash there is the old file or the new one, never a part."""
+    """Write the file atomically: after a crash there is the old file or the new one, never a partial one."""
     text = json.dumps(header, allow_nan=False, default=_plain).encode()
     content = _PREFIX.pack(MAGIC, VERSION, len(text), len(state)) + text + state.astype("<f8").tobytes()
     write_atomically(Path(path), content + hashlib.sha256(content).digest())
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
-    """The header and the states, one after the other, all still to be checked for their meaning."""
+    """Read the header and the states; their contents are not validated yet."""
     with open(path, "rb") as file:
         content = file.read(len(MAGIC))
-        if content != MAGIC[: len(content)] or not content:  # before all of what may be large, or without end
+        if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")
         content += file.read()
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
     if version < VERSION:
-        raise ModelFileError(f"{path} has format {version}, which this devdan does not read any more, only {VERSION}")
+        raise ModelFileError(f"{path} has format {version}, which this devdan no longer reads, only {VERSION}")
     if version > VERSION:
         raise ModelFileError(
             f"{path} was saved by a newer devdan (format {version}, this one reads {VERSION}): upgrade devdan"
@@ -162,7 +162,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     if len(content) < expected:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes of {expected}")
     if len(content) > expected or hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
-        raise ModelFileError(f"{path} was altered: its checksum does not match")
+        raise ModelFileError(f"{path} is corrupt: its checksum does not match")
     middle = _PREFIX.size + n_text
     try:
         header = json.loads(content[_PREFIX.size : middle], parse_constant=_refuse)

@@ -11,7 +11,7 @@ _log = logging.getLogger("devdan")
 
 
 class _CompilationNotice(event.Listener):  # type: ignore[misc]
-    """Logs one line at the first compilation in a process; code that is loaded from the disk cache is none."""
+    """Logs one line at the first compilation in a process; loading from the disk cache does not count."""
 
     said = False
 
@@ -24,7 +24,7 @@ class _CompilationNotice(event.Listener):  # type: ignore[misc]
             )
 
     def on_end(self, event: Any) -> None:
-        """Nothing to say."""
+        """Do nothing."""
 
 
 def omit() -> None:

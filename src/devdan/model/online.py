@@ -1,4 +1,4 @@
-"""A network that meets one sample at a time: what River's face and CapyMOA's have in common."""
+"""A network that takes one sample at a time: the part shared by the River and CapyMOA adapters."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
 
 
 class OnlineNetwork:
-    """A network for which each sample is a chunk of its own, and which finds room for whatever comes.
+    """A network for which each sample is a chunk, and which grows its state as needed.
 
-    Its options are those of :class:`devdan.DEVDAN` that concern neither whole chunks nor several layers. ``row`` is
-    where its caller writes the sample in hand.
+    Its options are those of :class:`devdan.DEVDAN` except the ones about chunks and layers. The caller writes the
+    current sample to ``row``.
     """
 
     def __init__(self, **chosen: Any) -> None:
         self._options = {name: chosen.get(name, options.OPTIONS[name].default) for name in options.NAMES}
         options.check(self._options)
-        self._label = _FIRST.copy()  # of the sample that is learned
-        self.state = np.empty(0)  # until it begins
-        self._drifts_before = b""  # the last sample that was learned
+        self._label = _FIRST.copy()  # of the current sample
+        self.state = np.empty(0)  # until learning begins
+        self._drifts_before = b""  # drift counters before the latest sample
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """What follows from the state is made anew, also where an earlier version has pickled it."""
@@ -46,17 +46,17 @@ class OnlineNetwork:
             self._hold(self.state)
 
     def begin(self, n_features: int, seed: int | None, n_named: int = 0) -> None:
-        """Make the state, with an output for each class that is named in advance."""
+        """Create the state, with an output for each class named in advance."""
         word = check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64)
         room = room_for(int(self._options["n_hidden"]))
         self._hold(new_state(n_features, room, max(n_named, 2), EVENTS, int(word)))
         set_settings(self.net, options.settings(self._options))
         self.net.n_named = n_named
 
-    # --- Learning and using --------------------------------------------------------------------------------------
+    # --- Learning and prediction ---------------------------------------------------------------------------------
 
     def learn(self, row: Floats, code: int) -> None:
-        """Both phases of a labelled sample."""
+        """Learn from a labelled sample in both phases."""
         self._drifts_before = self.net.n_drifts.tobytes()
         self._label[0] = code
         while kernel.learn_each(self.state, self._scratch, row, self._label, _FIRST, 0) == 0:
@@ -70,22 +70,22 @@ class OnlineNetwork:
             self._grow_room()
 
     def observe(self, row: Floats) -> None:
-        """The generative phase of a sample without a label."""
+        """Learn from a sample without a label: the generative phase."""
         self._drifts_before = self.net.n_drifts.tobytes()
         while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, GENERATIVE, GENERATIVE) == 0:
             self._grow_room()
 
     def predict_proba(self, rows: Floats, n_classes: int) -> Floats:
-        """The probability of each class, a row for each sample."""
+        """The probability of each class, one row per sample."""
         out = np.zeros((len(rows), n_classes))
         kernel.predict_proba(self.state, self._scratch, rows, out, 1.0)
         return out
 
-    # --- What happened -------------------------------------------------------------------------------------------
+    # --- Events and drifts ---------------------------------------------------------------------------------------
 
     @property
     def drift(self) -> str | None:
-        """Which drift was signalled by what was learned last: "real", "virtual" or none; real, if it was both."""
+        """The drift signalled by the latest sample: "real", "virtual" or None; "real" if both."""
         if len(self.state) == 0:
             return None
         virtual, real = self.net.n_drifts != np.frombuffer(self._drifts_before or bytes(16), np.int64)
@@ -95,27 +95,27 @@ class OnlineNetwork:
     def events(self) -> list[Event]:
         return events_of(self.net) if len(self.state) else []
 
-    # --- Room ----------------------------------------------------------------------------------------------------
+    # --- Capacity ------------------------------------------------------------------------------------------------
 
     def add_feature(self) -> None:
-        """One more feature, which no unit looks at yet."""
+        """Add a feature, with zero weights."""
         self._hold(add_feature(self.state))
 
     def make_room(self, hidden: int = 0, classes: int = 0) -> None:
-        """Have room for at least so many hidden units and classes."""
+        """Make room for at least this many hidden units and classes."""
         self._hold(resized(self.state, hidden=hidden, classes=classes))
 
     def _grow_room(self) -> None:
         self.make_room(hidden=2 * self.net.max_hidden)
 
     def _hold(self, state: Floats) -> None:
-        """Keep a state, and scratch space and a row of its size."""
+        """Store a state, with matching scratch space and row."""
         self.state, self.net, self._scratch = state, Network(state), scratch_for(state)
         self.row = np.full((1, self.net.max_features), np.nan)
 
 
 def finite(rows: Floats) -> Floats:
-    """The rows, if the kernel can take them."""
-    if np.count_nonzero(np.isinf(rows)):  # for one row in half the time of any()
-        raise ValueError("x contains infinity; a missing value is NaN or left out, other values must be finite")
+    """Check that the kernel can take the rows."""
+    if np.count_nonzero(np.isinf(rows)):  # for one row, twice as fast as any()
+        raise ValueError("x contains infinity; missing values must be NaN or left out, all others finite")
     return rows

@@ -18,7 +18,7 @@ OPSET = 17
 
 
 class _Graph:
-    """Nodes and constants, each with a name of its own."""
+    """Nodes and constants, each with a unique name."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -30,7 +30,7 @@ class _Graph:
         return name
 
     def add(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """A node; returns the name of what comes out of it."""
+        """Add a node; returns the name of its output."""
         output = output or f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
         return output
@@ -40,7 +40,7 @@ class _Graph:
 
 
 def _scaled(graph: _Graph, net: Network, x: str) -> str:
-    """x as the network takes it: what the kernel's ``find`` and ``scale`` do."""
+    """Scale x as the kernel's ``find`` and ``scale`` do."""
     n = net.n_features
     missing, zero = graph.add("IsNaN", x), graph.constant(np.float64(0.0))
     x = graph.clipped(graph.add("Where", missing, zero, x), -kernel.LARGEST, kernel.LARGEST)
@@ -54,9 +54,7 @@ def _scaled(graph: _Graph, net: Network, x: str) -> str:
         centre, spread, low, high = np.zeros(n), np.ones(n), 0.0, 1.0
     steps = graph.add("Sub", x, graph.constant(centre))
     x = graph.clipped(graph.add("Div", steps, graph.constant(np.where(spread > 0.0, spread, 1.0))), low, high)
-    counts = graph.constant(
-        (spread > 0.0).astype(np.float64)
-    )  # a feature that never varied is 0, and so is a missing one
+    counts = graph.constant((spread > 0.0).astype(np.float64))  # a feature that never varied, or is missing, is 0
     return graph.add("Where", missing, zero, graph.add("Mul", x, counts))
 
 
@@ -85,7 +83,7 @@ def _network(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64]
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.ModelProto:
-    """A graph that takes ``X`` (double, NaN where missing) and gives ``label`` and ``probabilities``."""
+    """A graph with the input ``X`` (double, NaN where missing) and the outputs ``label`` and ``probabilities``."""
     classes, outputs = model.classes_, model._classes.outputs
     graph, x, parts = _Graph(), "X", []
     nets = model._nets()
@@ -113,7 +111,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
         graph.constants,
     )
     result = helper.make_model(description, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="devdan")
-    result.ir_version = 8  # what goes with this opset, so that older runtimes take it
+    result.ir_version = 8  # the IR version of this opset, so that older runtimes accept the file
     onnx.checker.check_model(result)
     if path is not None:
         onnx.save(result, os.fspath(path))

@@ -22,7 +22,7 @@ _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _MOST_LAYERS = 100
-_MOST_VISITS = 700  # beyond, the kernel's Poisson draws would be too few: exp(-visits) comes near the smallest float
+_MOST_VISITS = 700  # above this, the Poisson draws would be too small: exp(-visits) is close to the smallest float
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Option:
 
 
 def is_count(value: Any) -> bool:
-    """Whether it is a whole number of at least 1."""
+    """Whether it is an integer of at least 1."""
     return _is_whole(value) and int(value) >= 1
 
 
@@ -64,7 +64,7 @@ def is_real(value: Any) -> bool:
 
 
 def is_among(value: Any, choices: Iterable[Any]) -> bool:
-    """Whether it is one of several words, or None where that is one of them."""
+    """Whether it is one of the choices (strings, or None if that is a choice)."""
     return (value is None and None in choices) or (isinstance(value, str) and value in choices)
 
 
@@ -85,7 +85,7 @@ def _is_depth(value: Any) -> bool:
 
 
 def require(holds: bool, name: str, requirement: str, value: Any) -> None:
-    """Raise a ``ValueError`` that names an option which is not what it must be."""
+    """Raise a ``ValueError`` that names an option and its requirement, unless it holds."""
     if not holds:
         raise ValueError(f"{name} must be {requirement}, got {value!r}")
 
@@ -152,7 +152,7 @@ NETWORK = (
         "averaged weights by how well each did recently; 0 turns averaging off.",
     ),
     Option(
-        "n_layers", 1, _is_depth, f"a whole number of at least 1 or 'auto', and at most {_MOST_LAYERS}",
+        "n_layers", 1, _is_depth, f"'auto' or an integer from 1 to {_MOST_LAYERS}",
         "Number of layers. Each layer above the first is another such network, whose inputs are the features and the "
         "hidden units of the layer below. The layers' predictions are mixed by how well each did recently. "
         '``"auto"`` keeps one more layer than needed.',
@@ -190,7 +190,7 @@ PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the de
 
 
 def check(chosen: dict[str, Any]) -> None:
-    """Raise a ``ValueError`` that names the first option out of its range."""
+    """Raise a ``ValueError`` that names the first option that is out of range."""
     for name, value in chosen.items():
         OPTIONS[name].check(value)
 
@@ -227,7 +227,7 @@ _SHAPES = {
 
 
 def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict[str, Floats]:
-    """The initial weights as arrays; those not given, apart from the encoder, are left to the model."""
+    """The initial weights as arrays; the model chooses those that are not given, except the encoder."""
     if not isinstance(weights, dict) or "encoder" not in weights or not set(weights) <= set(_SHAPES):
         got = list(weights) if isinstance(weights, dict) else weights
         raise ValueError(f"initial_weights must be a dict with 'encoder' and any of {list(_SHAPES)[1:]}, got {got!r}")
@@ -237,9 +237,9 @@ def check_initial_weights(weights: Any, n_features: int, n_classes: int) -> dict
     for name, array in arrays.items():
         shape = tuple(sizes[size] for size in _SHAPES[name])
         if array.shape != shape or n_hidden < 1:
-            remedy = "" if "output" not in name else "; start with partial_fit or teach, and name the classes= there"
+            remedy = "" if "output" not in name else "; start with partial_fit or teach, and pass classes= there"
             raise ValueError(
-                f"initial_weights[{name!r}] must have the shape ({', '.join(_SHAPES[name])}), here {shape}, got "
+                f"initial_weights[{name!r}] must have shape ({', '.join(_SHAPES[name])}), here {shape}, got "
                 f"{array.shape}{remedy}"
             )
         if not (np.abs(array) <= LARGEST_LEARNED).all():

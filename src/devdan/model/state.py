@@ -16,10 +16,10 @@ from devdan.model.memory import SIZES, Sizes
 
 PHASES = ("generative", "discriminative")
 KINDS = ("pruning", "growth", "replacement", "drift")
-ROOM = 16  # hidden units that a new state has room for; it doubles when they are all there
+ROOM = 16  # capacity for hidden units in a new state; doubled when it is full
 EVENTS = 1000  # that a network remembers
-LARGEST_LEARNED = 1e100  # of weights and statistics from elsewhere, so that the steps from there are finite
-LARGEST_COUNT = 2**62  # of counters from elsewhere, so that they can go on
+LARGEST_LEARNED = 1e100  # limit for loaded weights and statistics, so that steps from there are finite
+LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be increased
 
 SETTINGS = tuple(
     name for name, field in Network.fields().items() if not field.shape and field.dtype.kind == "f"
@@ -29,10 +29,10 @@ AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there ar
 
 
 class Event(NamedTuple):
-    """What happened at which sample of which phase: a unit came or went, a drift, and how many units there are now.
+    """An event: its kind (growth, pruning, drift, …), sample and phase, and the number of hidden units after it.
 
-    A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase
-    it is virtual: the inputs have. ``network`` is the layer or the member that it happened to, from 0.
+    A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase it
+    is virtual: the inputs have changed. ``network`` is the index of the layer or member, from 0.
     """
 
     sample: int
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 def events_of(net: Network, network: int = 0) -> list[Event]:
-    """The events that a network remembers, the oldest first."""
+    """The stored events of a network, oldest first."""
     n, room = net.n_events, net.max_events
     rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
     return [
@@ -57,14 +57,14 @@ def events_of(net: Network, network: int = 0) -> list[Event]:
 
 
 def aligned(size: int) -> Floats:
-    """Zeros that start with a cache line; if there is room for a multiple of eight units, each row of weights does."""
+    """Zeros that start on a cache line; if the capacity is a multiple of eight units, so does each row of weights."""
     words = np.zeros(size + 7)
     start = -words.ctypes.data % 64 // 8
     return words[start : start + size]
 
 
 def room_for(n_hidden: int) -> int:
-    """Room for hidden units: whole vectors of eight, with place for two more units."""
+    """Capacity for hidden units: a multiple of eight, with at least two spare."""
     return max(ROOM, (n_hidden + 9) // 8 * 8)
 
 
@@ -83,7 +83,7 @@ def new_state(features: int, hidden: int, classes: int, events: int, seed: int) 
 
 
 def scratch_for(state: Floats) -> Floats:
-    """The scratch space that calls with this state ask for."""
+    """The scratch space needed for this state."""
     return np.empty(Work.n_words(sizes_of(state)))
 
 
@@ -123,7 +123,7 @@ def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0)
 
 
 def add_feature(state: Floats) -> Floats:
-    """One more feature, which no unit looks at yet; where there is no room for it, in a copy that has more."""
+    """Add a feature with zero weights; if there is no room, in a larger copy."""
     net = Network(state)
     if net.n_features == net.max_features:
         state = resized(state, features=2 * net.max_features)
@@ -133,7 +133,7 @@ def add_feature(state: Floats) -> Floats:
 
 
 def remove_feature(state: Floats, feature: int) -> None:
-    """Forget a feature; those after it move up."""
+    """Remove a feature; those after it move up."""
     net = Network(state)
     last = net.n_features - 1
     weights = (net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias)
@@ -162,7 +162,7 @@ def restarted(state: Floats) -> Floats:
 
 
 def check_state(state: Floats) -> None:
-    """Raise a ``ValueError`` unless the kernel can work with this state, whoever wrote it."""
+    """Raise a ``ValueError`` unless this state, from any source, is safe for the kernel."""
     smallest = Network.n_words((0, 0, 0, 0))
     if len(state) < smallest:
         raise ValueError("the state has no header")
@@ -184,18 +184,18 @@ def check_state(state: Floats) -> None:
     if not all(np.isfinite(array).all() for array in floats):
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
-        raise ValueError("the state holds numbers that no learning leads to")
+        raise ValueError("the state holds weights or statistics that are too large")
     if any((np.abs(array) > kernel.LARGEST).any() for array in (net.mean, *ranges)):
-        raise ValueError("the state holds features larger than any")
+        raise ValueError("the state holds feature values that are too large")
     counts = [net.scale_count, net.input_count, net.monitors[:, :, kernel.COUNT], net.square, net.input_square]
-    if net.adaptive_rate == 1.0:  # there the moments are mean squares
+    if net.adaptive_rate == 1.0:  # then the moments are mean squares
         counts += [getattr(net, f"{name}_moment") for name in AVERAGED]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, kernel.SQUARE])):
         raise ValueError("the state holds a negative count or variance")
     monitored = tuple(net.monitors[:, :, word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE))
     means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
-        raise ValueError("the state holds a mean of nothing")  # whose first value could make a negative variance
+        raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
     events = net.events
     flags = (net.monitors[:, :, kernel.RESTART], events[:, kernel.EVENT_PHASE], events[:, kernel.EVENT_KIND] // 2)
     in_order = net.n_named <= net.max_classes and net.averaged_since <= net.n_learned[kernel.DISCRIMINATIVE]

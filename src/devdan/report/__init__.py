@@ -1,4 +1,4 @@
-"""Records in, pages and pictures out; nothing is run again."""
+"""Reports and figures from stored records; nothing is run again."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "wr
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
-    """Write one page, complete in itself: of the run in a folder, or of several runs side by side."""
+    """Write a self-contained page: the report of one run, or a comparison of several."""
     if not folders:
-        raise ReportError("a report needs a run, got no folder")
+        raise ReportError("a report needs at least one run folder, got none")
     runs = [read_run(Path(folder)) for folder in folders]
     page = page_of_run(runs[0]) if len(runs) == 1 else page_of_runs(runs)
     write_atomically(Path(path), page.encode())
@@ -36,7 +36,7 @@ def write_picture(folder: Path, path: Path) -> None:
 
 
 def write_tables(folder: Path) -> list[Path]:
-    """Write what a grid of runs comes to beside its table.json: Markdown, CSV, LaTeX, a page and its figures."""
+    """Write the results of a grid of runs next to its table.json: Markdown, CSV, LaTeX, a page and its figures."""
     kept, findings = GridFolder(folder), Findings(read_grid(Path(folder)))
     texts = {
         kept.markdown_path: document(findings),
@@ -54,7 +54,7 @@ def write_tables(folder: Path) -> list[Path]:
 
 
 def read_rows(folder: Path) -> dict[str, Any]:
-    """What a grid of runs comes to, for machines: how many runs there are of how many, and the rows of table.csv."""
+    """The results of a grid of runs as data: the number of runs done and planned, and the rows of table.csv."""
     grid = read_grid(Path(folder))
     return {
         "n_runs": len(grid.results),
@@ -65,5 +65,5 @@ def read_rows(folder: Path) -> dict[str, Any]:
 
 
 def markdown_sections(folder: Path) -> dict[str, str]:
-    """What a grid of runs comes to, in Markdown: progress, table, ranks, scarcity, missing, failures and settings."""
+    """The results of a grid of runs in Markdown: progress, table, ranks, scarcity, missing, failures and settings."""
     return sections(Findings(read_grid(Path(folder))))

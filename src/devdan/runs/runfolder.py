@@ -21,14 +21,14 @@ from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.evolving import EvolvingClassifier
 from devdan.runs import unpickling
 
-_DIGEST = 32  # bytes of the checkpoint's checksum, before it
+_DIGEST = 32  # bytes of the checksum before the checkpoint
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
 _MATCHED = (*IDENTITY, "options", "target", "header", "drop", "order", "limit", "endless", "scaled", "source", "devdan")
 _KINDS: dict[str, type[EvolvingClassifier]] = {kind.__name__: kind for kind in (DEVDAN, DEVDANEnsemble)}
 
 
 class RunError(ValueError):
-    """A folder that cannot take a run, or does not hold the run it should."""
+    """A folder that cannot be used for a run, or does not contain the expected run."""
 
 
 class RunFolder:
@@ -48,7 +48,7 @@ class RunFolder:
         self.report_path = self.path / "report.html"
         self.model_path = self.path / "model.devdan"
         self.pickled_model_path = self.path / "model.pickle"
-        self.mlflow_path = self.path / "mlflow_run_id"  # where its curves go in MLflow, if they do
+        self.mlflow_path = self.path / "mlflow_run_id"  # the id of its MLflow run, if any
         self.tensorboard_path = self.path / "tensorboard"
         self._lock = FileLock(self.path / "lock")
 
@@ -71,7 +71,7 @@ class RunFolder:
 
     @property
     def results(self) -> list[Path]:
-        """What a finished run leaves to look at and to use."""
+        """The files of a finished run that are of use."""
         return [
             path
             for path in (self.report_path, self.summary_path, self.model_path, self.pickled_model_path)
@@ -117,7 +117,7 @@ class RunFolder:
         _write_json(self.settings_path, settings)
 
     def summary(self) -> dict[str, Any]:
-        """What a finished run came to."""
+        """The summary of a finished run."""
         try:
             summary: dict[str, Any] = json.loads(self.summary_path.read_text(encoding="utf-8"))
         except ValueError as error:
@@ -186,7 +186,7 @@ class RunFolder:
 
 
 def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:
-    """Where a run goes if the user does not say: a folder of its own, or to resume, that of the latest such run."""
+    """The default folder of a run: a new one or, to resume, that of the latest such run."""
     taken = [path for path in parent.glob(f"{glob.escape(name)}*") if path.is_dir()]
     if resume:
         same = []

@@ -20,18 +20,18 @@ __all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]
 
 
 def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
-    """Anything that holds samples, as a stream.
+    """Open any source of samples as a stream.
 
     ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
-    (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a dataset of
-    River's, or any iterable of (X, y), by the chunk or by the sample. ``target`` names the column with the labels,
-    ``chunk`` is 500 if not given.
+    (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a River dataset,
+    or any iterable of (X, y), in chunks or single samples. ``target`` names the column with the labels, ``chunk`` is
+    the chunk size, 500 by default.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
     <frame: 2 samples, 1 features, chunks of 500>
     """
-    from devdan.streams import catalogue, entries, files, sources  # noqa: PLC0415 (Arrow takes a while to load)
+    from devdan.streams import catalogue, entries, files, sources  # noqa: PLC0415 (Arrow is slow to import)
     from devdan.streams.stream import Stream, StreamError  # noqa: PLC0415 (likewise)
 
     if isinstance(source, Stream):
@@ -40,7 +40,7 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     if isinstance(source, (str, os.PathLike)):
         if entries.is_name(source):
             if target is not None:
-                raise StreamError(f"{source} is one of the paper's streams, whose target is known; got {target!r}")
+                raise StreamError(f"{source} is one of the paper's streams, so it takes no target; got {target!r}")
             return catalogue.load(str(source), chunk=chunk, **options)
         if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
             raise StreamError(entries.unknown(source))

@@ -1,4 +1,4 @@
-"""ARFF files: what stands before the data says what the columns are; the data are rows for the reader of texts."""
+"""ARFF files: the header declares the columns; the data rows go to the CSV reader."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMBERS = ("numeric", "real", "integer")
 
 
 def layout(path: Path, compression: str | None) -> Layout:
-    """How an ARFF file is laid out."""
+    """The layout of an ARFF file."""
     names: list[str] = []
     values: dict[int, list[str]] = {}
     types: dict[str, pa.DataType] = {}
@@ -50,11 +50,11 @@ def layout(path: Path, compression: str | None) -> Layout:
             elif kind.lower() in _NUMBERS:
                 types[str(place)] = pa.float64()
         elif text and not text.startswith(("%", "@")):
-            raise StreamError(f"{path}: line {number} stands before @data: {text[:60]}")
+            raise StreamError(f"{path}: line {number} before @data is not understood: {text[:60]}")
     raise StreamError(f"{path} has no @data line, so it is not an ARFF file")
 
 
-def _Data(path: Path, compression: str | None, skipped: int) -> IO[bytes]:  # noqa: N802 (stands for a file)
+def _Data(path: Path, compression: str | None, skipped: int) -> IO[bytes]:  # noqa: N802 (looks like a file class)
     return io.BufferedReader(_Rows(_rows(path, compression, skipped)), 1 << 16)
 
 
@@ -78,7 +78,7 @@ class _Rows(io.RawIOBase):
 
 
 def _rows(path: Path, compression: str | None, skipped: int) -> Iterator[bytes]:
-    """The data in plain CSV: without comments, blanks around cells, and the two kinds of quotes."""
+    """The data as plain CSV: without comments, blanks around cells, and ARFF's two kinds of quotes."""
     n_rows = 0
     for number, line in enumerate(lines(path, compression)):
         text = line.strip()
@@ -87,7 +87,7 @@ def _rows(path: Path, compression: str | None, skipped: int) -> Iterator[bytes]:
         n_rows += 1
         if text.startswith("{"):
             raise StreamError(
-                f"{path}: row {n_rows} is sparse ({text[:30]}); only ARFF with a value for each column is read"
+                f"{path}: row {n_rows} is in the sparse format ({text[:30]}); only dense ARFF is supported"
             )
         if any(mark in text for mark in "'\"\\% \t"):
             text = ",".join(map(_quoted, _cells(text)))
@@ -95,7 +95,7 @@ def _rows(path: Path, compression: str | None, skipped: int) -> Iterator[bytes]:
 
 
 def _cells(text: str) -> list[str]:
-    """The values between commas, with their quotes off and a comment behind them left out."""
+    """The comma-separated values, without quotes or a trailing comment."""
     cells, place = [], 0
     while place <= len(text):
         match = _ROW.match(text, place)
@@ -113,7 +113,7 @@ def _cells(text: str) -> list[str]:
 
 
 def _quoted(cell: str) -> str:
-    """The value as CSV has it; quoted also where there is nothing, as a line without any mark would be skipped."""
+    """The value in CSV form; empty values are quoted too, since an empty line would be skipped."""
     doubled = cell.replace('"', '""')
     return f'"{doubled}"' if not cell or any(mark in cell for mark in ',"\r\n') else cell
 

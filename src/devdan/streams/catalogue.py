@@ -76,15 +76,15 @@ def _rlcps(path: Path) -> Stream:
                     )
                     yield from block.blocks()
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise StreamError(f"{path} is damaged or not complete: {error}; remove it and fetch it again") from error
-        if n_blocks != 10:  # what is left of a broken archive can look like one of those within it
+            raise StreamError(f"{path} is damaged or incomplete: {error}; remove it and fetch it again") from error
+        if n_blocks != 10:  # the rest of a broken archive can look like one of the archives inside it
             raise StreamError(f"{path} must hold ten tables block_N.csv, got {n_blocks}; remove it and fetch it again")
 
     return Stream("rlcps", pieces, feature_names=tuple(RLCPS_FEATURES))
 
 
 def rlcps_blocks(archive: zipfile.ZipFile, depth: int = 1) -> Iterator[tuple[zipfile.ZipFile, str]]:
-    """The tables block_1.csv, block_2.csv, … and the archives they are in, each a zip within the zip."""
+    """The tables block_1.csv, block_2.csv, … and the archives that contain them, each a zip inside the zip."""
 
     def number(member: str) -> int:
         found = re.search(r"(\d+)\.\w+$", member)
@@ -120,11 +120,11 @@ def load(
     order: str | None = None,
     endless: bool = False,
 ) -> Stream:
-    """A stream by its name, from its file in the data folder; SEA and Hyperplane are generated if there is none.
+    """Load a stream by name from its file in the data folder; SEA and Hyperplane are generated if there is no file.
 
-    ``order`` is "file" or "shuffled", always the same way; None is the paper's: KDD Cup and RLCPS, which are sorted by
-    class, come shuffled, the others as in their file. Shuffling holds all samples in memory, which takes about 1 GB for
-    RLCPS; in the file's order, memory stays flat. ``endless`` generates SEA or Hyperplane for ever.
+    ``order`` is "file" or "shuffled" (with a fixed seed). None means the paper's order: KDD Cup and RLCPS, whose files
+    are sorted by class, are shuffled, the others are in file order. Shuffling loads all samples into memory, about 1 GB
+    for RLCPS; in file order, memory use stays flat. ``endless`` generates SEA or Hyperplane endlessly.
 
     >>> load("sea", data="no such folder")
     <sea: 100,000 samples, 3 features, 2 classes, chunks of 500>
@@ -137,7 +137,7 @@ def load(
     shuffled = entry.shuffle if order is None else order == "shuffled"
     if endless:
         if name not in GENERATED or shuffled:
-            what = "cannot be shuffled" if shuffled else f"must be generated, which {' and '.join(GENERATED)} alone are"
+            what = "cannot be shuffled" if shuffled else f"must be generated; only {' and '.join(GENERATED)} are"
             raise StreamError(f"an endless stream {what}; got {name}")
         return GENERATED[name](None, chunk=chunk)
     path = found(name, data)
@@ -147,7 +147,7 @@ def load(
         stream = GENERATED[name](chunk=chunk)
     else:
         raise StreamError(_missing(entry, data_folder(data)))
-    if shuffled and entry.shuffle:  # all of the file, as a part of it may hold one class alone
+    if shuffled and entry.shuffle:  # the whole file, since a part of it may contain only one class
         stream = stream.shuffled(0)
     if entry.part:
         stream = stream.first(entry.n_samples)
@@ -161,13 +161,13 @@ def _read(entry: Entry, path: Path) -> Stream:
         raise StreamError(f"{path} must have the {entry.n_features} features of {entry.name}, got {n_features}")
     features = entry.features or stream.feature_names
     classes = entry.classes or stream.classes
-    if entry.url and stream.n_samples is None:  # published, so nearer than a guess from the size of the file
+    if entry.url and stream.n_samples is None:  # published, so better than an estimate from the file size
         stream = replace(stream, estimated_samples=entry.n_samples)
     return replace(stream, name=entry.name, origin=str(path), feature_names=features, classes=classes)
 
 
 def _from_npz(entry: Entry, path: Path) -> Stream:
-    """Labels become what the paper's other sources have: names where those have names, else whole numbers."""
+    """Convert labels to what other sources of the stream have: class names if there are any, otherwise integers."""
     stream = files.file(path)
     named = entry.classes is not None and isinstance(entry.classes[0], str)
     names = np.array(npz.class_names(path) or entry.classes) if named else None
@@ -189,10 +189,10 @@ def _mapped(stream: Stream, change: Callable[[Any, Any], Chunk]) -> Stream:
 
 
 def _missing(entry: Entry, folder: Path) -> str:
-    sought = f"{entry.name} is not on this machine: {folder} has none of {', '.join(entry.files)}"
+    sought = f"{entry.name} is not on this machine: {folder} contains none of {', '.join(entry.files)}"
     if entry.url:
-        return f"{sought}; `devdan fetch {entry.name}` downloads it, or set DEVDAN_DATA to the folder that has it"
+        return f"{sought}; `devdan fetch {entry.name}` downloads it, or set DEVDAN_DATA to the folder that contains it"
     return (
-        f"{sought}. It was never published, so only a file of your own can serve: {entry.n_features} columns of "
-        f"features and one called target with the class, of {entry.n_classes} (in rfid.npz the arrays X and y)"
+        f"{sought}. It was never published, so you need your own file: {entry.n_features} columns of "
+        f"features and a column called target with one of {entry.n_classes} classes (in rfid.npz, the arrays X and y)"
     )

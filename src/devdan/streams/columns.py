@@ -1,8 +1,8 @@
-"""Tables as streams: Arrow's batches, whether from a file or from a data frame, become chunks (X, y).
+"""Tables as streams: Arrow batches, from a file or a data frame, become chunks (X, y).
 
-Numbers stay as they are, bool becomes 0 and 1, dates and times become seconds. Text becomes a code: 0 for the first
-value that appears in the column, 1 for the next, and so on; where the table itself names the values beforehand, their
-order counts. What is missing is NaN.
+Numbers are unchanged, booleans become 0 and 1, dates and times become seconds. Text is encoded as 0 for the first value
+that appears in the column, 1 for the next, and so on; if the table declares its values, the codes follow the declared
+order. Missing values become NaN.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
 _LONG = 1 << 24  # characters of all labels of a block
-_MANY = 1000  # rows from which on it tells something if nearly all texts of a column differ
+_MANY = 1000  # rows needed before it means something that nearly all texts in a column differ
 
 
 def target_column(
     names: Sequence[str], target: str | int | None, source: str, named: bool = True, default: int | None = None
 ) -> int:
-    """Which column has the labels: by name or position, or the only one with a usual name, or the default."""
+    """The column with the labels: by name or position, or the only one with a usual name, or the default."""
     shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
     if target is None:
         usual = [place for place, name in enumerate(names) if named and name.strip().lower() in _TARGETS]
@@ -36,7 +36,9 @@ def target_column(
             return usual[0]
         if default is not None:
             return default
-        columns = f"the columns are {shown}" if named else f"its {len(names)} columns have no names (--header: they do)"
+        columns = (
+            f"the columns are {shown}" if named else f"its {len(names)} columns have no names (if they do: --header)"
+        )
         raise StreamError(
             f"{source}: which column has the labels? Name the target, or give its position (0 is the first column, "
             f"-1 the last); {columns}"
@@ -48,7 +50,7 @@ def target_column(
     try:
         place = int(target)
     except ValueError:
-        hint = f"the columns are {shown}" if named else f"its {len(names)} columns have no names, give a position"
+        hint = f"the columns are {shown}" if named else f"its {len(names)} columns have no names; give a position"
         raise StreamError(f"{source}: there is no column {target!r}; {hint}") from None
     if not -len(names) <= place < len(names):
         raise StreamError(f"{source}: there is no column {place}, only {len(names)} columns")
@@ -56,7 +58,7 @@ def target_column(
 
 
 def kept_columns(names: Sequence[str], target: int, drop: Sequence[str | int], source: str) -> list[int]:
-    """The columns that stay, the target among them."""
+    """The columns that are kept, including the target."""
     dropped = {target_column(names, column, source) for column in drop}
     kept = [place for place in range(len(names)) if place not in dropped]
     if target not in kept or len(kept) < 2:
@@ -65,7 +67,7 @@ def kept_columns(names: Sequence[str], target: int, drop: Sequence[str | int], s
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The names, with a number behind those that were there before.
+    """Make names unique by adding a number to repeated ones.
 
     >>> distinct(["a", "b", "a"])
     ['a', 'b', 'a.1']
@@ -79,33 +81,33 @@ def distinct(names: Sequence[str]) -> list[str]:
 
 
 def check_finite(X: Floats, names: Sequence[str], source: str, n_before: int) -> None:
-    """Raise an error that says where the first infinity is, if there is one."""
+    """Raise an error that locates the first infinity, if there is one."""
     infinite = np.isinf(X)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
         raise StreamError(
-            f"{source}: row {n_before + row + 1} has infinity in the column {names[column]!r}; a missing value is left "
-            "empty, other values must be finite"
+            f"{source}: row {n_before + row + 1} has infinity in the column {names[column]!r}; leave missing values "
+            "empty; all others must be finite"
         )
 
 
 def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.NDArray[Any]:
-    """Labels that are numbers, as whole ones; NaN stays where one is missing."""
+    """Numeric labels as integers; missing labels stay NaN."""
     wrong = ~np.isnan(labels) & ((labels != np.floor(labels)) | np.isinf(labels))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
         raise StreamError(
-            f"{source}: the target {name!r} must hold classes, got {labels[row]} in row {n_before + row + 1}; classes "
-            "are text or whole numbers"
+            f"{source}: the target {name!r} must be classes, got {labels[row]} in row {n_before + row + 1}; classes "
+            "are text or integers"
         )
     return labels if np.isnan(labels).any() else labels.astype(np.int64)
 
 
 class Columns:
-    """Turns batches of one table into chunks; keeps the codes of text, so one pass has one of these.
+    """Turns batches of one table into chunks. It stores the text codes, so each pass needs its own instance.
 
-    ``values`` are those that a column names beforehand; if they are ``closed``, no others may appear. ``missing`` are
-    texts that stand for nothing in a feature, ``missing_labels`` in the target.
+    ``values`` are the declared values of a column; if they are ``closed``, no others may appear. ``missing`` are the
+    texts that mean a missing feature, ``missing_labels`` a missing label.
     """
 
     def __init__(
@@ -120,7 +122,7 @@ class Columns:
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
         self.features = [column for column in range(len(names)) if column != target]
-        self.n_rows = 0  # turned so far
+        self.n_rows = 0  # rows converted so far
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
         self._missing, self._missing_labels = missing, missing_labels
         self._codes = {
@@ -152,12 +154,12 @@ class Columns:
             numbers: Floats = pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         except pa.ArrowException:
             raise StreamError(
-                f"{self.source}: the column {self.names[column]!r} holds {values.type}, neither numbers nor text"
+                f"{self.source}: the column {self.names[column]!r} holds {values.type}, not numbers or text"
             ) from None
         return numbers
 
     def _texts(self, column: int, values: pa.Array, missing: Collection[str]) -> tuple[list[str | None], Floats]:
-        """The texts that occur, None for those that stand for nothing, and which of them is where; NaN for nulls."""
+        """The distinct texts (None for missing ones) and their indices per row; NaN for nulls."""
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
         texts = [None if value is None or str(value).strip() in missing else str(value).strip()
                  for value in coded.dictionary.to_pylist()]  # fmt: skip
@@ -178,7 +180,7 @@ class Columns:
         if self.n_rows == 0 and len(values) >= _MANY and 2 * len(texts) > len(values):
             warnings.warn(
                 f"{self.source}: the column {self.names[column]!r} has {len(texts):,} different texts in its first "
-                f"{len(values):,} rows; each becomes a number. Drop it, if it only names the samples",
+                f"{len(values):,} rows; each becomes a number. Drop the column if it only identifies the samples",
                 stacklevel=2,
             )
         table = [np.nan if text is None else codes.setdefault(text, len(codes)) for text in texts]
@@ -199,7 +201,7 @@ class Columns:
             is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
             return np.array(texts or [""], dtype=object if is_long else str)[places.astype(np.int64)]
         if pa.types.is_boolean(kind):
-            return np.asarray(values.to_numpy(zero_copy_only=False))  # with None where one is missing
+            return np.asarray(values.to_numpy(zero_copy_only=False))  # with None for missing labels
         labels = whole_numbers(self._numbers(self.target, values), name, self.source, self.n_rows)
         if self.n_rows == 0:
             self._check_classes(len(np.unique(labels)), len(labels))

@@ -1,4 +1,4 @@
-"""Texts as streams: rows of cells between delimiters, read a block at a time by Arrow."""
+"""Delimited text as streams, read by Arrow one block at a time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from devdan.streams.columns import Columns, distinct, kept_columns, target_colum
 from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-_BLOCK = 1 << 20  # bytes of text that are parsed at a time
+_BLOCK = 1 << 20  # bytes of text parsed at a time
 _LINE = 1 << 24  # characters of the longest line that is read where lines are
 _MARK = b"\xef\xbb\xbf"  # with which some programs begin a text in UTF-8
-_NOTHING = ("", "?", "NA", "NaN", "nan")  # what stands for a missing value, and for a missing label
+_NOTHING = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing value or a missing label
 _MISSING = (*_NOTHING, "N/A", "NULL", "null", "None")  # in a feature
 
 
@@ -54,7 +54,7 @@ class _EndlessRowError(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text is laid out: what stands before the first row, between its cells, and what its columns are called."""
+    """The layout of a text: the lines before the first row, the delimiter, and the column names."""
 
     path: Path
     names: list[str]
@@ -64,14 +64,14 @@ class Layout:
     skipped: int = 0  # lines before the first row
     named: bool = True
     block: int = _BLOCK
-    values: dict[int, list[str]] = field(default_factory=dict)  # of columns that name theirs beforehand
+    values: dict[int, list[str]] = field(default_factory=dict)  # declared values, by column
     closed: bool = False  # and no others
-    types: dict[str, pa.DataType] = field(default_factory=dict)  # of columns that tell theirs beforehand
-    opened: Callable[[], IO[bytes]] | None = None  # where the text is not a file of its own
-    target: int | None = None  # if nothing else is said
+    types: dict[str, pa.DataType] = field(default_factory=dict)  # declared types, by column
+    opened: Callable[[], IO[bytes]] | None = None  # if the text is not a separate file
+    target: int | None = None  # the default target
 
     def open(self) -> tuple[IO[bytes], IO[bytes]]:
-        """The text, and the file it is in."""
+        """Open the text and the file that contains it."""
         if self.opened is not None:
             inner = self.opened()
             return inner, inner
@@ -79,10 +79,10 @@ class Layout:
         return (pa.CompressedInputStream(raw, self.compression) if self.compression else raw), raw
 
     def batches(self, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
-        """The rows, a block at a time, each read while the one before it is parsed.
+        """The rows, one block at a time; each block is read while the previous one is parsed.
 
-        Arrow goes through texts by itself as well, but forgets what it has read ahead where it cannot read on: how many
-        rows of a damaged file are learned would be a matter of luck.
+        Arrow can stream text by itself, but drops what it has read ahead when it meets an error, so the number of rows
+        learned from a damaged file would be random.
         """
         n_rows, n_lines = 0, self.skipped
         try:
@@ -122,9 +122,9 @@ class Layout:
             yield rest
 
     def parsed(self, block: Block, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
-        """The rows of a block; with one thread, as only then errors tell the row, and unpacking is slower anyway."""
+        """Parse the rows of a block; with one thread, since only then do errors name the row."""
         try:
-            # Not read_csv, which on Python 3.10 goes through all objects there are, each time.
+            # Not read_csv, which on Python 3.10 traverses all objects each time.
             with pa_csv.open_csv(
                 pa.BufferReader(_arrows_own(block.text)),
                 read_options=pa_csv.ReadOptions(
@@ -134,7 +134,7 @@ class Layout:
                 ),
                 parse_options=pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in block.text),
                 convert_options=pa_csv.ConvertOptions(
-                    # Texts are left as they are, since what stands for a missing label may be a value elsewhere.
+                    # Texts are left unchanged, since a text that means a missing label may be a value elsewhere.
                     null_values=[*_MISSING, *(f" {text}" for text in _MISSING)],
                     strings_can_be_null=False,
                     column_types=types,
@@ -147,7 +147,7 @@ class Layout:
             raise self._explained(error, block) from error
 
     def _explained(self, error: pa.ArrowException, block: Block) -> StreamError:
-        """What is wrong with a row, in a line that says which it is."""
+        """A one-line message about an invalid row."""
         text = reason(error)
         if row := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
             return StreamError(
@@ -158,7 +158,7 @@ class Layout:
             wrong = row[4].removeprefix("invalid value ")
             holds = {"double": "numbers", "string": "text in UTF-8"}.get(row[3], row[3])
             return StreamError(
-                f"{self.path}: {self._row_of(block, row[2])} has {wrong} in the column {self.names[int(row[1])]!r}, "
+                f"{self.path}: {self._row_of(block, row[2])} has {wrong} in column {self.names[int(row[1])]!r}, "
                 f"which holds {holds}"
             )
         if "Empty CSV file" in text:
@@ -181,12 +181,12 @@ class Layout:
         return StreamError(f"{self.path}: {row} is longer than {self.block:,} bytes; {begin}")
 
     def unreadable(self, error: Exception, n_rows: int) -> StreamError:
-        """Why the text cannot be read beyond so many rows."""
+        """The error for a text that cannot be read after this many rows."""
         text = reason(error)
         if "incorrect header" in text:
-            return StreamError(f"{self.path} is not packed with {self.compression}, as its name says")
+            return StreamError(f"{self.path} is not compressed with {self.compression}, although its name says so")
         if "compressed stream" in text or "inflate" in text:
-            return StreamError(f"{self.path} is damaged or not complete{_after(n_rows)}: {text.lower()}")
+            return StreamError(f"{self.path} is damaged or incomplete{_after(n_rows)}: {text.lower()}")
         return StreamError(f"{self.path} cannot be read{_after(n_rows)}: {text}")
 
 
@@ -202,7 +202,7 @@ def _after(n_rows: int) -> str:
 
 
 def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], name: str, chunk: int) -> Stream:
-    """A text as a stream."""
+    """Open a text as a stream."""
     source = str(layout.path)
     labels = target_column(layout.names, target, source, layout.named, layout.target)
     kept = kept_columns(layout.names, labels, drop, source)
@@ -224,16 +224,16 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
 
 
 def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | None]:
-    """The columns' types, as the first block shows them, and how many rows there may be.
+    """The column types, judged by the first block, and an estimate of the number of rows.
 
-    Any number is a float, and so is what is missing so far. A feature that is mostly numbers is meant to be numbers:
-    the reader will say where it is not.
+    Numbers are floats, and so are columns that are empty so far. A feature that is mostly numbers is expected to be
+    numeric; the reader reports where it is not.
     """
     try:
         text, raw = layout.open()
         with raw, text:
             block = next(layout.whole_rows(text), b"")
-            # Of a text within another file, which would have to be unpacked to know its size, there is no telling.
+            # Of a text within inside another file, which must be unpacked to know its size, there is no telling.
             parts = None if layout.opened is not None else layout.path.stat().st_size / max(raw.tell(), 1)
     except _EndlessRowError as error:
         raise layout.endless(error, 0, layout.skipped) from None
@@ -249,7 +249,7 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | N
         types[name] = kind
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
             types[name] = pa.float64()
-        elif pa.types.is_binary(kind):  # text that is not in UTF-8: the reader will say where
+        elif pa.types.is_binary(kind):  # not UTF-8: the reader reports where
             types[name] = pa.string()
         elif pa.types.is_string(kind) and name not in layout.types and int(name) != labels:
             types[name] = pa.float64() if _share_of_numbers(first.column(name)) > 0.5 else kind
@@ -259,7 +259,7 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | N
 
 
 def _type_of_labels(layout: Layout, labels: int) -> pa.DataType:
-    """Of a target that is missing in the whole first block: as the first block that has any shows it."""
+    """The type of a target that is missing in the whole first block: judged by the first block that has labels."""
     name = str(labels)
     with closing(layout.batches({name: pa.string()}, [name])) as batches:
         for batch in batches:
@@ -270,7 +270,7 @@ def _type_of_labels(layout: Layout, labels: int) -> pa.DataType:
 
 
 def _share_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:
-    """Among what is there."""
+    """The share of numbers among the values present."""
     counts = [(count["values"], count["counts"]) for count in values.value_counts().to_pylist()]
     there = [(value, n) for value, n in counts if value is not None and value.strip() not in _MISSING]
     return float(sum(n for value, n in there if _is_number(value)) / max(sum(n for _, n in there), 1))
@@ -291,19 +291,19 @@ def lines(path: Path, compression: str | None, errors: str = "strict") -> Iterat
 
 
 def csv_layout(path: Path, compression: str | None, delimiter: str | None, header: bool | None) -> Layout:
-    """Finds out how a CSV file is laid out, from its first lines."""
+    """Detect the layout of a CSV file from its first lines."""
     head = list(islice(lines(path, compression, "replace"), 50))
     n_blank = next((place for place, line in enumerate(head) if line.strip()), None)
     if n_blank is None:
         raise StreamError(f"{path} is empty")
     if delimiter is None:
         bare = re.sub('"[^"]*"', "", "".join(head[n_blank:])).partition("\n")[0]
-        delimiter = max(",;\t", key=bare.count)  # the first of them if there is none
+        delimiter = max(",;\t", key=bare.count)  # the first delimiter if none is found
     reader = csv.reader(head[n_blank:], delimiter=delimiter)
     cells = [cell.strip() for cell in next(reader)]
     first = "".join(head[n_blank : n_blank + reader.line_num])
     if "\ufffd" in first:
-        raise StreamError(f"{path} is not text in UTF-8; convert it first")
+        raise StreamError(f"{path} is not UTF-8 text; convert it first")
     if rowends.has_open_quote(first.encode(), delimiter):
         raise StreamError(f"{path}: its first row opens a quote that is never closed; it begins with {first[:30]!r}")
     if header is None:

@@ -1,4 +1,4 @@
-"""Downloads the paper's published streams: goes on where it stopped, and checks what came before it counts."""
+"""Downloads the paper's published streams: resumes where it stopped, and verifies a file before using it."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from devdan.streams import catalogue, entries
 from devdan.streams.stream import StreamError
 
 Progress = Callable[[int, "int | None"], None]
-_TRIES = 5  # in a row that bring nothing new
-_PAUSE = 1.0  # seconds before the second try, twice as long before each further one
+_TRIES = 5  # consecutive tries without progress
+_PAUSE = 1.0  # seconds before the second try, doubled for each further one
 _TIMEOUT = httpx.Timeout(60, connect=15)
-_PASSING = (408, 425, 429, 500, 502, 503, 504)  # answers that a later try may not get
+_PASSING = (408, 425, 429, 500, 502, 503, 504)  # status codes that may be temporary
 
 
 class FetchError(StreamError):
-    """A stream could not be downloaded; the message says why, and what to do."""
+    """A stream could not be downloaded; the message says why and what to do."""
 
 
 class _PassingError(Exception):
-    """This try failed, the next may not."""
+    """This try failed; the next may succeed."""
 
 
 def fetch(
@@ -43,12 +43,12 @@ def fetch(
     url: str | None = None,
     client: httpx.Client | None = None,
 ) -> Path:
-    """Download a stream's file into the data folder, unless one is there, and return where it is.
+    """Download a stream's file to the data folder, unless it is there already, and return its path.
 
-    What has arrived is kept beside its place as ``….part``, from which the next call goes on. The file gets its name
-    only when it is whole and its SHA-256 is right. RLCPS has no known checksum: its archive must open, hold its ten
-    tables and agree with the checksums within it. ``progress`` is called with the bytes that are there and those there
-    will be, None if the server does not say. ``url`` is another address of the same file.
+    A partial download is kept as ``….part``, from which the next call resumes. The file gets its final name only when
+    it is complete and its SHA-256 is correct. RLCPS has no known checksum: its archive must open, contain its ten
+    tables and match the checksums inside it. ``progress`` is called with the number of bytes so far and in total (None
+    if the server does not say). ``url`` is another address of the same file.
     """
     if not entries.is_name(name):
         raise FetchError(entries.unknown(name))
@@ -58,7 +58,7 @@ def fetch(
         return there
     if entry.saved_as is None or entry.url is None:
         generated = "it is generated whenever it is used"
-        why = generated if entry.is_generated else "it was never published; a file of your own can serve"
+        why = generated if entry.is_generated else "it was never published; use your own file"
         raise FetchError(f"there is nothing to fetch for {name}: {why}")
     address, folder = url or entry.url, entries.data_folder(data)
     place = folder / entry.saved_as
@@ -66,7 +66,7 @@ def fetch(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(part) as noted:
-            there = entries.found(name, data)  # another process may have been faster
+            there = entries.found(name, data)  # another process may have downloaded it meanwhile
             if there is not None:
                 return there
             own = nullcontext(client) if client else httpx.Client(timeout=_TIMEOUT)
@@ -75,7 +75,9 @@ def fetch(
             fault = _fault(entry, part)
             if fault:
                 part.unlink()
-                raise FetchError(f"{address} sent what is not {name}: {fault}; it was removed, try again or elsewhere")
+                raise FetchError(
+                    f"{address} sent a file that is not {name}: {fault}; it was removed, try again or elsewhere"
+                )
             os.replace(part, place)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -88,26 +90,26 @@ def fetch(
 
 @contextmanager
 def _alone(part: Path) -> Iterator[IO[str]]:
-    """The notes about a part, open and locked: the system lets go of the lock even if this process is killed."""
+    """The notes of a partial download, open and locked; the lock is released even if this process is killed."""
     notes = part.with_name(part.name + ".json")
     with open(notes, "a+", encoding="utf-8") as noted:
         noted.seek(0)
         try:
             lock(noted)
             if not os.path.samestat(os.fstat(noted.fileno()), os.stat(notes)):
-                raise BlockingIOError  # removed by the process that had them a moment ago
+                raise BlockingIOError  # removed by the process that held them a moment ago
         except (BlockingIOError, FileNotFoundError):
             raise FetchError(f"another process is fetching {part.stem}; wait until it is done") from None
         try:
             yield noted
         finally:
             if not part.exists():
-                with suppress(OSError):  # Windows removes no file that is open
+                with suppress(OSError):  # Windows cannot remove an open file
                     notes.unlink()
 
 
 def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
-    """Try until all of it is there; as long as tries bring more than there ever was, they do not count."""
+    """Try until the file is complete; tries that make progress do not count."""
     furthest, failed = _size(part), 0
     while True:
         try:
@@ -119,8 +121,8 @@ def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progre
             if failed >= _TRIES or isinstance(error, httpx.UnsupportedProtocol):
                 kept = f"; {done:,} bytes are kept" if done else ""
                 raise FetchError(
-                    f"{url} does not answer as it should: {error or type(error).__name__}{kept}; check the connection "
-                    "and run the same command again to go on"
+                    f"{url} does not respond as expected: {error or type(error).__name__}{kept}; check the connection "
+                    "and run the same command again to continue"
                 ) from error
             time.sleep(_PAUSE * 2 ** (failed - 1))
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -129,24 +131,24 @@ def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progre
 
 def _try(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
     done, version = _size(part), _version(noted, url)
-    if version is None:  # it is not known what the part is a part of
+    if version is None:  # it is not known which version the part belongs to
         done = 0
-    headers = {"Accept-Encoding": "identity"}  # else the bytes that arrive are not the file's
+    headers = {"Accept-Encoding": "identity"}  # otherwise the bytes received are not those of the file
     if done:
         headers |= {"Range": f"bytes={done}-"} | ({"If-Range": version} if version else {})
     with client.stream("GET", url, headers=headers, follow_redirects=True) as answer:
         says = f"{answer.status_code} {answer.reason_phrase}".strip()
         span = re.match(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", ""))
         total: int | None = None
-        if answer.status_code == 200:  # from the start: nothing was there, or it is another file now, or no ranges
+        if answer.status_code == 200:  # from the start: nothing was there, the file changed, or no ranges
             done = 0
-            open(part, "wb").close()  # before the notes tell of another version than it has
+            open(part, "wb").close()  # before the notes describe another version
             _note(noted, url, answer)
             if answer.headers.get("Content-Length", "").isdigit():
                 total = int(answer.headers["Content-Length"])
         elif answer.status_code == 206 and span and span[1] == str(done):
             total = int(span[2]) if span[2] != "*" else None
-        elif answer.status_code == 416 and span and span[2] == str(done):  # the part was whole already
+        elif answer.status_code == 416 and span and span[2] == str(done):  # the part was already complete
             return progress(done, done)
         elif answer.status_code in (206, 416) and done:
             part.unlink()
@@ -154,7 +156,7 @@ def _try(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: P
         elif answer.status_code in _PASSING:
             raise _PassingError(says)
         else:
-            raise FetchError(f"{url} answered {says}; see whether the file has moved, and give its new address")
+            raise FetchError(f"{url} answered {says}; check whether the file has moved, and pass its new address")
         with open(part, "ab") as file:
             progress(done, total)
             for piece in answer.iter_raw():
@@ -170,7 +172,7 @@ def _size(part: Path) -> int:
 
 
 def _version(noted: IO[str], url: str) -> str | None:
-    """Which version of the file the part is from, in the server's words; "" if it had none, None without a part."""
+    """The server's version tag of the partial file; "" if it gave none, None if there is no partial file."""
     noted.seek(0)
     try:
         known = json.load(noted)
@@ -183,7 +185,7 @@ def _note(noted: IO[str], url: str, answer: httpx.Response) -> None:
     tag = answer.headers.get("ETag", "")
     version = (
         answer.headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
-    )  # W/: not of the bytes
+    )  # W/: a weak tag, not exact to the byte
     noted.seek(0)
     noted.truncate()
     json.dump({"url": url, "version": version}, noted)
@@ -191,7 +193,7 @@ def _note(noted: IO[str], url: str, answer: httpx.Response) -> None:
 
 
 def _fault(entry: entries.Entry, part: Path) -> str | None:
-    """What is wrong with a file that is there in full, if anything is."""
+    """What is wrong with a complete file, if anything."""
     if entry.sha256 is not None:
         digest = hashlib.sha256()
         with open(part, "rb") as file:
@@ -206,5 +208,5 @@ def _fault(entry: entries.Entry, part: Path) -> str | None:
     except (zipfile.BadZipFile, zlib.error, EOFError) as error:
         return f"it must be a zip archive, got {error}"
     if damaged is not None:
-        return f"{damaged} in it is damaged"
-    return None if n_tables == 10 else f"it must hold ten tables block_N.csv, got {n_tables}"
+        return f"{damaged} inside it is damaged"
+    return None if n_tables == 10 else f"it must contain ten tables block_N.csv, got {n_tables}"

@@ -31,20 +31,20 @@ _UCI = "https://archive.ics.uci.edu"
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known about a stream before it is read."""
+    """What is known about a stream in advance."""
 
     name: str
     n_samples: int
     n_features: int
     n_classes: int
     origin: str
-    files: tuple[str, ...]  # that hold it, in the data folder; the first one there is read
+    files: tuple[str, ...]  # file names in the data folder; the first one found is read
     classes: tuple[Any, ...] | None = None
-    features: tuple[str, ...] | None = None  # None: as the file calls them
+    features: tuple[str, ...] | None = None  # None: the names in the file
     url: str | None = None
     saved_as: str | None = None
-    sha256: str | None = None  # of the file saved
-    shuffle: bool = False  # as its file is sorted by class
+    sha256: str | None = None  # of the downloaded file
+    shuffle: bool = False  # because its file is sorted by class
     part: bool = False  # the file is longer than the paper's stream
 
     @property
@@ -174,7 +174,7 @@ def is_name(source: Any) -> bool:
 
 
 def unknown(name: str) -> str:
-    """What to say about a name that is none of theirs.
+    """The error message for an unknown name.
 
     >>> unknown("suzy")
     "there is no stream or file 'suzy'; did you mean susy? `devdan streams` lists all streams"
@@ -185,7 +185,7 @@ def unknown(name: str) -> str:
 
 
 def data_folder(data: str | Path | None = None) -> Path:
-    """Where the files are: ``data``, else the environment's DEVDAN_DATA, else devdan-data in the home folder."""
+    """The data folder: ``data``, or the environment variable DEVDAN_DATA, or devdan-data in the home folder."""
     folder = data or os.environ.get("DEVDAN_DATA")
     return Path(folder).expanduser() if folder else Path.home() / "devdan-data"
 

@@ -1,4 +1,4 @@
-"""Files as streams: CSV, ARFF, Parquet and NPZ, read a block at a time, so that memory stays flat in their length."""
+"""Files as streams: CSV, ARFF, Parquet and NPZ, read one block at a time, so that memory use stays flat."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def file(
     drop: Sequence[str | int] = (),
     name: str | None = None,
 ) -> Stream:
-    """A file as a stream; its ending says what it is: .csv, .tsv, .txt or .data, .arff, .parquet, .npz.
+    """Open a file as a stream. The extension gives the format: .csv, .tsv, .txt or .data, .arff, .parquet, .npz.
 
     Texts may be compressed (.gz, .bz2, .zst). ``target`` is the column with the labels, by name or position (0 is the
-    first, -1 the last); without it, the column called target, class or label serves, and in ARFF else the last one.
-    ``header`` says whether a text begins with the columns' names; by default it does if no cell of its first line is a
+    first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
+    ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
     number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X`` and the labels in ``y``, or in the array
-    that ``target`` names. How text becomes numbers: :mod:`devdan.streams.columns`.
+    that ``target`` names. For the encoding of text, see :mod:`devdan.streams.columns`.
     """
     path = Path(path)
     if not path.exists():
-        raise StreamError(f"there is no file {path}")
+        raise StreamError(f"no such file: {path}")
     if path.is_dir():
         raise StreamError(f"{path} is a folder, not a file")
     compression = delimited.COMPRESSIONS.get(path.suffix.lower())
@@ -54,7 +54,7 @@ def file(
         if compression is None and kind == ".npz":
             return npz.stream(path, "y" if target is None else str(target), name, chunk)
     raise StreamError(
-        f"{path}: cannot tell what it holds from its ending {''.join(path.suffixes[-2:]) or '(it has none)'!r}; "
+        f"{path}: unknown file extension {''.join(path.suffixes[-2:]) or '(it has none)'!r}; "
         ".csv, .tsv, .txt, .data, .arff (also with .gz, .bz2, .zst), .parquet and .npz can be read"
     )
 
@@ -71,10 +71,11 @@ def text(
     values: Mapping[str, Sequence[str]] | None = None,
     opened: Callable[[], IO[bytes]] | None = None,
 ) -> Stream:
-    """A text between commas whose columns are known beforehand, whatever its ending.
+    """Open a comma-separated text with known columns, whatever its extension.
 
-    ``skipped`` lines stand before the first row. ``values`` are those of text columns whose codes are not to depend on
-    the order of the rows. ``opened`` opens a text that lies within another file; ``path`` then only tells where.
+    ``skipped`` is the number of lines before the first row. ``values`` are the values of text columns, so that codes do
+    not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then only used in
+    messages.
     """
     known = {list(names).index(column): list(its) for column, its in (values or {}).items()}
     compression = None if opened else delimited.COMPRESSIONS.get(path.suffix.lower())
@@ -85,7 +86,7 @@ def text(
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Whatever cannot be read is an error that says so in a line."""
+    """Turn read errors into one-line messages."""
     try:
         yield
     except StreamError:
@@ -93,7 +94,7 @@ def _readable(path: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise StreamError(f"{path} is not text in UTF-8; convert it first") from None
     except (OSError, pa.ArrowException, csv.Error) as error:
-        why = "it is not packed as its name says" if "incorrect header" in str(error) else reason(error)
+        why = "it is not compressed as its name says" if "incorrect header" in str(error) else reason(error)
         raise StreamError(f"{path} cannot be read: {why}") from error
 
 
@@ -120,6 +121,6 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
 
 
 def _index(schema: pa.Schema) -> set[str]:
-    """Columns that are no data: where pandas wrote the file, the names of its rows."""
+    """Columns that are not data: the index, if pandas wrote the file."""
     told: dict[str, Any] = schema.pandas_metadata or {}
     return {column for column in told.get("index_columns", []) if isinstance(column, str)} & set(schema.names)

@@ -1,6 +1,6 @@
-"""NumPy's .npz files as streams, unpacked row by row, so that memory stays flat in their length.
+"""NumPy .npz files as streams, decompressed row by row, so that memory use does not grow with their length.
 
-Only an array that was saved column by column has to be in memory as a whole. What would fill the memory is refused
+Only an array stored column by column (Fortran order) must be loaded whole. What would fill the memory is refused
 before it is unpacked: a few kilobytes of an archive may hold gigabytes of zeros.
 """
 
@@ -24,7 +24,7 @@ from devdan.streams.stream import Chunk, Stream, StreamError, reason
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
 _HEADER = 1 << 16
-# What comes of damaged archives; a RuntimeError where a flipped bit says that they are encrypted or packed otherwise.
+# Errors raised for damaged archives; a RuntimeError if a flipped bit marks them as encrypted or otherwise compressed.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
@@ -35,9 +35,7 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
             arrays = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
             for array in ("X", target):
                 if array not in arrays:
-                    raise StreamError(
-                        f"{path} has no array {array!r}, only {', '.join(map(repr, arrays)) or 'nothing'}"
-                    )
+                    raise StreamError(f"{path} has no array {array!r}; it has {', '.join(map(repr, arrays)) or 'none'}")
             with _member(archive, "X", path) as samples, _member(archive, target, path) as targets:
                 shape, labels = samples.shape, targets.shape
                 n_at_a_time = min(_rows_at_a_time(samples, path), _rows_at_a_time(targets, path))
@@ -46,7 +44,7 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
     except StreamError:
         raise
     except _DAMAGE as error:
-        raise StreamError(f"{path} is not an NPZ file, or not a whole one: {reason(error)}") from error
+        raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
     if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
         raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
 
@@ -83,7 +81,7 @@ def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.
 
 
 def class_names(path: Path) -> list[str]:
-    """What the labels 0, 1, … stand for, as the file says."""
+    """The class names of the labels 0, 1, … given in the file."""
     with zipfile.ZipFile(path) as archive:
         return _texts(archive, "class_names", path) or []
 
@@ -114,7 +112,9 @@ def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Membe
         except ValueError as error:
             raise StreamError(f"{path}: the array {array!r} cannot be read: {reason(error)}") from error
         if dtype.kind not in "biufUS":
-            raise StreamError(f"{path}: the array {array!r} holds {dtype}; numbers, or text for labels, can be read")
+            raise StreamError(
+                f"{path}: the array {array!r} holds {dtype}; only numbers, or text for labels, are supported"
+            )
         member = _Member(array, content, shape, dtype, by_column and len(shape) > 1, info.compress_size)
         n_there = info.file_size - header.tell()
         if min(shape, default=0) < 0 or member.n_bytes > n_there:
@@ -155,7 +155,7 @@ def _rows(member: _Member, n_at_a_time: int, path: Path) -> Iterator[npt.NDArray
 def _values(content: IO[bytes], dtype: np.dtype[Any], n: int) -> npt.NDArray[Any]:
     data = content.read(n * dtype.itemsize)
     if len(data) < n * dtype.itemsize:
-        raise EOFError("it ends too soon")
+        raise EOFError("it ends too early")
     return np.frombuffer(data, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""What people have in Python as streams: arrays, data frames, River's datasets, any iterable of samples or chunks."""
+"""Python objects as streams: arrays, data frames, River datasets, any iterable of samples or chunks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import pyarrow as pa
 from devdan.streams.columns import Columns, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
-_SAMPLES = 1000  # that are gathered from an iterable of single samples before they are passed on
+_SAMPLES = 1000  # single samples gathered into a block
 
 
 def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
-    """Two arrays as a stream, in their order.
+    """Two arrays as a stream, in order.
 
     >>> import numpy as np
     >>> [len(y) for X, y in arrays(np.zeros((5, 2)), np.zeros(5), chunk=2)]
     [2, 2, 1]
     """
-    if hasattr(X, "__arrow_c_stream__"):  # a data frame, with the labels beside it
+    if hasattr(X, "__arrow_c_stream__"):  # a data frame with separate labels
         table = _table(X, name)
         return frame(table.append_column("y", pa.array(y)), target=-1, chunk=chunk, name=name)
     try:
@@ -37,7 +37,7 @@ def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
 def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name: str = "frame") -> Stream:
     """A pandas, Polars or Arrow data frame as a stream; ``target`` is the column with the labels."""
     if isinstance(target, int) and target in list(getattr(table, "columns", [])):
-        target = str(target)  # a frame whose columns are called by numbers
+        target = str(target)  # a frame with numeric column names
     table, source = _table(table, name), f"the {name}"
     labels = target_column(table.column_names, target, source)
     kept_columns(table.column_names, labels, (), source)
@@ -51,7 +51,7 @@ def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name
 
 
 def _table(frame: Any, name: str) -> pa.Table:
-    """The frame's columns, without the names of its rows."""
+    """The columns of the frame, without its index."""
     try:
         if type(frame).__module__.partition(".")[0] == "pandas":
             return pa.Table.from_pandas(frame, preserve_index=False)
@@ -68,13 +68,13 @@ def samples(source: Iterable[Any], *, chunk: int = 500, name: str = "samples") -
     [([[1.0, 0.0], [2.0, 1.0]], [True, False])]
     """
     if not isinstance(source, Iterable):
-        raise StreamError(f"a stream cannot be made of {type(source).__name__}; samples are pairs (X, y)")
+        raise StreamError(f"a stream cannot be made from {type(source).__name__}; samples are pairs (X, y)")
     passes = count()
 
     def blocks() -> Iterator[Chunk]:
         pairs = iter(source)
         if next(passes) > 0 and pairs is source:
-            raise StreamError(f"the stream {name} is an iterator: it can be gone through only once")
+            raise StreamError(f"the stream {name} is an iterator, which can be read only once")
         first = next(pairs, None)
         if first is None:
             return iter(())
@@ -97,7 +97,7 @@ def _from_rows(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Chunk]:
 
 
 def _from_dicts(pairs: Iterable[tuple[Mapping[Any, Any], Any]], keys: list[Any], name: str) -> Iterator[Chunk]:
-    """The features are those of the first sample; one that a later sample lacks is missing there."""
+    """The features are those of the first sample; a feature absent in a later sample is missing there."""
     pairs = iter(pairs)
     columns = Columns([*map(str, keys), "the label"], len(keys), f"the stream {name}")
     known = set(keys)
@@ -105,9 +105,7 @@ def _from_dicts(pairs: Iterable[tuple[Mapping[Any, Any], Any]], keys: list[Any],
         for place, (x, _) in enumerate(rows):
             if not known.issuperset(x):
                 new = next(key for key in x if key not in known)
-                raise StreamError(
-                    f"the stream {name} has a feature {new!r} from sample {columns.n_rows + place + 1} on"
-                )
+                raise StreamError(f"the stream {name} has a new feature {new!r} in sample {columns.n_rows + place + 1}")
         lists = [[x.get(key) for x, _ in rows] for key in keys] + [[y for _, y in rows]]
         try:
             batch = pa.RecordBatch.from_arrays([pa.array(values) for values in lists], columns.names)

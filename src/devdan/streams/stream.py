@@ -1,4 +1,4 @@
-"""What a stream is: samples in their order, chunk by chunk."""
+"""The stream class: samples in order, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import numpy.typing as npt
 
 Piece = TypeVar("Piece")
 Chunk = tuple[npt.NDArray[Any], npt.NDArray[Any]]
-_AT_A_TIME = 4096  # samples in a block where a stream is free to choose: large enough to cost nothing each
+_AT_A_TIME = 4096  # samples per block, if a stream can choose: large enough to make the cost per sample negligible
 
 
 class StreamError(ValueError):
-    """Something is wrong with a source of samples; the message says what, where, and what to do about it."""
+    """A source of samples is invalid; the message says what is wrong, where, and what to do."""
 
 
 def reason(error: Exception) -> str:
-    r"""What an error of another library says, in a line.
+    r"""The message of another library's error, as one line.
 
     >>> reason(OSError("bad magic\nsee the manual")), reason(EOFError())
     ('bad magic', 'EOFError')
@@ -31,10 +31,10 @@ def reason(error: Exception) -> str:
 
 @dataclass(frozen=True)
 class Stream:
-    """Samples in their order: ``for X, y in stream`` goes through them from the start, ``chunk`` at a time.
+    """Samples in order: ``for X, y in stream`` iterates from the start, ``chunk`` samples at a time.
 
-    ``blocks`` begins a pass: it returns an iterator over pieces (X, y) of any size. Where a label is missing, ``y`` has
-    NaN or None. What is not known before the stream was read is None.
+    ``blocks`` starts a pass: it returns an iterator over pieces (X, y) of any size. Missing labels are NaN or None in
+    ``y``. Attributes that are unknown before the stream is read are None.
 
     >>> from devdan.streams import sea
     >>> stream = sea(2000)
@@ -49,14 +49,14 @@ class Stream:
     chunk: int = 500
     feature_names: tuple[str, ...] | None = None
     n_samples: int | None = None
-    estimated_samples: int | None = None  # where the number is not known, but the size of the file is
+    estimated_samples: int | None = None  # estimated from the file size, if the exact number is unknown
     classes: tuple[Any, ...] | None = None
     origin: str = ""
     is_shuffled: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
-            raise ValueError(f"chunk must be a whole number of at least 1, got {self.chunk!r}")
+            raise ValueError(f"chunk must be an integer of at least 1, got {self.chunk!r}")
 
     def __iter__(self) -> Iterator[Chunk]:
         return rechunked(self.blocks(), self.chunk)
@@ -72,7 +72,7 @@ class Stream:
         return replace(self, chunk=chunk)
 
     def first(self, n_samples: int) -> Stream:
-        """The first ``n_samples`` samples alone."""
+        """Only the first ``n_samples`` samples."""
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}")
         n = n_samples if self.n_samples is None else min(n_samples, self.n_samples)
@@ -85,14 +85,14 @@ class Stream:
         )
 
     def shuffled(self, seed: int = 0) -> Stream:
-        """The same samples in a random order, always the same for a seed. Holds them all in memory."""
+        """The same samples in a random order that depends only on the seed. Loads all of them into memory."""
         return replace(self, blocks=lambda: _shuffled(self.blocks(), seed), is_shuffled=True)
 
     def scaled(self) -> Stream:
-        """Each feature brought to [0, 1] over the whole stream, as in the paper's experiments.
+        """Each feature scaled to [0, 1] over the whole stream, as in the paper's experiments.
 
-        This looks ahead: it reads the stream once for the ranges before the first sample. Where all features lie within
-        [0, 1] they stay as they are; else each is scaled, and one that never changes becomes 0.
+        This looks ahead: it reads the stream once to find the ranges. If all features are within [0, 1] they are
+        unchanged; otherwise each is scaled, and a constant feature becomes 0.
         """
         return replace(self, blocks=lambda: _scaled(self.blocks))
 
@@ -128,9 +128,9 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
 
 
 def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Generator[Piece, None, None]:
-    """The same blocks, read by another thread while those before them are at work.
+    """The same blocks, read ahead by another thread.
 
-    Several of them, so that neither waits for the other where some blocks take longer than others.
+    It reads several blocks ahead, so that neither side waits when some blocks take longer.
     """
     reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader")
     coming: deque[Future[Piece | None]] = deque()
@@ -158,7 +158,7 @@ def slices(X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[Chunk]:
 
 
 def spans(n_samples: int | None) -> Iterator[npt.NDArray[np.int64]]:
-    """The numbers of the samples to generate, a block at a time; without end if there is no ``n_samples``."""
+    """The indices of the samples to generate, one block at a time; endless if ``n_samples`` is None."""
     start = 0
     while n_samples is None or start < n_samples:
         stop = start + _AT_A_TIME if n_samples is None else min(start + _AT_A_TIME, n_samples)

@@ -1,4 +1,4 @@
-"""Streams that are generated, as the paper's were."""
+"""Generated streams, as in the paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from devdan.streams.stream import Chunk, Stream, spans
 
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
-_PERIOD = 100_000  # samples after which an endless SEA starts over
+_PERIOD = 100_000  # samples after which an endless SEA repeats its concepts
 _BEFORE = np.array([0.434, 0.244, 0.124, 0.198])
 _AFTER = np.array([0.375, 0.229, 0.026, 0.370])
 
@@ -22,12 +22,12 @@ def sea(
     drifts: Sequence[int] | None = None,
     seed: int = 0,
 ) -> Stream:
-    """The SEA stream as the paper has it: three features in [0, 1], of which two decide, and abrupt drifts.
+    """The SEA stream of the paper: three features in [0, 1], two of which determine the class, and abrupt drifts.
 
-    A sample is of class 1 if 10(x1 + x2) <= θ, where θ = 8, 9, 7, 9.5 in the stream's eighths, twice over. In the first
-    half, the share ``noise`` of the labels is flipped. ``drifts`` are the samples from which the next θ holds, instead
-    of the eighths. ``n_samples=None`` goes on for ever, with new samples and the concepts and the noise of the paper's
-    100,000 again and again. The same seed gives the same stream, whatever the chunks.
+    A sample belongs to class 1 if 10(x1 + x2) <= θ, where θ = 8, 9, 7, 9.5 in successive eighths of the stream, twice
+    over. In the first half, the share ``noise`` of the labels is flipped. ``drifts`` are the samples at which the next
+    θ begins, instead of the eighths. ``n_samples=None`` is endless: new samples, repeating the concepts and noise of
+    the paper's 100,000 samples. The same seed gives the same stream for any chunk size.
 
     >>> X, y = next(iter(sea(1000, chunk=4, seed=1)))
     >>> X.shape, y
@@ -59,11 +59,11 @@ def hyperplane(
     width: int = 10_000,
     seed: int = 0,
 ) -> Stream:
-    """The Hyperplane stream as the paper has it: four features in [0, 1] and one gradual drift.
+    """The Hyperplane stream of the paper: four features in [0, 1] and one gradual drift.
 
-    A sample is of class 1 if w · x < 1/2, with weights w that sum to 1. There are two such w; the share of the samples
-    that follow the second rises along 1 / (1 + exp(-4 (t - drift) / width)). The share ``noise`` of the labels is
-    flipped. ``n_samples=None`` goes on for ever.
+    A sample belongs to class 1 if w · x < 1/2, with weights w that sum to 1. There are two such w; the share of samples
+    that follow the second rises as 1 / (1 + exp(-4 (t - drift) / width)). The share ``noise`` of the labels is flipped.
+    ``n_samples=None`` is endless.
 
     >>> X, y = next(iter(hyperplane(1000, chunk=4)))
     >>> X.shape, y
@@ -96,5 +96,5 @@ def _check(n_samples: int | None, noise: float) -> None:
 def _positions(drifts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     positions = np.asarray(drifts, dtype=np.int64).reshape(-1)
     if (np.diff(positions) <= 0).any() or (positions < 0).any():
-        raise ValueError(f"drifts must be samples in rising order, got {list(drifts)}")
+        raise ValueError(f"drifts must be sample numbers in increasing order, got {list(drifts)}")
     return positions

@@ -44,12 +44,12 @@ def hidden_units(runs: Sequence[ShownRun]) -> Chart | None:
 
 
 def _longest_first(runs: Sequence[ShownRun]) -> list[int]:
-    """Places of the runs in the order of drawing: a short line is not to vanish below a long one."""
+    """The drawing order of the runs: a short line must not disappear under a long one."""
     return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
 
 
 def _letters(plot: Plot, runs: Sequence[ShownRun], lines: Sequence[Values]) -> Markup:
-    """Each run's letter at the end of its line, moved down where it would cover another."""
+    """Each run's letter at the end of its line, moved down if it would cover another."""
     ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
     body, placed = Markup(""), list[tuple[float, float]]()
     for value, n in sorted((value, n) for value, n in ends if value is not None)[::-1]:

@@ -13,7 +13,7 @@ from devdan.report.run.shown_run import ShownRun
 
 
 def page_of_runs(runs: Sequence[ShownRun]) -> str:
-    """Several runs side by side."""
+    """The comparison of several runs."""
     streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
     names = comparison.names(runs)
     unfinished = [(name[0], run) for name, run in zip(names, runs, strict=True) if not run.finished]
@@ -23,7 +23,7 @@ def page_of_runs(runs: Sequence[ShownRun]) -> str:
     return render(
         "comparison.html",
         title=f"{len(runs)} runs on {', '.join(streams)}",
-        subtitle=f"Together {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
+        subtitle=f"In total {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
         unfinished=[f"{letter}: {run.progress}" for letter, run in unfinished],
         names=names,
         heads=comparison.heads(),

@@ -1,4 +1,4 @@
-"""Runs side by side: their figures, and what sets them apart."""
+"""Comparison of runs: their results and differing settings."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from devdan.report.run.shown_run import ShownRun
 
 
 def differences(runs: Sequence[ShownRun]) -> list[tuple[str, list[str]]]:
-    """The settings that are not the same in all runs, each with its values.
+    """The settings that differ between runs, each with its values.
 
-    An option that some models do not have counts only where those that have it differ.
+    An option that only some models have counts only if these models differ in it.
     """
     options = {key for run in runs for key, _ in inner(run.info, "options")}
     flat = [_flat(run) for run in runs]
@@ -37,7 +37,7 @@ def _flat(run: ShownRun) -> dict[str, str]:
 
 
 class Figure(NamedTuple):
-    """A run's figure in one column."""
+    """A run's value in one column."""
 
     text: str
     remark: str
@@ -77,7 +77,7 @@ def _column(runs: Sequence[ShownRun], measure: measures.Measure) -> list[Figure]
 
 
 def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:
-    """The places of runs that can be compared: on one stream, for times on one machine too."""
+    """Groups of comparable runs: on the same stream and, for times, on the same machine."""
     groups: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         own = [run.info.get("stream"), run.summary.n_samples, run.info.get("machine") if timed else None]
@@ -86,7 +86,7 @@ def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:
 
 
 def names(runs: Sequence[ShownRun]) -> list[tuple[str, str, str]]:
-    """Each run's letter, title and what sets it apart from others of that title."""
+    """Each run's letter, title, and what distinguishes it from others with that title."""
     told = []
     for place, run in enumerate(runs):
         alike = [other for other in runs if other.title == run.title]

@@ -11,7 +11,7 @@ from devdan.report.drawing.plot import Plot, Values
 
 
 class Chart(NamedTuple):
-    """The inside of an SVG element of any size, and what it shows in a sentence."""
+    """The contents of an SVG element of any size, and a one-sentence description."""
 
     body: Markup
     label: str
@@ -23,7 +23,7 @@ def in_percent(shares: Iterable[float | None]) -> list[float | None]:
 
 
 def filled(end: int, values: Values) -> Plot | None:
-    """A plane that the values fill, within 0 and 100."""
+    """A plot whose range fits the values, within 0 and 100."""
     known = [value for value in values if value is not None]
     if not known:
         return None

@@ -31,7 +31,7 @@ STYLE = """
 
 
 def framed(title: str, height: float, body: Markup, style: str = "") -> str:
-    """A whole document around charts, with their style and, after it, more of it."""
+    """A complete SVG document around charts, with their style and additional style."""
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
@@ -40,14 +40,14 @@ def framed(title: str, height: float, body: Markup, style: str = "") -> str:
 
 
 def placed(top: float, height: float, chart: Markup, left: float = LEFT) -> Markup:
-    """A chart at its place, with room for the values of its axis on the left."""
+    """A chart in its position, with room for the axis values on the left."""
     return Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
         left, top, WIDTH - left - RIGHT, height, chart
     )
 
 
 def caption(y: float, left: str, right: str) -> Markup:
-    """What stands above a chart, on either side."""
+    """The captions above a chart, on the left and right."""
     return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
         y, left, WIDTH - RIGHT, y, right
     )

@@ -1,4 +1,4 @@
-"""The plane that a chart is drawn on. Texts keep their size however wide it gets: all places are in percent."""
+"""The plotting area of a chart. All positions are in percent, so texts keep their size at any width."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Plot:
         below: Sequence[tuple[float, str]] | None = None,
         name: str = "samples",
     ) -> Markup:
-        """Grid lines with their values; below, samples, or the places and texts given."""
+        """Grid lines with their values; below them, sample numbers or the given positions and texts."""
         digits = max(0, -math.floor(math.log10(steps[1] - steps[0]) + 1e-9)) if len(steps) > 1 else 0
         parts = []
         for step in steps:
@@ -53,7 +53,7 @@ class Plot:
         return Markup("".join(parts))
 
     def line(self, samples: Sequence[int], values: Values, style: str) -> Markup:
-        """A line through what there is, broken where there is nothing."""
+        """A line through the known values, with gaps where values are missing."""
         path, pen_down, alone = [], False, False
         for sample, value in zip(samples, values, strict=True):
             if value is None:
@@ -76,7 +76,7 @@ class Plot:
         return self._path(f"{path}H{10 * self.x(samples[-1]):.1f}" if path else "", style)
 
     def band(self, samples: Sequence[int], lows: Values, highs: Values, style: str) -> Markup:
-        """The area between two lines, over all places that have both."""
+        """The area between two lines, wherever both have values."""
         both = [(s, a, b) for s, a, b in zip(samples, lows, highs, strict=True) if a is not None and b is not None]
         there = [self._point(sample, high) for sample, _, high in both]
         back = [self._point(sample, low) for sample, low, _ in reversed(both)]
@@ -90,7 +90,7 @@ class Plot:
 
 
 def stretched(*paths: Markup) -> Markup:
-    """Paths on a plane of 1000 by 1000, drawn as wide and high as the chart."""
+    """Paths on a 1000 × 1000 grid, stretched to the size of the chart."""
     begin = '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%">'
     return Markup(begin) + Markup("").join(paths) + Markup("</svg>")
 

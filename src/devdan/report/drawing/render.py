@@ -1,4 +1,4 @@
-"""Templates filled in; what users bring stays text."""
+"""Renders templates; user input is escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 
 def render(template: str, **values: Any) -> str:
-    """The template of that name with its values."""
+    """Render the named template with these values."""
     return _templates().get_template(template).render(values)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Tile(NamedTuple):
-    """A figure with its name and a remark."""
+    """A value with its name and a remark."""
 
     name: str
     figure: str

@@ -1,4 +1,4 @@
-"""Numbers and settings as people read them; what is undefined is a dash."""
+"""Numbers and settings formatted for reading; undefined values are a dash."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from devdan.evaluation.measures import Measure
 
 NOTHING = "–"
-DRIFTS = {"generative": "virtual", "discriminative": "real"}  # what a drift is called by the phase that signals it
+DRIFTS = {"generative": "virtual", "discriminative": "real"}  # names of drifts by the phase that signals them
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """With a comma at each thousand.
+    """Format with thousands separators.
 
     >>> number(1234.5678, 2), number(-0.5, 3), number(None)
     ('1,234.57', '−0.500', '–')
@@ -56,7 +56,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def short(value: float | None) -> str:
-    """Three digits and a suffix at most.
+    """At most three digits and a suffix.
 
     >>> [short(value) for value in (0, 850, 20_000, 1_250_000, 3.2e9)]
     ['0', '850', '20k', '1.25M', '3.2G']
@@ -87,7 +87,7 @@ def seconds(value: float | None) -> str:
 
 
 def moment(text: Any) -> str:
-    """A time stamp; one that cannot be read stays as it is.
+    """Format a timestamp; an unreadable one is left unchanged.
 
     >>> moment("2026-11-15T11:00:00+00:00"), moment("yesterday")
     ('15 Nov 2026, 11:00 UTC', 'yesterday')
@@ -100,7 +100,7 @@ def moment(text: Any) -> str:
 
 
 def how_many(n: float, thing: str) -> str:
-    """A number of things.
+    """A count with its noun.
 
     >>> how_many(1, "growth"), how_many(1200, "class")
     ('1 growth', '1,200 classes')

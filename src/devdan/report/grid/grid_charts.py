@@ -1,4 +1,4 @@
-"""Where the models stand: rates by stream, rates against speed, rates as labels get scarce."""
+"""Charts of a grid: rates by stream, rates against speed, rates against the share of labels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from devdan.report.grid.grid_findings import Findings, is_own, policy_name, shar
 from devdan.report.grid.paper import published
 from devdan.report.grid.rank_chart import style_of
 
-_WIDE, _NARROW = 660, 235  # pixels that labels must do with
+_WIDE, _NARROW = 660, 235  # pixels available for labels
 
 
 class Strip(NamedTuple):
@@ -29,7 +29,7 @@ class Strip(NamedTuple):
 
 
 def strips(findings: Findings) -> list[Strip]:
-    """A strip for each stream that was run, each with its own range of rates."""
+    """One strip per stream, each with its own range of rates."""
     return [_strip(findings, stream) for stream in findings.grid.streams if findings.best(stream) is not None]
 
 
@@ -38,7 +38,7 @@ def _strip(findings: Findings, stream: str) -> Strip:
     figure = published(stream, "CR", "DEVDAN") if findings.grid.main == "all" else None
     values = [*rates.values(), *([figure.mean] if figure else [])]
     top, middle = max(values), median(values)
-    low = max(min(values), top - 4 * max(top - middle, 0.05))  # a few far behind are not to press the others together
+    low = max(min(values), top - 4 * max(top - middle, 0.05))  # a few low rates must not squeeze the others together
     room = max(0.03 * (top - low), 0.005)
     plane = Plot(1000, low - room, top + room)
     places = {model: 100 - plane.y(max(rate, low)) for model, rate in rates.items()}
@@ -71,7 +71,7 @@ def _strip(findings: Findings, stream: str) -> Strip:
 
 
 def _lanes(places: dict[str, float]) -> dict[str, int]:
-    """Each model's height off the middle, so that marks close to each other are all seen; ours keep the middle."""
+    """Each model's vertical offset, so that close marks are all visible; ours stay in the middle."""
     lanes: dict[str, int] = {}
     for model in sorted(places, key=lambda model: (mark_style(model) == "rest", places[model])):
         taken = {lanes[other] for other in lanes if abs(places[other] - places[model]) < 1.7}
@@ -81,30 +81,30 @@ def _lanes(places: dict[str, float]) -> dict[str, int]:
 
 
 def shape_of(model: str) -> str:
-    """Where a model comes from."""
+    """The origin of a model."""
     return "dot" if is_own(model) else "square" if model.startswith("river-") else "diamond"
 
 
 def legend(findings: Findings) -> list[tuple[str, str, str]]:
-    """Shape, style and meaning of the marks that there are."""
+    """Shape, style and meaning of the marks in use."""
     models = findings.grid.models
     marks = [("dot", mark_style(model), model) for model in ("devdan", "devdan-paper") if model in models]
     if findings.grid.main == "all" and findings.grid.is_papers:
         marks.append(("ring", "own-paper", "DEVDAN in the paper"))
     greys = [model for model in models if mark_style(model) == "rest"]
     others = "scikit-learn" if all(m.startswith("sklearn-") for m in greys if shape_of(m) == "diamond") else "others"
-    names = {"dot": "others of this package", "square": "River", "diamond": others}
+    names = {"dot": "other models of this package", "square": "River", "diamond": others}
     return marks + [(shape, "rest", names[shape]) for shape in names if shape in map(shape_of, greys)]
 
 
 def mark_style(model: str) -> str:
-    """Only DEVDAN itself has a colour among marks."""
+    """Only DEVDAN itself is coloured."""
     style = style_of(model)
     return "rest" if style == "own-off" else style
 
 
 class Point(NamedTuple):
-    """A model's place in percent of the plane."""
+    """A model's position in percent of the plot."""
 
     model: str
     x: float
@@ -141,7 +141,7 @@ def speed(findings: Findings, narrow: bool) -> Chart | None:
 
 
 def _labelled(points: Sequence[Point], width: int, height: int) -> Markup:
-    """Marks with their names, each at a place where it covers no other; a line leads to those further off."""
+    """Marks with their names, placed so that none covers another; a line connects names that are farther away."""
     boxes = [
         (p.x * width / 100 - 6, p.y * height / 100 - 6, p.x * width / 100 + 6, p.y * height / 100 + 6) for p in points
     ]
@@ -230,7 +230,7 @@ def _panel(title: str, policies: Sequence[str], lines: dict[str, Values], height
 
 
 def _ends(plot: Plot, lines: dict[str, Values], place: int, height: int) -> Markup:
-    """Names beside the ends of lines, moved apart where they would cover each other."""
+    """Names at the ends of lines, moved apart if they would overlap."""
     ends = sorted((plot.y(line[-1]) * height / 100, model) for model, line in lines.items() if line[-1] is not None)
     wanted = [y for y, _ in ends]
     spread = _apart(wanted, 14, 4, height - 2)
@@ -244,7 +244,7 @@ def _ends(plot: Plot, lines: dict[str, Values], place: int, height: int) -> Mark
 
 
 def _apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Rising places at least ``gap`` apart, each pair that is too close pushed off equally.
+    """Move increasing positions at least ``gap`` apart, pushing close pairs away equally.
 
     >>> _apart([10, 12, 90], 10, 0, 100)
     [6.0, 16.0, 90.0]

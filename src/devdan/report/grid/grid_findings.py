@@ -1,4 +1,4 @@
-"""What follows from a grid of runs: rates, ranks, and what becomes of them as labels get scarce."""
+"""Results derived from a grid of runs: rates, ranks, and their change as labels become scarce."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What follows from a grid."""
+    """Results derived from a grid."""
 
     grid: Grid
 
@@ -28,18 +28,18 @@ class Findings:
 
     @cached_property
     def block(self) -> CompleteBlock:
-        """What the ranks are over."""
+        """The streams and models that are ranked."""
         return complete(self.grid, lambda stream, model: (stream, model) in self.rates)
 
     @cached_property
     def ranking(self) -> Ranking:
-        """How the models stand over the streams."""
+        """The ranking of the models over the streams."""
         streams, models = self.block
         return rank(models, [[self.rates[stream, model] for model in models] for stream in streams])
 
     @cached_property
     def policies(self) -> list[str]:
-        """Label policies that have results, the shares of labels first, the largest share ahead."""
+        """Label policies with results: shares of labels first, from the largest."""
         there = {key.labels for key in self.grid.results}
         shares = {policy: share_of(policy) for policy in self.grid.labels if policy in there}
         return sorted(shares, key=lambda policy: -(shares[policy] or 0))
@@ -51,7 +51,7 @@ class Findings:
 
     @cached_property
     def scarce_block(self) -> CompleteBlock:
-        """What averages over streams are of, for label scarcity: every policy has its result."""
+        """The streams and models that are averaged for label scarcity: those with results for every policy."""
         return complete(
             self.grid, lambda stream, model: all((stream, model) in rates for rates in self.scarce_rates.values())
         )
@@ -73,12 +73,12 @@ class Findings:
 
 
 def is_own(model: str) -> bool:
-    """Whether a model is one of this package's."""
+    """Whether a model belongs to this package."""
     return model.startswith("devdan") or model in COUNTERPARTS
 
 
 def share_of(policy: str) -> float | None:
-    """The share of labels that arrive; None where it is not only the share that matters.
+    """The share of labels that arrive; None if the policy is not just a share.
 
     >>> share_of("all"), share_of("fraction:0.25"), share_of("delay:1000")
     (1.0, 0.25, None)
@@ -90,22 +90,22 @@ def share_of(policy: str) -> float | None:
 
 
 def policy_name(policy: str) -> str:
-    """A label policy as the head of a column.
+    """A label policy as a column heading.
 
     >>> [policy_name(policy) for policy in ("all", "fraction:0.05", "delay:1000", "warmup:500")]
-    ['100 %', '5 %', '1,000 late', 'warmup:500']
+    ['100 %', '5 %', '1,000 samples late', 'warmup:500']
     """
     share = share_of(policy)
     if share is not None:
         return f"{100 * share:g} %"
     late = re.fullmatch(r"delay:(\d+)", policy)
-    return f"{int(late[1]):,} late" if late else policy
+    return f"{int(late[1]):,} samples late" if late else policy
 
 
 def difference(grid: Grid, stream: str, model: str, criterion: str) -> float | None:
-    """Ours less the paper's, for the models that are in the paper; times do not compare.
+    """Our results minus the paper's, for models in the paper; times are not comparable.
 
-    Of rules, parameters are counted as its authors' scripts do; what the paper calls HN there, it does not say.
+    For rules, parameters are counted as in the authors' scripts; the paper does not say what HN means for them.
     """
     if criterion == "ET" or (criterion == "HN" and model in OF_RULES):
         return None

@@ -1,4 +1,4 @@
-"""What is to be said about a grid of runs: how the ranks come out, what is missing, what was run on what."""
+"""Texts about a grid of runs: the ranks, what is missing, the settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from devdan.runs.gridfolder import CellKey, files_of
 
 
 def title(grid: Grid) -> str:
-    """What it is all about."""
-    return f"DEVDAN beside {'the paper and ' if grid.is_papers else ''}other methods"
+    """The title of the page."""
+    return f"DEVDAN compared with {'the paper and ' if grid.is_papers else ''}other methods"
 
 
 def ranks_text(findings: Findings) -> list[str]:
-    """What the ranks show, in sentences."""
+    """The ranks in sentences."""
     ranking, block, grid = findings.ranking, findings.block, findings.grid
     if not ranking.models:
         return ["There are no results to rank yet."]
@@ -26,15 +26,15 @@ def ranks_text(findings: Findings) -> list[str]:
         f"({', '.join(block.streams)}), ranked by CR averaged over seeds; 1 is the best, ties share their ranks."
     ]
     if ranking.test:
-        differ = "not all models are equally good" if ranking.test.p < ALPHA else "no difference is shown"
+        differ = "not all models are equally good" if ranking.test.p < ALPHA else "no significant difference"
         p = "p < 0.0001" if ranking.test.p < 1e-4 else f"p = {ranking.test.p:.2g}"
-        found.append(f"Friedman test: χ² = {ranking.test.statistic:.2f}, {p}; at {ALPHA}, {differ}.")
+        found.append(f"Friedman test: χ² = {ranking.test.statistic:.2f}, {p}; at level {ALPHA}, {differ}.")
     elif ranking.why_not:
         found.append(f"No test: {ranking.why_not}.")
     if ranking.difference:
         text = f"Critical difference (Nemenyi, {ALPHA}): {ranking.difference:.2f} ranks."
         if ranking.n_streams < 10:
-            text += f" With N = {ranking.n_streams} it has little power: models it does not tell apart may well differ."
+            text += f" With N = {ranking.n_streams} it has little power: models it does not separate may still differ."
         found.append(text)
     run = [stream for stream in grid.streams if any(own == stream for own, _ in findings.rates)]
     holes: dict[str, list[str]] = {}
@@ -50,12 +50,12 @@ def ranks_text(findings: Findings) -> list[str]:
 
 
 def settings(grid: Grid) -> list[tuple[str, str]]:
-    """What was run, on what."""
+    """The settings of the runs."""
     info, results = grid.info, list(grid.results.values())
     rows = [
         ("seeds", str(grid.seeds)),
         ("chunk", number(info["chunk"]) if isinstance(info.get("chunk"), int) else ""),
-        ("samples", f"the first {info['limit']:,} of each stream" if isinstance(info.get("limit"), int) else "all"),
+        ("samples", f"the first {info['limit']:,} per stream" if isinstance(info.get("limit"), int) else "all"),
         ("labels", ", ".join(grid.labels)),
         *_files(grid),
     ]
@@ -94,20 +94,20 @@ def machines(grid: Grid) -> list[str]:
 
 
 def models_told(grid: Grid) -> list[tuple[str, str]]:
-    """What the models are, where table.json says so under ``about``."""
+    """Descriptions of the models, if table.json has them under ``about``."""
     about = grid.info.get("about")
     return [(model, str(about[model])) for model in grid.models if model in about] if isinstance(about, dict) else []
 
 
 def progress(grid: Grid) -> str:
-    """How much there is; nothing where it is all there."""
+    """The progress; empty if complete."""
     if grid.n_done == grid.n_cells:
         return ""
-    return f"{grid.n_done:,} of {how_many(grid.n_cells, 'run')} are there: the same command does the rest."
+    return f"{grid.n_done:,} of {how_many(grid.n_cells, 'run')} are done; the same command runs the rest."
 
 
 def failures(grid: Grid) -> list[tuple[str, str]]:
-    """Runs that failed, those of a model on a stream with the same error together: which, and the error."""
+    """Failed runs and their errors, grouped by model, stream and error."""
     found: dict[tuple[str, str, str], list[CellKey]] = {}
     for key, error in grid.failures.items():
         found.setdefault((key.stream, key.model, error), []).append(key)
@@ -125,7 +125,7 @@ def listed(streams: Sequence[str]) -> str:
 
 
 def pieces(text: str) -> list[tuple[bool, str]]:
-    """A text cut at its backquotes, and which pieces stand between two of them.
+    """Split a text at backquotes, marking the pieces between two of them.
 
     >>> pieces("`devdan fetch susy` downloads it"), pieces("a ` alone")
     ([(True, 'devdan fetch susy'), (False, ' downloads it')], [(False, 'a ` alone')])

@@ -1,4 +1,4 @@
-"""The page of a grid of runs, and its pictures that stand alone."""
+"""The page of a grid of runs, and its standalone figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDTH = 800
 
 
 def page_of_grid(findings: Findings) -> str:
-    """Everything about a grid."""
+    """The page of a grid."""
     grid = findings.grid
     ranked = len(findings.ranking.models) > 1
     scarce = grid_sheets.scarcity_sheets(findings)
@@ -62,7 +62,7 @@ def _subtitle(findings: Findings) -> str:
 
 
 def _tiles(findings: Findings) -> list[Tile]:
-    """What a reader wants to know first."""
+    """The headline figures."""
     grid, ranking = findings.grid, findings.ranking
     tiles = []
     gaps = {s: gap for s in grid.streams if (gap := difference(grid, s, "devdan-paper", "CR")) is not None}
@@ -71,7 +71,7 @@ def _tiles(findings: Findings) -> list[Tile]:
             f"{signed(gaps[s], 2)} on {s}" for s in (min(gaps, key=lambda s: gaps[s]), max(gaps, key=lambda s: gaps[s]))
         ]
         remark = f"CR of devdan-paper, on average; {' to '.join(dict.fromkeys(ends))}"
-        tiles.append(Tile("Against the paper’s DEVDAN", signed(fmean(gaps.values()), 2), "points", remark))
+        tiles.append(Tile("Difference from the paper’s DEVDAN", signed(fmean(gaps.values()), 2), "points", remark))
     own = next((model for model in ("devdan", "devdan-paper") if model in ranking.models), None)
     if own and len(ranking.models) > 1:
         ranks = dict(zip(ranking.models, ranking.ranks, strict=True))
@@ -92,24 +92,24 @@ def _tiles(findings: Findings) -> list[Tile]:
 
 
 def _generative(findings: Findings) -> str:
-    """What the generative phase brings as labels get scarce, in sentences."""
+    """What the generative phase adds as labels become scarce, in sentences."""
     on, off = GENERATIVE
     shares = [policy for policy in findings.policies if share_of(policy)]
     if not {on, off} <= set(findings.grid.models):
         return ""
-    text = "The two orange lines are the same model with its generative phase, which needs no labels, on and off."
+    text = "The two orange lines show the same model with the generative phase, which needs no labels, on and off."
     if not {on, off} <= set(findings.scarce_block.models) or len(shares) < 2:
         return text
     ends = (shares[0], shares[-1])
     most, least = ((findings.average(on, policy) or 0) - (findings.average(off, policy) or 0) for policy in ends)
     return (
-        f"{text} On average over streams, it brings {signed(most, 2)} points with {policy_name(ends[0])} of the labels "
+        f"{text} On average over streams, it adds {signed(most, 2)} points with {policy_name(ends[0])} of the labels "
         f"and {signed(least, 2)} with {policy_name(ends[1])}."
     )
 
 
 def ranks_picture(findings: Findings) -> str | None:
-    """The critical-difference diagram as an SVG document; None where there is nothing to compare."""
+    """The critical-difference diagram as an SVG document; None if there is nothing to compare."""
     if len(findings.ranking.models) < 2:
         return None
     drawn = diagram(findings.ranking, two_sided=True)

@@ -1,4 +1,4 @@
-"""What a grid of runs comes to, as sheets of figures that Markdown, LaTeX and HTML are written from."""
+"""The results of a grid of runs as sheets, from which Markdown, LaTeX and HTML are written."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from devdan.runs.gridfolder import CellKey
 
 
 class SheetEntry(NamedTuple):
-    """A figure of a sheet."""
+    """A value in a sheet."""
 
     text: str = NOTHING
     spread: str = ""
     best: bool = False
     remark: str = ""
-    few: bool = False  # fewer seeds than there are to be
+    few: bool = False  # fewer seeds than planned
 
 
 class Row(NamedTuple):
-    """A model's figures."""
+    """A model's values."""
 
     name: str
     entries: list[SheetEntry]
@@ -45,12 +45,12 @@ class Sheet(NamedTuple):
     title: str
     about: list[str]
     columns: list[str]
-    remarks: list[str]  # a word below each column's name, or none
+    remarks: list[str]  # a remark below each column name, or none
     groups: list[Group]
 
 
 def main_sheets(findings: Findings) -> list[Sheet]:
-    """CR, ET, HN and NoP by model and stream, beside the paper's; members and labels where they say something."""
+    """CR, ET, HN and NoP by model and stream, next to the paper's; members and labels if they are informative."""
     sheets = [_criterion_sheet(findings, name) for name, measure in in_tables().items() if measure.sheet]
     return [sheet for sheet in sheets if sheet.groups]
 
@@ -68,7 +68,7 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         rows = {model: [*own, SheetEntry(number(ranks.get(model), 2))] for model, own in rows.items()}
     groups = [
         Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
-        Group("From elsewhere", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
+        Group("Other packages", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
         *([_as_scripted(findings)] if criterion == "NoP" else []),
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
@@ -80,10 +80,10 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         about.append(_of_rank(findings) if ranked else "")
         limit = grid.info.get("limit")
         if limit:
-            of_paper = "; the paper’s are of whole streams" if grid.is_papers else ""
+            of_paper = "; the paper’s figures are for whole streams" if grid.is_papers else ""
             about.append(f"Only the first {limit:,} samples of each stream{of_paper}.")
     if criterion == "ET" and len(machines(grid)) > 1:
-        about.append("The runs were made on several machines: times compare only roughly.")
+        about.append("The runs were made on several machines, so times are only roughly comparable.")
     return Sheet(
         heading(measure),
         [text for text in about if text],
@@ -98,11 +98,11 @@ def _as_scripted(findings: Findings) -> Group:
     grid = findings.grid
     models = [m for m in grid.models if m in OF_RULES and any(grid.of(s, m, grid.main) for s in grid.streams)]
     rows = [Row(model, [_entry(findings, s, model, SCRIPTS) for s in grid.streams]) for model in models]
-    return Group("Counted as if rules had two inputs", rows)
+    return Group("Counted as if every rule had two inputs", rows)
 
 
 def _chooses(grid: Grid, model: str) -> bool:
-    """Whether a model used fewer labels than another on some stream, hence fewer than it was given."""
+    """Whether a model used fewer labels than another on some stream, and so fewer than it was given."""
     used = grid.values(grid.main, "labels")
     most = {
         stream: max((share for (own, _), share in used.items() if own == stream), default=0) for stream in grid.streams
@@ -124,7 +124,7 @@ def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Sheet
 
 
 def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
-    """What the seeds show."""
+    """The spread over the seeds."""
     of = how_many(stat.n, "seed") if stat.n == seeds else f"{stat.n} of {seeds} seeds"
     if stat.n == 1:
         return of
@@ -132,7 +132,7 @@ def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:
 
 
 def _paper_groups(grid: Grid, criterion: str, ranked: bool) -> list[Group]:
-    """The paper's figures, and ours less the paper's."""
+    """The paper's figures, and ours minus the paper's."""
     measure, last = in_tables()[criterion], [SheetEntry("")] if ranked else []
     text_of, compares = partial(written, measure), measure.sheet is not None and measure.sheet.difference
     theirs, differences = [], []
@@ -167,7 +167,7 @@ def ranks_sheet(findings: Findings) -> Sheet:
 
 
 def scarcity_sheets(findings: Findings) -> list[Sheet]:
-    """CR by model and labels, averaged over streams and for each stream; none where there is but one policy."""
+    """CR by model and label policy, averaged over streams and for each stream; none if there is only one policy."""
     grid, policies = findings.grid, findings.policies
     if len(policies) < 2:
         return []
@@ -176,7 +176,7 @@ def scarcity_sheets(findings: Findings) -> list[Sheet]:
     if streams:
         about = [f"Over {listed(streams)}. Bold: the best of each column."]
         lost = [model for model in grid.models if model not in models and model not in grid.missing_models]
-        about += [f"Left out, for want of some result: {', '.join(lost)}."] if lost else []
+        about += [f"Left out, because some results are missing: {', '.join(lost)}."] if lost else []
         averages = {(model, p): findings.average(model, p) for model in models for p in policies}
         sheets.append(_scarcity_sheet("Average over streams", about, findings, averages))
     for stream in grid.streams:

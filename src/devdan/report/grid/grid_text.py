@@ -52,14 +52,14 @@ _HEADS = {
     "table": "Figures",
     "ranks": "Average ranks",
     "scarcity": "Label scarcity",
-    "missing": "What is not on the machine",
-    "failures": "Runs that failed",
+    "missing": "Not on this machine",
+    "failures": "Failed runs",
     "settings": "What was run",
 }
 
 
 def document(findings: Findings) -> str:
-    """All of it as one Markdown page."""
+    """The whole grid as one Markdown page."""
     texts = sections(findings)
     parts = [f"## {head}\n\n{texts[key]}" for key, head in _HEADS.items() if texts[key]]
     return "\n".join([f"# {title(findings.grid)}\n", *filter(None, [texts["progress"]]), *parts])
@@ -95,7 +95,7 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _md(text: str) -> str:
-    """Text that stays text: no markup, no end of a table's cell."""
+    """Escape text so that it is neither markup nor the end of a table cell."""
     for char in "\\`*_[]|":
         text = text.replace(char, f"\\{char}")
     return " ".join(text.replace("&", "&amp;").replace("<", "&lt;").split())
@@ -112,7 +112,7 @@ def _spaced(text: str) -> str:
 def latex(findings: Findings) -> str:
     """The sheets as tables to be included in a document that uses booktabs."""
     sheets = [*main_sheets(findings), ranks_sheet(findings)]
-    scarce = [s._replace(title=f"Labels that arrive: {s.title}") for s in scarcity_sheets(findings)]
+    scarce = [s._replace(title=f"Label policy: {s.title}") for s in scarcity_sheets(findings)]
     tables = [_table(sheet) for sheet in (*sheets, *scarce) if sheet.groups]
     return "\n".join(["% Needs \\usepackage{booktabs}.", *tables])
 
@@ -165,7 +165,7 @@ def _tex(text: str) -> str:
 
 
 def rows(grid: Grid) -> Iterator[dict[str, Any]]:
-    """A row for each stream, model, label policy and criterion, in full precision; what there is not is None.
+    """A row for each stream, model, label policy and criterion, in full precision; missing values are None.
 
     ``std_chunks`` is the mean over seeds of the deviation over chunks, ``std_seeds`` the deviation over seeds.
     """
@@ -187,7 +187,7 @@ def rows(grid: Grid) -> Iterator[dict[str, Any]]:
 
 
 def table_csv(grid: Grid) -> str:
-    """The rows between commas."""
+    """The rows as CSV."""
     text = io.StringIO()
     lines = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     lines.writeheader()

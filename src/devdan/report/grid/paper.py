@@ -1,4 +1,4 @@
-"""The paper's Table 1, as it is printed there."""
+"""The paper's Table 1, as printed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _STREAMS = {
 
 
 class Published(NamedTuple):
-    """A figure of the paper's; ``std`` is over chunks, None where the paper has none."""
+    """A figure from the paper; ``std`` is over chunks, None if the paper has none."""
 
     mean: float
     std: float | None
 
 
 def published(stream: str, criterion: str, method: str) -> Published | None:
-    """What the paper reports; None for what is not in it.
+    """The figure that the paper reports; None if it has none.
 
     >>> published("sea", "CR", "DEVDAN"), published("sea", "ET", "AE"), published("mine", "CR", "DEVDAN")
     (Published(mean=92.29, std=6.48), Published(mean=18.59, std=None), None)

@@ -1,4 +1,4 @@
-"""The critical-difference diagram: average ranks on an axis, bars over those that do not differ."""
+"""The critical-difference diagram: average ranks on an axis, bars joining models that do not differ significantly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AXIS, _ROW, _BAR = 52, 22, 8
 
 
 class Diagram(NamedTuple):
-    """The inside of an SVG element of any width; labels stand beside it, ``side`` pixels wide."""
+    """The contents of an SVG element of any width; labels are beside it, ``side`` pixels wide."""
 
     body: Markup
     height: int
@@ -50,7 +50,7 @@ def diagram(ranking: Ranking, two_sided: bool) -> Diagram:
     for n, (first, last) in enumerate(bars):
         a, b = _x(ranking.ranks[first], k), _x(ranking.ranks[last], k)
         y = _AXIS + 16 + _BAR * n
-        title = f"{ranking.models[first]} to {ranking.models[last]}: no difference shown"
+        title = f"{ranking.models[first]} to {ranking.models[last]}: no significant difference"
         body += Markup('<line class="bar" x1="{:.2f}%" x2="{:.2f}%" y1="{}" y2="{}"><title>{}</title></line>').format(
             a - 0.6, b + 0.6, y, y, title
         )
@@ -61,7 +61,7 @@ def diagram(ranking: Ranking, two_sided: bool) -> Diagram:
 
 
 def style_of(model: str) -> str:
-    """The models that are not to be grey."""
+    """The highlighted models."""
     return {"devdan": "own", "devdan-paper": "own-paper", "devdan-no-generative": "own-off"}.get(model, "rest")
 
 
@@ -81,7 +81,7 @@ def _axis(k: int, most: int) -> Markup:
 
 
 def _measure(difference: float | None, k: int) -> Markup:
-    """The critical difference as a length; without its end where the axis is too short for it."""
+    """The critical difference as a bar; without its end mark if the axis is too short."""
     if difference is None:
         return Markup("")
     end = 100 * difference / max(k - 1, 1)

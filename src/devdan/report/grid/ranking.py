@@ -13,25 +13,25 @@ ALPHA = 0.05
 
 
 class Friedman(NamedTuple):
-    """The test that all models are equally good."""
+    """The test of the hypothesis that all models are equally good."""
 
     statistic: float
     p: float
 
 
 class Ranking(NamedTuple):
-    """How the models stand; rank 1 is the best."""
+    """The ranking of the models; rank 1 is the best."""
 
     models: list[str]  # from best to worst
     ranks: list[float]
     n_streams: int
     test: Friedman | None
-    difference: float | None  # average ranks closer than this do not differ
-    why_not: str  # what the test lacks
+    difference: float | None  # average ranks closer than this do not differ significantly
+    why_not: str  # why there is no test
 
 
 def rank(models: Sequence[str], rates: Sequence[Sequence[float]]) -> Ranking:
-    """Rank models by their rates, a row for each stream; more is better, ties share the mean of their ranks.
+    """Rank models by their rates, one row per stream; higher is better, ties share their mean rank.
 
     >>> ranking = rank(["a", "b", "c"], [[90, 80, 80], [90, 70, 60]])
     >>> ranking.models, ranking.ranks
@@ -74,7 +74,7 @@ def friedman(rates: Sequence[Sequence[float]]) -> Friedman:
 
 
 def critical_difference(k: int, n: int) -> float:
-    """By how much the average ranks of k models over n streams must differ: q √(k (k + 1) / (6 n)).
+    """The difference in average rank that is significant for k models over n streams: q √(k (k + 1) / (6 n)).
 
     >>> round(critical_difference(5, 30), 3)  # 2.728 √(5 · 6 / 180)
     1.114
@@ -86,7 +86,7 @@ def critical_difference(k: int, n: int) -> float:
 
 
 def alike(ranks: Sequence[float], difference: float) -> list[tuple[int, int]]:
-    """First and last place of each largest group of rising ranks that do not differ.
+    """First and last index of each maximal group of sorted ranks that do not differ significantly.
 
     >>> alike([1.0, 1.5, 2.4, 4.0], 1.0)
     [(0, 1), (1, 2)]

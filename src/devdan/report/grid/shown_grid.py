@@ -1,4 +1,4 @@
-"""A grid of runs as it lies on disk: models × streams × labels × seeds, one result file for each cell."""
+"""A grid of runs on disk: models × streams × labels × seeds, one result file per cell."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from devdan.runs.runfolder import RunError
 
 
 class Stat(NamedTuple):
-    """A criterion over seeds; both deviations are of the values themselves, not estimates."""
+    """A criterion over seeds; both standard deviations are of the values themselves, not sample estimates."""
 
     mean: float
-    spread: float | None  # over the chunks of a run, the mean over seeds
+    spread: float | None  # deviation over the chunks of a run, averaged over seeds
     over_seeds: float
     n: int  # seeds
     lowest: float
@@ -29,7 +29,7 @@ class Stat(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """What was asked for, and what there is of it."""
+    """The planned grid and its results so far."""
 
     streams: Sequence[str]
     models: Sequence[str]
@@ -51,12 +51,12 @@ class Grid:
 
     @property
     def missing_streams(self) -> dict[str, str]:
-        """Streams that are not on the machine, each with how to get it."""
+        """Streams missing on this machine, each with how to get it."""
         return self._missing("missing", {key.stream for key in (*self.results, *self.failures)}, self.streams)
 
     @property
     def missing_models(self) -> dict[str, str]:
-        """Models that are not on the machine, each with how to get it."""
+        """Models not available on this machine, each with how to get it."""
         return self._missing("models_missing", {key.model for key in (*self.results, *self.failures)}, self.models)
 
     def _missing(self, name: str, there: set[str], asked: Sequence[str]) -> dict[str, str]:
@@ -65,13 +65,13 @@ class Grid:
 
     @property
     def n_cells(self) -> int:
-        """How many there are to be, without what is not on the machine."""
+        """The number of planned runs, without those that cannot be run on this machine."""
         streams, models = len(self.streams) - len(self.missing_streams), len(self.models) - len(self.missing_models)
         return streams * models * len(self.labels) * self.seeds
 
     @property
     def n_done(self) -> int:
-        """How many were run, failures included."""
+        """The number of runs done, including failures."""
         return len(self.results) + len(self.failures)
 
     def of(self, stream: str, model: str, labels: str) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ class Grid:
         return [self.results[key] for key in keys if key in self.results]
 
     def stat(self, stream: str, model: str, labels: str, criterion: str) -> Stat | None:
-        """A criterion over the seeds that have it."""
+        """A criterion over the seeds that have a result."""
         measure = in_tables()[criterion]
         results = [(measure.figure(result), result) for result in self.of(stream, model, labels)]
         pairs = [(value, measure.spread_in(result)) for value, result in results if value is not None]
@@ -91,13 +91,13 @@ class Grid:
         return Stat(mean, spread, pstdev(values), len(values), min(values), max(values))
 
     def values(self, labels: str, criterion: str) -> dict[tuple[str, str], float]:
-        """The means of a criterion by stream and model, where there are any."""
+        """The means of a criterion by stream and model, if any."""
         stats = ((pair, self.stat(*pair, labels, criterion)) for pair in product(self.streams, self.models))
         return {pair: stat.mean for pair, stat in stats if stat is not None}
 
 
 def read_grid(folder: Path) -> Grid:
-    """The grid in a folder, finished or not; other files there do not count."""
+    """Read the grid in a folder, finished or not; other files there are ignored."""
     kept = GridFolder(folder)
     try:
         info = kept.plan()
@@ -131,9 +131,9 @@ class CompleteBlock(NamedTuple):
 
 
 def complete(grid: Grid, has: Callable[[str, str], bool]) -> CompleteBlock:
-    """The largest block without holes, as streams × models; ``has`` says whether a stream has a model's result.
+    """The largest complete block of streams × models; ``has`` says whether a model has a result on a stream.
 
-    Streams are taken in as long as the models that are lost over it cost less than the stream adds.
+    Streams are added as long as this gains more results than it loses models.
     """
     there = {stream: {model for model in grid.models if has(stream, model)} for stream in grid.streams}
     by_size = sorted(grid.streams, key=lambda stream: -len(there[stream]))

@@ -21,7 +21,7 @@ class Bin:
     n_scored: int
     low: float | None  # the chunks' lowest and highest accuracy
     high: float | None
-    same: int  # samples whose label is that of the one before
+    same: int  # samples whose label equals the previous one
     compared: int
     growths: Phases | None
     prunings: Phases | None
@@ -53,7 +53,7 @@ class Bin:
         )
 
     def join(self, later: Bin) -> Bin:
-        """This one and the one after it: what is counted is added up, of the rest the later one stays."""
+        """Merge this bin with the next: counts are added, other values are taken from the later one."""
         return Bin(
             start=self.start,
             end=later.end,
@@ -79,7 +79,7 @@ class Bin:
 
 
 class Bins(list[Bin]):
-    """Records thinned out as they come: whenever there are too many bins, each takes its neighbour in.
+    """Records thinned out as they come: when there are too many bins, neighbours are merged.
 
     >>> bins = Bins(most=4)
     >>> for chunk in range(9):
@@ -96,7 +96,7 @@ class Bins(list[Bin]):
             self.add(bin)
 
     def add(self, bin: Bin) -> None:
-        """Take the next chunk in."""
+        """Add the next chunk."""
         if self and self[-1].n_chunks < self.width:
             self[-1] = self[-1].join(bin)
             return
@@ -108,7 +108,7 @@ class Bins(list[Bin]):
 
 
 def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float | None]:
-    """Sums over weights within ``width`` places around each; None where there is no weight.
+    """Moving mean of sum / weight over ``width`` points around each; None where the weight is zero.
 
     >>> moving_mean([(1, 1), (0, 1), (2, 2), (0, 0)], 3)
     [0.5, 0.75, 0.6666666666666666, 1.0]
@@ -126,16 +126,16 @@ def moving_mean(parts: Sequence[tuple[float, float]], width: int) -> list[float 
 
 
 def smooth_width(n_points: int) -> int:
-    """Points to smooth over: some 4 % of them, an odd number; 1 for so few that it would only blur."""
+    """The window for smoothing: about 4 % of the points, an odd number; 1 if there are too few to smooth."""
     return 1 if n_points < 20 else 2 * max(1, round(0.02 * n_points)) + 1
 
 
 def smooth_accuracy(bins: Sequence[Bin]) -> list[float | None]:
-    """The moving mean of the accuracy, where anything was scored."""
+    """The moving mean of the accuracy over scored points."""
     means = moving_mean([(bin.hits, bin.n_scored) for bin in bins], smooth_width(len(bins)))
     return [mean if bin.n_scored else None for bin, mean in zip(bins, means, strict=True)]
 
 
 def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
-    """The moving mean of the accuracy of predicting the label of the sample before."""
+    """The moving mean of the accuracy of predicting the previous label."""
     return moving_mean([(bin.same, bin.compared) for bin in bins], smooth_width(len(bins)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from devdan.report.drawing.words import NOTHING, clipped, percent
 from devdan.report.run.shown_run import ShownRun
 
-LARGEST_WITH_TEXT = 12  # classes; beyond that the cells of the confusion matrix are too small for it
+LARGEST_WITH_TEXT = 12  # classes; above this number the cells of the confusion matrix are too small for text
 
 
 MOST_CLASSES = 100
@@ -26,7 +26,7 @@ class MatrixCell(NamedTuple):
 
 
 class Matrix(NamedTuple):
-    """A confusion matrix to be looked at."""
+    """A confusion matrix for display."""
 
     names: list[str]
     rows: list[list[MatrixCell]]
@@ -37,7 +37,7 @@ class Matrix(NamedTuple):
 
 
 def matrix(run: ShownRun) -> Matrix | None:
-    """How often which class was predicted as which; the most frequent classes, where there are very many."""
+    """The confusion matrix; only the most frequent classes, if there are very many."""
     summary = run.summary
     confusion = summary.confusion
     if not confusion.n_samples:
@@ -46,7 +46,7 @@ def matrix(run: ShownRun) -> Matrix | None:
     try:
         shown.sort(key=lambda c: float(summary.classes[c]))
     except (TypeError, ValueError):
-        shown.sort()  # as they appeared
+        shown.sort()  # in order of appearance
     small = len(shown) > LARGEST_WITH_TEXT
     names = [str(summary.classes[c]) for c in shown]
     counts = {(true, guess): n for true, guess, n in summary.counts}

@@ -12,7 +12,7 @@ from devdan.report.run.shown_run import ShownRun
 
 
 class Series(NamedTuple):
-    """What a run has at each of its points, and the charts whose crosshair shows it."""
+    """The values of a run at each point, and the charts whose crosshair shows them."""
 
     charts: str
     name: str
@@ -22,7 +22,7 @@ class Series(NamedTuple):
 
 
 def points(runs: Sequence[ShownRun]) -> dict[str, Any]:
-    """What the crosshair shows: numbers, and the runs' letters."""
+    """The values shown by the crosshair, and the runs' letters."""
     shown = [_series(run) if len(runs) == 1 else _series(run)[1:3] for run in runs]
     kept = [n for n, _ in enumerate(shown[0]) if any(v is not None for own in shown for v in own[n].values)]
     return {

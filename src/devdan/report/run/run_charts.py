@@ -15,8 +15,8 @@ from devdan.report.drawing.words import DRIFTS, how_many, percent
 from devdan.report.run.bins import Bin, smooth_accuracy, smooth_no_change
 from devdan.report.run.shown_run import ShownRun
 
-MOST_MARKERS = 160  # beyond that, those close to each other become one
-SMALLEST_CHUNK_WITH_BAND = 20  # for smaller ones, lowest and highest accuracy say little
+MOST_MARKERS = 160  # above this number, marks close to each other are merged
+SMALLEST_CHUNK_WITH_BAND = 20  # for smaller chunks, the lowest and highest accuracy say little
 
 
 class Marker(NamedTuple):
@@ -30,7 +30,7 @@ class Marker(NamedTuple):
 
 
 def accuracy(run: ShownRun) -> Chart | None:
-    """Accuracy per chunk, its moving mean, the no-change predictor's where it is near, and the drifts signalled."""
+    """Accuracy per chunk, its moving mean, the no-change predictor's if it is in range, and the drifts signalled."""
     bins, plot, banded = run.bins, _accuracy_plane(run), has_band(run)
     if plot is None:
         return None
@@ -58,7 +58,7 @@ def has_band(run: ShownRun) -> bool:
 
 
 def no_change_place(run: ShownRun) -> str:
-    """What the legend says of the no-change predictor."""
+    """The legend's text about the no-change predictor."""
     plot = _accuracy_plane(run)
     line = [value for value in in_percent(smooth_no_change(run.bins)) if value is not None]
     if plot is None or not line:
@@ -95,7 +95,7 @@ def drifts(bins: Sequence[Bin], end: int) -> list[Marker]:
 
 
 def _marked(bins: Sequence[Bin], end: int, kinds: Mapping[str, Callable[[Bin], Phases | None]]) -> list[Marker]:
-    """What happened, counted once; marks that would stand too close together are added up."""
+    """The events as marks; marks that would be too close together are merged."""
     eventful = [bin for bin in bins if any(n for of in kinds.values() for n in of(bin) or ())]
     if len(eventful) > MOST_MARKERS:
         slots: dict[int, Bin] = {}
@@ -113,7 +113,7 @@ def _marked(bins: Sequence[Bin], end: int, kinds: Mapping[str, Callable[[Bin], P
 
 
 def _stand(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
-    """Drifts as lines from top to bottom."""
+    """Drifts as vertical lines."""
     for mark in marks:
         yield Markup(
             '<line class="drift {phase}" x1="{x:.2f}%" x2="{x:.2f}%" y1="0" y2="100%"><title>{text}</title></line>'
@@ -125,7 +125,7 @@ def _stand(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
 
 
 def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
-    """Growths above the line, prunings below it; the second phase further off where both have something."""
+    """Growths above the line, prunings below it; the second phase farther away if both have marks."""
     taken: set[tuple[int, str]] = set()
     for mark in marks:
         shift = 19 if (mark.sample, mark.kind) in taken else 9
@@ -144,7 +144,7 @@ def _draw(plot: Plot, marks: Iterable[Marker]) -> Iterable[Markup]:
 
 
 def bias_variance(run: ShownRun, phase: str) -> Chart | None:
-    """The running means of bias² and variance in one phase; None where there is nothing to see."""
+    """The running means of bias² and variance in one phase; None if there are none."""
 
     def of(pair: Phases | None) -> float | None:
         return None if pair is None else pair.of(phase)
@@ -164,6 +164,6 @@ def bias_variance(run: ShownRun, phase: str) -> Chart | None:
 
 
 def _accuracy_plane(run: ShownRun) -> Plot | None:
-    """For the accuracies of one run, the band's included."""
+    """The value range for the accuracies of one run, including the band."""
     extremes = [extreme for bin in run.bins for extreme in (bin.low, bin.high)] if has_band(run) else []
     return filled(run.summary.n_samples, in_percent([*extremes, *(bin.accuracy for bin in run.bins)]))

@@ -7,7 +7,7 @@ from devdan.report.run.shown_run import ShownRun
 
 
 def changes(run: ShownRun) -> list[tuple[str, str, str]]:
-    """Kind, phase, and how many there were in all: growths and prunings."""
+    """Kind, phase and total number of growths and prunings."""
     totals = (("growth", run.summary.growths), ("pruning", run.summary.prunings))
     return [
         (kind, phase, how_many(n, kind))
@@ -17,6 +17,6 @@ def changes(run: ShownRun) -> list[tuple[str, str, str]]:
 
 
 def drifts(run: ShownRun) -> list[tuple[str, str]]:
-    """Phase, and how many drifts it has signalled, where it has."""
+    """Phase and number of drifts it has signalled, if any."""
     counted = run.summary.drifts._asdict() if run.summary.drifts else {}
     return [(phase, how_many(n, f"{DRIFTS[phase]} drift")) for phase, n in counted.items() if n]

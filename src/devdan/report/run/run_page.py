@@ -16,7 +16,7 @@ from devdan.report.run.shown_run import ShownRun
 
 
 def page_of_run(run: ShownRun) -> str:
-    """Everything about one run."""
+    """The report of one run."""
     width = run.bins.width
     smoothed = smooth_width(len(run.bins))
     phases = [(phase, charts.bias_variance(run, phase)) for phase in Phases._fields]

@@ -1,4 +1,4 @@
-"""A run in one picture, for a README: accuracy above, hidden units below."""
+"""A run as one figure, for a README: accuracy above, hidden units below."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def picture_of_run(run: ShownRun) -> str:
 
 
 def drift_legend(y: float, run: ShownRun) -> Markup:
-    """The lines of the drifts that there are."""
+    """Legend for the drift lines in use."""
     body = Markup("")
     for (phase, total), x in zip(run_legend.drifts(run), _KEYS, strict=False):
         body += Markup(
@@ -43,7 +43,7 @@ def drift_legend(y: float, run: ShownRun) -> Markup:
 
 
 def legend(y: float) -> Markup:
-    """The marks of growth and pruning."""
+    """Legend for growth and pruning marks."""
     body = Markup('<text x="{}" y="{}" text-anchor="end">open: generative phase, filled: discriminative</text>').format(
         WIDTH - RIGHT, y
     )

@@ -40,7 +40,7 @@ ELSEWHERE = {
 
 
 def settings(run: ShownRun) -> dict[str, Rows]:
-    """What was run, by subject; what is not known is left out."""
+    """The settings of a run, by topic; unknown ones are left out."""
     info = run.info
     stream = [(name(key), shown(info[key])) for key in _OF_THE_STREAM if info.get(key) is not None]
     stream.append(("classes", number(len(run.summary.classes))))

@@ -17,7 +17,7 @@ from devdan.runs.runfolder import RunError, RunFolder
 
 @dataclass(frozen=True, eq=False)
 class ShownRun:
-    """What the page shows of one run."""
+    """The data of one run that the page shows."""
 
     name: str  # of its folder
     info: dict[str, Any]
@@ -32,7 +32,7 @@ class ShownRun:
 
     @property
     def units(self) -> str:
-        """What its model is made of."""
+        """What the model's units are called."""
         return units(self.info.get("model"))
 
     @cached_property
@@ -45,12 +45,12 @@ class ShownRun:
         """How far an unfinished run has got."""
         of, done = self.info.get("n_samples"), self.summary.n_samples
         if isinstance(of, int) and of > done:
-            return f"It has got through {done:,} of {of:,} samples ({100 * done / of:.0f} %)."
-        return f"It has got through {how_many(done, 'sample')}."
+            return f"It has processed {done:,} of {of:,} samples ({100 * done / of:.0f} %)."
+        return f"It has processed {how_many(done, 'sample')}."
 
 
 def read_run(folder: Path) -> ShownRun:
-    """The run in a folder, finished or not; memory does not grow with the number of its records."""
+    """Read the run in a folder, finished or not; memory does not grow with the number of records."""
     run = RunFolder(folder)
     if not folder.is_dir():
         raise ReportError(f"no such folder: {folder}")
