@@ -16,7 +16,7 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
 from devdan.evaluation import registry
 from devdan.model import compilation, kernel
-from devdan.model.online import OneSampleNetwork
+from devdan.model.online import OnlineNetwork
 
 models = [registry.build(name) for name in registry.BASELINES]
 jobs = compilation.jobs() + [compilation.Job("rules", lambda m=m: compilation.compile_kernel(m)) for m in models]
@@ -46,7 +46,7 @@ with event.install_recorder("numba:compile") as recorder:
         if hasattr(model, "transform"):
             for form in forms:
                 model.transform(form), model.reconstruct(form)
-    network = OneSampleNetwork(grow=True)
+    network = OnlineNetwork(grow=True)
     network.begin(4, seed=1)
     for row, label in zip(X, y):
         network.observe(row[None])

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from numba import config
+from numba import config, njit
 
 from devdan.model import jit, kernel
-from devdan.model.jit import Part, compiled, entry
+from devdan.model.jit import Part, compiled
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
 
@@ -20,7 +20,7 @@ def quarter(x):
     return half(half(x))
 
 
-@entry
+@njit
 def sum_of_parts(values):
     total = 0.0
     for value in values:

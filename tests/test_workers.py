@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PClass, PENsemble, PENsemblePlus
-from devdan.model.online import OneSampleNetwork
+from devdan.model.online import OnlineNetwork
 from devdan.streams import sea
 
 (X, Y), (MORE, LABELS) = list(sea(1000))
@@ -35,7 +35,7 @@ def test_a_model_in_read_only_memory_goes_on_learning(model, tmp_path):
 
 
 def test_a_network_of_the_adapters_in_read_only_memory_goes_on_learning(tmp_path):
-    network = OneSampleNetwork()
+    network = OnlineNetwork()
     network.begin(3, 1, 2)
     network.learn_rows(X, Y.astype(np.int64))
     joblib.dump(network, tmp_path / "network")
