@@ -200,10 +200,8 @@ class Bench:
             endless = ("-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true")
             chosen = ("-k", " and ".join(f"not {name}" for name in SLOW + UNFIT))
             rest = [file for name in TESTS if (file := f"tests/test_{name}.py") != first and Path(file).exists()]
-            for tests in (likely, [first], rest):  # to collect all of them takes longer than to run one
-                code = (
-                    pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *tests]) if tests else 0
-                )
+            for tests in filter(None, (likely, [first], rest)):  # to collect all takes longer than to run one
+                code = pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *tests])
                 if code != 0:
                     break
         except BaseException:
