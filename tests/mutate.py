@@ -51,6 +51,14 @@ EQUIVALENT = {
     "LOSSES": "room between two arrays; less of it would overlap",
     "N_FOLLOWED": "a place in the header that is known by this name alone",
     "N_CAME, N_LABELS_CAME": "places in the header that are known by these names alone",
+    "TOLERANCE, WIDEST_SCOPE: 1024.0 → 921.6": "the scope doubles from 1 on, so that it ends at 1024 all the same",
+    "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
+    "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
+    "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",
+    "watch_drift: change > SURE → change >= SURE": "a mean of floats that is exactly at the limit",
+    "watch_drift: change < -SURE → change <= -SURE": "a mean of floats that is exactly at the limit",
+    "bag: product > limit → product >= limit": "a product of draws that is exactly at the limit",
+    "judge: trust(net) < DOUBT → trust(net) <= DOUBT": "a trust that is exactly at the limit",
 }
 
 
@@ -59,6 +67,7 @@ class Mutant(NamedTuple):
     where: str  # the function or the constant
     change: str
     source: str
+    first: str  # the tests that are likely to kill it
 
     @property
     def description(self) -> str:
@@ -72,17 +81,22 @@ def mutants(source: str) -> list[Mutant]:
     """All mutants of a module, in the order of its lines; of those with the same source, one."""
     tree = ast.parse(source)
     indices = {name.id for node in ast.walk(tree) if isinstance(node, ast.Subscript) for name in names(node.slice)}
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    in_use = {name.id for node in functions if node.decorator_list for name in names(node)}  # by compiled code
     known, found, lines = set(), [], [ast.unparse(statement) for statement in tree.body]
     for k, statement in enumerate(tree.body):
         if isinstance(statement, ast.FunctionDef):
             where, changes = statement.name, changes_of_conditions(statement)
+            first = "kernel" if statement.decorator_list else "modelfile"
         else:
             where, changes = constant_of(statement), changes_of_constants(statement, indices)
+            first = "horizons" if in_use & set(where.split(", ")) else "modelfile"
         for node, changed in changes:
             mutated = "\n".join([*lines[:k], ast.unparse(with_replaced(statement, node, changed)), *lines[k + 1 :]])
             if mutated not in known:
                 known.add(mutated)
-                found.append(Mutant(node.lineno, where, f"{ast.unparse(node)} → {ast.unparse(changed)}", mutated))
+                change = f"{ast.unparse(node)} → {ast.unparse(changed)}"
+                found.append(Mutant(node.lineno, where, change, mutated, f"tests/test_{first}.py"))
     return sorted(found, key=lambda mutant: mutant.line)
 
 
@@ -165,10 +179,10 @@ class Bench:
         for part in ("pyproject.toml", "conftest.py"):
             shutil.copy(ROOT / part, folder)
 
-    def start(self, source: str, *options: str) -> int:
-        """Test this kernel, with pytest's options and with tests that are to be tried first, in a process of its own.
+    def start(self, source: str, likely: list[str], first: str) -> int:
+        """Test this kernel up to the first failure, with the tests likely to fail before all others.
 
-        It is a fork of this one, which has imported what takes seconds and knows nothing of the package yet.
+        The process is a fork of this one, which has imported what takes seconds and knows nothing of the package yet.
         """
         (self.folder / KERNEL).write_text(source)
         for compiled in (self.folder / KERNEL).parent.glob("__pycache__/kernel.*"):
@@ -183,10 +197,13 @@ class Bench:
             with open("output", "w") as output:
                 os.dup2(output.fileno(), 1)
                 os.dup2(output.fileno(), 2)
-            files = [f"tests/test_{name}.py" for name in TESTS if Path(f"tests/test_{name}.py").exists()]
             endless = ("-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true")
             chosen = ("-k", " and ".join(f"not {name}" for name in SLOW + UNFIT))
-            code = pytest.main(["-q", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *options, *files])
+            rest = [file for name in TESTS if (file := f"tests/test_{name}.py") != first and Path(file).exists()]
+            for tests in filter(None, (likely, [first], rest)):  # to collect all takes longer than to run one
+                code = pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *tests])
+                if code != 0:
+                    break
         except BaseException:
             traceback.print_exc()
         finally:
@@ -206,14 +223,15 @@ class Bench:
 def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None]]:
     """Each mutant with the test that killed it, if one did, in the order in which that is known."""
     likely: dict[str, list[str]] = {}  # what killed a neighbour is likely to kill again
-    none = Mutant(0, "", "", (ROOT / KERNEL).read_text())
+    none = Mutant(0, "", "", (ROOT / KERNEL).read_text(), "tests/test_kernel.py")
     with tempfile.TemporaryDirectory() as folder:
         free = [Bench(Path(folder) / str(k)) for k in range(jobs)]
         waiting, running = [*tried[::-1], none], {}
         while waiting or running:
             while waiting and free:
                 bench, mutant = free.pop(), waiting.pop()
-                running[bench.start(mutant.source, "-x", *likely.get(mutant.where, []))] = bench, mutant
+                child = bench.start(mutant.source, likely.get(mutant.where, []), mutant.first)
+                running[child] = bench, mutant
             child, code = os.waitpid(-1, 0)
             bench, mutant = running.pop(child)
             failed = bench.failures(code)

@@ -104,7 +104,7 @@ class Surprise:
         self.values = np.append(self.values, value)
         if len(self.values) < 300 * self.visits:
             return False
-        late, _ = recent(self.values, 200 * self.visits)
+        late = recent_weights(len(self.values), 200 * self.visits) @ self.values
         past, std = recent(self.values, 10_000 * self.visits)
         change = (late - past) * math.sqrt(399) / max(std, 0.1)
         if (-4 if self.may_fall else -math.inf) <= change <= 4:

@@ -105,7 +105,10 @@ def errors(levels, spread, seed):
 
 
 LEVELS = {
-    "rises slowly, long after the start": (np.r_[np.linspace(0.2, 0.3, 12_000), np.linspace(0.3, 0.5, 2000)], 0.15),
+    "rises slowly, when most is forgotten": (  # the early noise counts for less and less, but it counts
+        np.r_[np.full(11_000, 0.5), np.linspace(0.5, 0.7, 1500)],
+        np.repeat([0.3, 0.01], [6000, 6500]),
+    ),
     "rises slowly": (np.r_[np.full(1000, 0.3), np.linspace(0.3, 0.6, 1000), np.full(1000, 0.6)], 0.2),
     "hardly varies": (np.r_[np.full(1000, 0.3), np.linspace(0.3, 0.5, 2000)], 0.02),
     "rises early": (np.r_[np.full(230, 0.2), np.full(470, 1.0)], 0.1),
@@ -128,6 +131,7 @@ def test_a_real_drift_is_told_at_the_sample_where_the_oracle_tells_it(case):
     expected = drifts_of(Phase("discriminative", 1, 1), surprises)
     assert drifts(model, "discriminative") == expected
     assert expected
+    assert "forgotten" not in case or expected[0] > 11_000
     assert model.drifts_ == {"generative": 0, "discriminative": len(expected)}
 
 
@@ -224,3 +228,45 @@ def test_where_the_averages_are_much_better_the_weights_still_have_their_small_s
             np.testing.assert_allclose(shares, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
         least = min(least, oracle.trust()[0])
     assert 1e-10 < least < 1e-7
+
+
+def test_the_adaptive_scope_widens_up_to_its_limit_where_no_unit_helps():
+    """The decoder is so sure that no new unit moves it; the draws are then from 1,024 times the range."""
+    X = np.random.default_rng(0).random((200, 2))
+    weights = {"encoder": [[1.0], [1.0]], "encoder_bias": [0.0], "decoder_bias": [9.0, 9.0]}
+    options = {**STILL, "grow": True, "scope": "adaptive", "scaling": None, "initial_weights": weights}
+    model = DEVDAN(**options, random_state=5)
+    oracle = Naive(2, 0, model)
+    oracle.W, oracle.b, oracle.c = (np.array(value) for value in weights.values())
+    oracle.random = Random(word_of(5))
+    for row in X:
+        model.observe(row[None])
+        oracle.observe(row)
+        np.testing.assert_allclose(model.weights_["encoder_bias"], oracle.b, atol=1e-10, rtol=0)
+        np.testing.assert_allclose(model.weights_["encoder"], oracle.W, atol=1e-10, rtol=0)
+    assert model.n_hidden_ > 3
+    assert 256 < np.abs(oracle.b).max() < 1024
+
+
+@pytest.mark.parametrize(
+    ("seed", "n_samples", "speed", "learning_rate", "trusts"),
+    [(0, 570, 4 / 600, 0.1, (0.01, 0.011)), (2, 730, 8 / 900, 0.2, (0.009, 0.01))],
+)
+def test_averages_begin_anew_where_they_are_no_longer_trusted(seed, n_samples, speed, learning_rate, trusts):
+    """They lag behind a concept that moves, and are trusted less and less: here to just above the limit or below it."""
+    X = np.random.default_rng(seed).normal(size=(900, 1))[:n_samples]
+    y = (X[:, 0] > np.sin(speed * np.arange(n_samples))).astype(int)
+    fixed = {"grow": False, "prune": False, "generative": False, "shuffle": False, "n_hidden": 2, "averaging": 0.9999}
+    model = DEVDAN(**fixed, learning_rate=learning_rate, random_state=5)
+    oracle, least = Naive(1, word_of(5), model), []
+    oracle.know(1)
+    trust = oracle.trust
+    oracle.trust = lambda: least.append(trust()[1]) or trust()
+    for t in range(n_samples):
+        model.teach(X[t : t + 1], y[t : t + 1], classes=[0, 1])
+        oracle.teach(X[t], y[t])
+        if t % 4 == 0:
+            shares = model.predict_proba(X[t : t + 1])[0]
+            np.testing.assert_allclose(shares, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
+    assert oracle.averaged_since > 0
+    assert any(trusts[0] < share < trusts[1] for share in least)

@@ -71,6 +71,7 @@ CASES = {
     "missing values": {"missing": 0.3},
     "missing values, standard": {"missing": 0.3, "scaling": "standard"},
     "adaptive scope": {"scope": "adaptive", "scaling": "standard", "generative_learning_rate": 0.01},
+    "half of it masked": {"masking": 0.5},
     "heavy masking": {"masking": 0.7, "n_features": 7},
     "one feature": {"n_features": 1},
     "no generative phase": {"generative": False},
@@ -336,3 +337,17 @@ def test_a_network_that_was_never_taught_predicts_nothing():
     state, out = new_state(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
     kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     assert (out == 7.0).all()
+
+
+def test_a_state_may_hold_the_largest_numbers_and_be_full():
+    X, y = stream(50, 4, 2, 0.0, seed=1)
+    state = DEVDAN(random_state=0).partial_fit(X, y)._networks[0]
+    net = kernel.views(state)
+    net.header[[kernel.N_SEEN, kernel.N_TAUGHT, kernel.AVERAGED_SINCE]] = 2**62
+    net.header[kernel.N_HIDDEN], net.header[kernel.N_NAMED] = net.header[[kernel.MAX_HIDDEN, kernel.MAX_CLASSES]]
+    net.encoder[0, 0], net.output_bias[0] = -1e100, 1e100
+    net.mean[0], net.low[0], net.high[0] = 1e150, -1e150, 1e150
+    net.scale_count[1] = 1.0
+    kernel.check_state(state)
+    net.scale_count[1] = net.mean[1] = net.square[1] = 0.0
+    kernel.check_state(state)
