@@ -6,7 +6,7 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,18 @@ class Scaled:
         return np.nan_to_num(self.scaler.transform(X))
 
 
+def near(word: str, known: Iterable[str], are: str) -> str:
+    """What to say after a word that is not known: the nearest ones that are, or all of them if none is near.
+
+    >>> near("maskin", ["masking", "grow"], "the options are"), near("x", ["masking", "grow"], "the options are")
+    ('did you mean masking?', 'the options are masking, grow.')
+    """
+    names = list(known)
+    if nearest := difflib.get_close_matches(word, names, cutoff=0.4):
+        return f"did you mean {' or '.join(nearest)}?"
+    return f"{are} {', '.join(names)}." if names else "there are none."
+
+
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
     """The model of this name, or of the class that ``module:Class`` names, with some options changed.
 
@@ -146,9 +158,9 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     elif ":" in name:
         kind, given = _imported(name), {}
     else:
-        near = difflib.get_close_matches(name, NAMES, cutoff=0.4) or list(NAMES)
         raise ValueError(
-            f"there is no model {name!r}; did you mean {' or '.join(near)}? A class of any package goes by module:Class"
+            f"there is no model {name!r}; {near(name, NAMES, 'the models are')} "
+            "A class of any package goes by module:Class"
         )
     if not callable(kind):
         raise ValueError(f"{name} is not a class, got {kind!r}")
@@ -156,8 +168,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
         if option not in known and not anything:
-            near = difflib.get_close_matches(option, known, n=2, cutoff=0.4) or list(known)
-            raise ValueError(f"{name} has no option {option!r}; did you mean {' or '.join(near)}?")
+            raise ValueError(f"{name} has no option {option!r}; {near(option, known, 'its options are')}")
     seeds = {option: seed for option in ("random_state", "seed") if option in known}
     try:
         model = kind(**{**seeds, **given, **options})
