@@ -152,6 +152,17 @@ def test_other_models(model, tmp_path):
     assert (result["hn_mean"] is None) == (model != "dae")
 
 
+def test_a_run_of_one_chunk_says_that_nothing_was_scored(tmp_path):
+    arguments = ("run", "sea", "--limit", 400, "--json")
+    run = devdan(*arguments, folder=tmp_path)
+    assert json.loads(run.stdout)["cr_mean"] is None
+    assert "note: nothing was scored: all 400 samples are in the first chunk" in run.stderr
+    assert "Use a --chunk smaller than 500, such as 40" in run.stderr
+    run = devdan(*arguments, "--chunk", 40, folder=tmp_path)
+    assert json.loads(run.stdout)["cr_mean"] > 50
+    assert "note:" not in run.stderr
+
+
 def test_options_reach_the_model(tmp_path):
     devdan("run", "sea", "--limit", 1000, "--set", "n_hidden=7", "--set", "grow=false", "--set", "prune=false",
            "--out", "out", folder=tmp_path)  # fmt: skip
@@ -164,6 +175,7 @@ def bad_files(tmp_path_factory):
     head, row = "x,y,label\n", "0.5,2,a\n"
     (folder / "ok.csv").write_text(head + 2 * row)
     (folder / "plain.csv").write_text("x,y,z\n" + row)
+    (folder / "year.csv").write_text("id,2019,label\n" + 9 * row)
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text(head)
     (folder / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
@@ -186,6 +198,15 @@ def bad_files(tmp_path_factory):
         (["sea", "--model", "math:pi"], "math:pi is not a class"),
         (["sea", "--model", "sklearn.preprocessing:StandardScaler"], "a model must be a classifier"),
         (["sea", "--set", "maskin=0.1"], "no option 'maskin'; did you mean masking"),
+        (
+            ["sea", "--set", "zzz=1"],
+            "no option 'zzz'; its options are n_hidden, initial_weights, .*random_state",
+        ),
+        (["sea", "--model", "zzz"], "no model 'zzz'; the models are devdan, .*sklearn-mlp. A class of any package"),
+        (["year.csv"], "its 3 columns have no names; if its first line has their names, say so with --header"),
+        (["year.csv", "--target", "label"], "no column 'label'; .* say so with --header"),
+        (["year.csv", "--target", "-1", "--drop", "id"], "no column 'id'; .* say so with --header"),
+        (["year.csv", "--target", "-1"], "row 1 .* has 'id' in the column 'column 0', .* say so with --header"),
         (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
         (["sea", "--set", "masking"], "--set takes option=value"),
         (["sea", "--labels", "some"], "labels must be one of all"),
@@ -443,6 +464,31 @@ def test_a_table_compares_models_on_files(tmp_path):
     assert {path.parts[-4] for path in times if later[path] != times[path]} == {"mine"}
 
 
+@pytest.mark.parametrize("listed", ['sea,"a,b.csv", .hidden.csv', "a,b.csv", ".hidden.csv"])
+def test_a_table_of_files_with_odd_names(listed, tmp_path):
+    for name in ("a,b.csv", ".hidden.csv"):
+        write_csv(tmp_path / name, 1)
+    arguments = ("--target", "kind", "--models", "sklearn-sgd", "--seeds", 1, "--limit", 1000)
+    devdan("table", "--streams", listed, *arguments, folder=tmp_path)
+    names = {name for name, word in {"sea": "sea", "a,b": "a,b", "hidden": ".hidden"}.items() if word in listed}
+    assert {path.name for path in (tmp_path / "table/cells").iterdir()} == names
+    assert names <= set(json.loads((tmp_path / "table/table.json").read_text())["streams"])
+    devdan("run", ".hidden.csv", "--target", "kind", "--limit", 1000, folder=tmp_path)
+    assert (tmp_path / "runs/hidden-devdan/report.html").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_table_says_each_note_once(jobs, tmp_path):
+    write_csv(tmp_path / "my.csv", 1)
+    text = (tmp_path / "my.csv").read_text()
+    (tmp_path / "my.csv").write_text(re.sub(r"(?m)^(\d+),", r"n\1,", text))
+    arguments = ("--streams", "my.csv", "--target", "kind", "--models", "devdan,sklearn-sgd", "--seeds", 2)
+    run = devdan("table", *arguments, "--jobs", jobs, folder=tmp_path, timeout=200)
+    assert run.stderr.count("note: ") == run.stderr.count("different texts") == 1
+    assert "Warning" not in run.stderr
+    assert "4 runs." in run.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -451,6 +497,9 @@ def test_a_table_compares_models_on_files(tmp_path):
         (["--streams", "sea", "--target", "y"], "--target, --drop and --header are for files"),
         (["--models", "devdann"], "no model 'devdann'; did you mean devdan"),
         (["--models", ","], "name at least one model"),
+        (["--models", "zzz"], "no model 'zzz'; the models are devdan, "),
+        (["--streams", "zzz"], "no stream 'zzz'; the streams are sea, hyperplane, "),
+        (["--streams", "sea\nsusy"], "a list must be words with commas between"),
         (["--labels", "few"], "labels must be one of"),
     ],
 )

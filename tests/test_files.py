@@ -446,6 +446,21 @@ def test_a_target_that_is_not_there(target, message, tmp_path):
         whole(file(path, target=target))
 
 
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_names_with_blanks_around_them(ending, tmp_path):
+    path = tmp_path / f"t{ending}"
+    write(pa.table({" id ": [1, 2], "x": [3, 4], " label ": ["a", "b"]}), path)
+    for target, drop in ((" label ", " id "), ("label", "id")):
+        X, y = whole(file(path, target=target, drop=[drop]))
+        assert (X.tolist(), y.tolist()) == ([[3], [4]], ["a", "b"])
+    write(pa.table({"label": [1, 2], "x": [3, 4], " label ": ["a", "b"]}), path)
+    if ending == ".parquet":
+        assert whole(file(path, target=" label "))[1].tolist() == ["a", "b"]
+    else:
+        with pytest.raises(StreamError, match="more than one column is called"):
+            file(path, target=" label ")
+
+
 def test_no_such_file(tmp_path):
     with pytest.raises(StreamError, match="there is no file"):
         open_stream(tmp_path / "t.csv")

@@ -91,6 +91,12 @@ def run(
                     compile_kernel(learner)  # so that times do not include compiling
                 follow(job, loggers)
         result = job.folder.summary()
+    n_samples = result["n_samples"]
+    if result["cr_mean"] is None and 1 < n_samples <= chunk:
+        note(
+            f"nothing was scored: all {n_samples:,} samples are in the first chunk, which is learned before anything "
+            f"is predicted. Use a --chunk smaller than {chunk}, such as {max(n_samples // 10, 1)}"
+        )
     if as_json:
         print(json.dumps({key: result.get(key) for key in (*IDENTITY, *Summary().criteria())}))
         return

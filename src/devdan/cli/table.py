@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
+import csv
 import json
+import os
 import signal
-from collections.abc import Container
+import warnings
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from devdan.cli.arguments import Data, Drop, Header, Target, a_path
-from devdan.cli.console import clear_errors, err, out, say
+from devdan.cli.console import clear_errors, err, note, out, say
 from devdan.cli.retyped import command
 from devdan.evaluation import registry
 from devdan.streams import entries
@@ -29,7 +31,8 @@ def table(
         typer.Option(
             "--streams",
             metavar="NAMES",
-            help="Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`.",
+            help="Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`. "
+            "Put a name that contains a comma in double quotes, as in CSV: 'sea,\"a, b.csv\"'.",
         ),
     ] = ",".join(entries.ENTRIES),
     target: Target = None,
@@ -68,11 +71,12 @@ def table(
     from devdan.report import read_rows, write_tables
     from devdan.runs.gridfolder import GridFolder
 
+    warnings.showwarning = note
     with clear_errors():
         streams, files = _streams(names, target, drop or [], header)
         plan = gridjob.Plan(
             streams,
-            _listed(wanted, registry.NAMES, "model"),
+            _listed(_words(wanted), registry.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
@@ -95,35 +99,38 @@ def _streams(
 ) -> tuple[list[str], dict[str, gridjob.File]]:
     """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored."""
     from devdan.experiments import gridjob
+    from devdan.streams.stream import name_of
 
     files: dict[str, gridjob.File] = {}
     names: list[str] = []
-    for word in _words(text):
+    for word in [text] if os.path.isfile(text) else _words(text):
         name = word
         if not entries.is_name(word) and (Path(word).suffix or Path(word).exists()):
-            file = Path(word).name
-            name = next((own for own in (file.split(".")[0], file) if own not in (*entries.ENTRIES, *files)), "")
+            file, taken = Path(word).name, {*entries.ENTRIES, *files}
+            name = next((own for own in (name_of(word), file) if own not in taken), "")
             if not name:
                 raise ValueError(f"two streams would have the name {file}: rename one of the files")
             files[name] = gridjob.File.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
         raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
-    return _listed(",".join(names), {**entries.ENTRIES, **files}, "stream"), files
+    return _listed(names, {**entries.ENTRIES, **files}, "stream"), files
 
 
 def _words(text: str) -> list[str]:
-    return list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    """The words between commas, each once; one with a comma in it is in quotes, as in CSV."""
+    try:
+        words = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise ValueError(f"a list must be words separated by commas, got {text!r}: {error}") from None
+    return list(dict.fromkeys(word.strip() for word in words if word.strip()))
 
 
-def _listed(text: str, known: Container[str], kind: str) -> list[str]:
-    """Parse a list of names; an unknown name is an error."""
-    names = _words(text)
+def _listed(names: list[str], known: Collection[str], kind: str) -> list[str]:
+    """The names; an unknown one is an error."""
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, list(known), cutoff=0.4)  # type: ignore[call-overload]
-            meant = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise ValueError(f"there is no {kind} {name!r}{meant}")
+            raise ValueError(f"there is no {kind} {name!r}; {registry.near(name, known, f'the {kind}s are')}")
     if not names:
         raise ValueError(f"name at least one {kind}")
     return names
@@ -148,7 +155,13 @@ def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tup
             "table", total=len(done) + len(missing), completed=len(done), left=display.left(remaining.seconds)
         )
 
+        noted: set[str] = set()
+
         def show(cell: gridjob.Cell, result: dict[str, Any]) -> None:
+            for text in result.get("notes", []):
+                if text not in noted:
+                    noted.add(text)
+                    note(text)
             remaining.done(cell, result)
             said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
             left = display.left(remaining.seconds)

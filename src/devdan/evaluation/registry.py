@@ -9,7 +9,7 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 # ruff: noqa: PLC0415 (see above)
@@ -134,6 +134,18 @@ ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items(
 NAMES = tuple(ABOUT)
 
 
+def near(word: str, known: Iterable[str], are: str) -> str:
+    """What to say after a word that is not known: the nearest ones that are, or all of them if none is near.
+
+    >>> near("maskin", ["masking", "grow"], "the options are"), near("x", ["masking", "grow"], "the options are")
+    ('did you mean masking?', 'the options are masking, grow.')
+    """
+    names = list(known)
+    if nearest := difflib.get_close_matches(word, names, cutoff=0.4):
+        return f"did you mean {' or '.join(nearest)}?"
+    return f"{are} {', '.join(names)}." if names else "there are none."
+
+
 def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
     """Build the model with this name, or the class given as ``module:Class``, with these options.
 
@@ -153,9 +165,8 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     elif ":" in name:
         kind, given = _imported(name), {}
     else:
-        near = difflib.get_close_matches(name, NAMES, cutoff=0.4) or list(NAMES)
         raise ValueError(
-            f"there is no model {name!r}; did you mean {' or '.join(near)}? Any other class is given as module:Class"
+            f"there is no model {name!r}; {near(name, NAMES, 'the models are')} Give any other class as module:Class"
         )
     if not callable(kind):
         raise ValueError(f"{name} is not a class, got {kind!r}")
@@ -163,8 +174,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
         if option not in known and not anything:
-            near = difflib.get_close_matches(option, known, n=2, cutoff=0.4) or list(known)
-            raise ValueError(f"{name} has no option {option!r}; did you mean {' or '.join(near)}?")
+            raise ValueError(f"{name} has no option {option!r}; {near(option, known, 'its options are')}")
     seeds = {option: seed for option in ("random_state", "seed") if option in known}
     try:
         model = kind(**{**seeds, **given, **options})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field
@@ -183,7 +184,15 @@ class Remaining:
 
 
 def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
-    """Run a cell; any error becomes its result."""
+    """Run a cell; any error becomes its result, and so does each warning, once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        result = _evaluate(cell, data)
+    notes = list(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
+    return result | ({"notes": notes} if notes else {})
+
+
+def _evaluate(cell: Cell, data: Path | None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         model = registry.build(cell.model, cell.seed)

@@ -21,6 +21,7 @@ from devdan.arrays import Floats
 from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
+NAMELESS = "if its first line has their names, say so with --header (header=True)"
 _LONG = 1 << 24  # characters of all labels of a block
 _MANY = 1000  # rows needed before it means something that nearly all texts in a column differ
 
@@ -36,30 +37,41 @@ def target_column(
             return usual[0]
         if default is not None:
             return default
-        columns = (
-            f"the columns are {shown}" if named else f"its {len(names)} columns have no names (if they do: --header)"
-        )
+        columns = f"the columns are {shown}" if named else f"its {len(names)} columns have no names; {NAMELESS}"
         raise StreamError(
             f"{source}: which column has the labels? Name the target, or give its position (0 is the first column, "
             f"-1 the last); {columns}"
         )
-    if isinstance(target, str) and named and target in names:
-        if list(names).count(target) > 1:
-            raise StreamError(f"{source}: more than one column is called {target!r}; give the target's position")
-        return list(names).index(target)
+    if isinstance(target, str) and (same := _called(names, target)):
+        if len(same) > 1:
+            raise StreamError(f"{source}: more than one column is called {target!r}; give its position")
+        return same[0]
     try:
         place = int(target)
     except ValueError:
-        hint = f"the columns are {shown}" if named else f"its {len(names)} columns have no names; give a position"
+        nameless = f"its {len(names)} columns have no names; give a position, or {NAMELESS}"
+        hint = f"the columns are {shown}" if named else nameless
         raise StreamError(f"{source}: there is no column {target!r}; {hint}") from None
     if not -len(names) <= place < len(names):
         raise StreamError(f"{source}: there is no column {place}, only {len(names)} columns")
     return place % len(names)
 
 
-def kept_columns(names: Sequence[str], target: int, drop: Sequence[str | int], source: str) -> list[int]:
+def _called(names: Sequence[str], name: str) -> list[int]:
+    """The columns with this name, or if there is none, with a name that differs only by blanks or comment marks."""
+    exact = [place for place, own in enumerate(names) if own == name]
+    return exact or [place for place, own in enumerate(names) if _bare(own) == _bare(name)]
+
+
+def _bare(name: str) -> str:
+    return name.strip().lstrip("# ")
+
+
+def kept_columns(
+    names: Sequence[str], target: int, drop: Sequence[str | int], source: str, named: bool = True
+) -> list[int]:
     """The columns that are kept, including the target."""
-    dropped = {target_column(names, column, source) for column in drop}
+    dropped = {target_column(names, column, source, named) for column in drop}
     kept = [place for place in range(len(names)) if place not in dropped]
     if target not in kept or len(kept) < 2:
         raise StreamError(f"{source}: a stream needs its target and at least one feature")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from devdan.streams import rowends
-from devdan.streams.columns import Columns, distinct, kept_columns, target_column
+from devdan.streams.columns import NAMELESS, Columns, distinct, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -159,7 +159,7 @@ class Layout:
             holds = {"double": "numbers", "string": "text in UTF-8"}.get(row[3], row[3])
             return StreamError(
                 f"{self.path}: {self._row_of(block, row[2])} has {wrong} in column {self.names[int(row[1])]!r}, "
-                f"which holds {holds}"
+                f"which holds {holds}" + (f"; {NAMELESS}" if not self.named and block.n_rows + int(row[2]) == 1 else "")
             )
         if "Empty CSV file" in text:
             return StreamError(f"{self.path} has no rows")
@@ -205,7 +205,7 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
     """Open a text as a stream."""
     source = str(layout.path)
     labels = target_column(layout.names, target, source, layout.named, layout.target)
-    kept = kept_columns(layout.names, labels, drop, source)
+    kept = kept_columns(layout.names, labels, drop, source, layout.named)
     types, n_estimated = _probe(layout, labels)
     names = distinct([layout.names[place] for place in kept])
     values = {kept.index(place): known for place, known in layout.values.items() if place in kept}

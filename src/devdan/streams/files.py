@@ -13,7 +13,7 @@ import pyarrow.parquet as pa_parquet
 
 from devdan.streams import arff, delimited, npz
 from devdan.streams.columns import Columns, distinct, kept_columns, target_column
-from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
+from devdan.streams.stream import Chunk, Stream, StreamError, name_of, read_ahead, reason
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 
@@ -42,7 +42,7 @@ def file(
         raise StreamError(f"{path} is a folder, not a file")
     compression = delimited.COMPRESSIONS.get(path.suffix.lower())
     kind = path.with_suffix("").suffix.lower() if compression else path.suffix.lower()
-    name = name or path.name.split(".")[0]
+    name = name or name_of(path)
     with _readable(path):
         if kind in _DELIMITERS:
             layout = delimited.csv_layout(path, compression, _DELIMITERS[kind], header)

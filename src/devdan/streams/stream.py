@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,6 +28,16 @@ def reason(error: Exception) -> str:
     ('bad magic', 'EOFError')
     """
     return getattr(error, "strerror", None) or (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def name_of(path: str | Path) -> str:
+    """What a stream from a file is called: as the file, without its endings.
+
+    >>> name_of("data/my.csv.gz"), name_of(".hidden.csv")
+    ('my', 'hidden')
+    """
+    file = Path(path).name
+    return file.lstrip(".").partition(".")[0] or file
 
 
 @dataclass(frozen=True)
