@@ -28,7 +28,7 @@ _MISSING = (*_NOTHING, "N/A", "NULL", "null", "None")  # in a feature
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """Whole rows of a text, and how many rows and lines there were before them."""
 
     text: bytes
@@ -38,7 +38,7 @@ class Block:
     def place(self, number: int, delimiter: str = ",") -> tuple[int, int]:
         r"""Row and line within the whole text; Arrow's number does not count lines left blank.
 
-        >>> Block(b'1,"a\nb"\n\n2\n', n_rows=100, n_lines=200).place(2)
+        >>> TextBlock(b'1,"a\nb"\n\n2\n', n_rows=100, n_lines=200).place(2)
         (102, 204)
         """
         line = next(islice(rowends.lines_of_rows(self.text, delimiter), number - 1, None))
@@ -88,7 +88,7 @@ class Layout:
         try:
             with closing(read_ahead(self._texts())) as texts:
                 for text in texts:
-                    rows = self.parsed(Block(text, n_rows, n_lines), types, only)
+                    rows = self.parsed(TextBlock(text, n_rows, n_lines), types, only)
                     yield from rows.to_batches()
                     n_rows, n_lines = n_rows + rows.num_rows, n_lines + rowends.n_lines(text)
         except _EndlessRowError as error:
@@ -121,7 +121,7 @@ class Layout:
                 raise _EndlessRowError(rest)
             yield rest
 
-    def parsed(self, block: Block, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
+    def parsed(self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
         """Parse the rows of a block; with one thread, since only then do errors name the row."""
         try:
             # Not read_csv, which on Python 3.10 traverses all objects each time.
@@ -146,7 +146,7 @@ class Layout:
         except pa.ArrowException as error:
             raise self._explained(error, block) from error
 
-    def _explained(self, error: pa.ArrowException, block: Block) -> StreamError:
+    def _explained(self, error: pa.ArrowException, block: TextBlock) -> StreamError:
         """A one-line message about an invalid row."""
         text = reason(error)
         if row := re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text):
@@ -165,7 +165,7 @@ class Layout:
             return StreamError(f"{self.path} has no rows")
         return StreamError(f"{self.path} cannot be read{_after(block.n_rows)}: {text}")
 
-    def _row_of(self, block: Block, number: str) -> str:
+    def _row_of(self, block: TextBlock, number: str) -> str:
         """The row that Arrow means."""
         return self._row(*block.place(int(number), self.delimiter))
 
@@ -241,7 +241,7 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | N
         raise layout.unreadable(error, 0) from error
     if not block:
         raise StreamError(f"{layout.path} has no rows")
-    first = layout.parsed(Block(block, 0, layout.skipped), layout.types)
+    first = layout.parsed(TextBlock(block, 0, layout.skipped), layout.types)
     n_estimated = None if parts is None else max(round(first.num_rows * parts), 1)
     schema = first.schema
     types = {}
