@@ -86,7 +86,9 @@ def recent_weights(n, memory):
 
 
 def recent(values, memory):
-    """Mean and standard deviation."""
+    """Mean and standard deviation; what is always the same has none, however its mean is rounded."""
+    if values.min() == values.max():
+        return values[0], 0.0
     weights = recent_weights(len(values), memory)
     mean = weights @ values
     return mean, math.sqrt(weights @ (values - mean) ** 2)
