@@ -342,12 +342,12 @@ def test_a_network_that_was_never_taught_predicts_nothing():
 def test_a_state_may_hold_the_largest_numbers_and_be_full():
     X, y = stream(50, 4, 2, 0.0, seed=1)
     state = DEVDAN(random_state=0).partial_fit(X, y)._networks[0]
-    net = kernel.views(state)
-    net.header[[kernel.N_SEEN, kernel.N_TAUGHT, kernel.AVERAGED_SINCE]] = 2**62
-    net.header[kernel.N_HIDDEN], net.header[kernel.N_NAMED] = net.header[[kernel.MAX_HIDDEN, kernel.MAX_CLASSES]]
+    net = kernel.Network(state)
+    net.n_seen = net.n_learned[kernel.DISCRIMINATIVE] = net.averaged_since = 2**62
+    net.n_hidden, net.n_named = net.max_hidden, net.max_classes
     net.encoder[0, 0], net.output_bias[0] = -1e100, 1e100
     net.mean[0], net.low[0], net.high[0] = 1e150, -1e150, 1e150
     net.scale_count[1] = 1.0
-    kernel.check_state(state)
+    check_state(state)
     net.scale_count[1] = net.mean[1] = net.square[1] = 0.0
-    kernel.check_state(state)
+    check_state(state)
