@@ -48,9 +48,6 @@ FACTORS = (0.9, 1.1, 1e6)
 
 # Why no test can tell, for a constant (by its name) or for a single mutant (by its description).
 EQUIVALENT = {
-    "LOSSES": "room between two arrays; less of it would overlap",
-    "N_FOLLOWED": "a place in the header that is known by this name alone",
-    "N_CAME, N_LABELS_CAME": "places in the header that are known by these names alone",
     "TOLERANCE, WIDEST_SCOPE: 1024.0 → 921.6": "the scope doubles from 1 on, so that it ends at 1024 all the same",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
