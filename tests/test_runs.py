@@ -1,5 +1,6 @@
 """What is kept on disk: by whom it is held, what of earlier versions still loads, and what tells two runs apart."""
 
+import importlib
 import json
 import pickle
 from hashlib import sha256
@@ -14,6 +15,7 @@ from devdan.baselines import PENsemble
 from devdan.evaluation.loop import Evaluation
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
+from devdan.runs import unpickling
 from devdan.runs.runfolder import RunError, RunFolder, free_path
 from devdan.runs.unpickling import loads
 from devdan.streams import sea
@@ -214,3 +216,13 @@ def test_free_paths_keep_names_with_dots(tmp_path):
     (tmp_path / "sea-a.b.C").mkdir()
     assert free_path(tmp_path, "sea-a.b.C").name == "sea-a.b.C-2"
     assert free_path(tmp_path, "page", ".html").name == "page.html"
+
+
+def test_what_earlier_versions_pickled_is_found_where_it_is_today():
+    for module in unpickling._MOVED.values():
+        importlib.import_module(module)
+    for module, name in unpickling._RENAMED.values():
+        assert hasattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError):
+        loads(b"cdevdan.models\nNobody\n.")
+    assert loads(b"cdevdan.models\nScaled\n.").__module__ == "devdan.evaluation.scaled"

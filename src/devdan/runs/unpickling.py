@@ -24,9 +24,11 @@ _MOVED = {  # module by module: where it was, where it is
     "devdan.prequential": "devdan.evaluation.loop",
     "devdan.record": "devdan.evaluation.record",
 }
-_RENAMED = {
-    ("devdan.baselines.events", "Event"): "RuleEvent",
-    ("devdan.model.online", "OneSampleNetwork"): "OnlineNetwork",
+_RENAMED = {  # classes that are elsewhere than their module is, or have another name
+    ("devdan.base", "Event"): ("devdan.model.state", "Event"),
+    ("devdan.baselines.events", "Event"): ("devdan.baselines.events", "RuleEvent"),
+    ("devdan.models", "Scaled"): ("devdan.evaluation.scaled", "Scaled"),
+    ("devdan.onesample", "OneSampleNetwork"): ("devdan.model.online", "OnlineNetwork"),
 }
 
 
@@ -37,5 +39,4 @@ def loads(content: bytes) -> Any:
 
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
-        module = _MOVED.get(module, module)
-        return super().find_class(module, _RENAMED.get((module, name), name))
+        return super().find_class(*_RENAMED.get((module, name), (_MOVED.get(module, module), name)))
