@@ -92,7 +92,7 @@ def test_copies_go_on_as_the_original_does(kind):
 def test_a_class_that_was_not_there_before_gains_an_output(kind):
     model = through(kind(), chunks(4))
     X, y = next(chunks(1, seed=5))
-    with pytest.raises(ValueError, match="labels like the classes so far"):
+    with pytest.raises(ValueError, match="labels of the type seen so far"):
         model.partial_fit(X, np.where(y == 1, "a", "b"))
     model.partial_fit(X, np.where(y == 1, 7, 0))
     assert model.classes_.tolist() == [0, 1, 7]
@@ -108,7 +108,7 @@ def test_bad_input_is_refused_and_changes_nothing(kind):
     before = model.predict_proba(X)
     holed = X.copy()
     holed[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"contains NaN.*impute it first"):
+    with pytest.raises(ValueError, match=r"contains NaN.*impute it, e.g. with"):
         model.partial_fit(holed, y)
     with pytest.raises(ValueError, match="contains infinity"):
         model.partial_fit(np.where(np.isnan(holed), np.inf, holed), y)
@@ -135,7 +135,7 @@ def test_bad_input_is_refused_and_changes_nothing(kind):
         (PENsemble("pclass"), "estimator must be a PClass, got 'pclass'"),
         (PENsemble(penalty=0), "penalty must be in"),
         (PENsemble(member_threshold=1), "member_threshold must be in"),
-        (PENsemble(n_selected=0), "n_selected must be a whole number of at least 1 or None, got 0"),
+        (PENsemble(n_selected=0), "n_selected must be an integer of at least 1, or None, got 0"),
         (PENsemble(covariance_reset="yes"), "covariance_reset must be True or False"),
         (PENsemblePlus(conflict_threshold=2), "conflict_threshold must be in"),
         (PENsemblePlus(budget=0), "budget must be in"),

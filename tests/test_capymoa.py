@@ -228,7 +228,7 @@ def test_what_it_cannot_take_leaves_it_as_it_was(x, y, message):
     ids=["none", "regression", "no features"],
 )
 def test_a_schema_without_features_and_classes(schema):
-    with pytest.raises(ValueError, match="schema must be that of a stream with features and classes"):
+    with pytest.raises(ValueError, match="schema must describe a stream with features and classes"):
         DEVDANClassifier(schema)
 
 

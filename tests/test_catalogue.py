@@ -119,7 +119,7 @@ def test_endless_streams_are_generated_even_if_there_is_a_file(tmp_path):
     stream = catalogue.load("sea", data=tmp_path, endless=True, chunk=7)
     assert stream.n_samples is None
     assert len(next(iter(stream))[1]) == 7
-    with pytest.raises(StreamError, match="must be generated, which sea and hyperplane alone are; got rfid"):
+    with pytest.raises(StreamError, match="must be generated; only sea and hyperplane are; got rfid"):
         catalogue.load("rfid", endless=True)
     with pytest.raises(StreamError, match="cannot be shuffled"):
         catalogue.load("sea", endless=True, order="shuffled")
@@ -222,7 +222,7 @@ def test_rlcps_that_is_damaged_or_wrong_says_where(tmp_path):
     packed, _, _ = rlcps()
     for length, error in (
         (len(packed) // 2, "must hold ten tables .* got 1"),  # this ends with a small archive that is whole
-        (100, "is damaged or not complete: File is not a zip file"),
+        (100, "is damaged or incomplete: File is not a zip file"),
     ):
         (tmp_path / "rlcps.zip").write_bytes(packed[:length])
         with pytest.raises(StreamError, match=rf"rlcps\.zip {error}"):
@@ -324,7 +324,7 @@ def test_what_is_not_on_this_machine_says_how_to_get_it(tmp_path):
         catalogue.load("susy", data=tmp_path)
     assert str(tmp_path) in str(caught.value)
     with pytest.raises(
-        StreamError, match=r"rfid\.csv, .* never published, .* 3 columns of features and one called target"
+        StreamError, match=r"rfid\.csv, .* never published, .* 3 columns of features and a column called target"
     ):
         open_stream("rfid")
     for name in entries.ENTRIES:

@@ -36,7 +36,7 @@ def test_whole_floats_are_the_integers_they_equal():
 
 def test_labels_of_another_kind_are_refused():
     _, classes = Classes().encode(np.array([True, False]))
-    with pytest.raises(ValueError, match="labels like the classes so far"):
+    with pytest.raises(ValueError, match="labels of the type seen so far"):
         classes.encode(np.array([1, 0]))
 
 
@@ -55,14 +55,14 @@ def test_numbers_that_floats_cannot_tell_apart_do_not_meet_others():
     assert len(Classes().encode(huge)[1]) == 2
     for known, others in (([1, 2], huge), (huge, [1, 2]), (huge, [1.0, 2.0]), ([1.0, 2.0], [2**60 + 1, 2**60 + 2])):
         _, classes = Classes().encode(check_labels(np.asarray(known)))
-        with pytest.raises(ValueError, match="too large to be told apart"):
+        with pytest.raises(ValueError, match="too large to be distinguished"):
             classes.encode(check_labels(np.asarray(others)))
 
 
 def test_floats_of_any_width():
     assert check_labels(np.array([1, 2], np.float16)).dtype == np.float16
     assert check_labels(np.array([1, 2], np.longdouble)).dtype == np.float64
-    with pytest.raises(ValueError, match="too large to be told apart"):
+    with pytest.raises(ValueError, match="too large to be distinguished"):
         check_labels(np.array([2.0**60], np.float32))
 
 

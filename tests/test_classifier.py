@@ -162,9 +162,9 @@ def test_it_may_start_from_given_weights(taught):
     np.testing.assert_allclose(afresh.predict_proba(seen), taught.predict_proba(seen), atol=1e-9)
     features_only = {name: taught.weights_[name] for name in ("encoder", "encoder_bias", "decoder_bias")}
     assert DEVDAN(initial_weights=features_only, random_state=0).observe(X).n_hidden_ >= 1
-    with pytest.raises(ValueError, match="start with partial_fit or teach, and name the classes= there"):
+    with pytest.raises(ValueError, match="start with partial_fit or teach, and pass classes= there"):
         DEVDAN(initial_weights=taught.weights_).partial_fit(X[y < 2], y[y < 2])
-    with pytest.raises(ValueError, match=r"initial_weights\['encoder'\] must have the shape \(n_features, n_hidden\)"):
+    with pytest.raises(ValueError, match=r"initial_weights\['encoder'\] must have shape \(n_features, n_hidden\)"):
         DEVDAN(initial_weights={"encoder": [[1.0, 2.0]]}).observe(X)
     with pytest.raises(ValueError, match="initial_weights must be a dict"):
         DEVDAN(initial_weights=[1]).observe(X)
@@ -469,7 +469,7 @@ def assert_sound(model, X):
 def test_unscaled_data_outside_the_unit_interval_is_clipped_and_warned_about_once():
     X, y = chunk()
     model = DEVDAN(scaling=None, random_state=0)
-    with pytest.warns(UserWarning, match="use scaling='minmax'") as caught:
+    with pytest.warns(UserWarning, match="use scaling='standard' or 'minmax'") as caught:
         model.partial_fit(X, y).partial_fit(X, y)
         model.predict(X)
     assert len(caught) == 1
@@ -486,7 +486,7 @@ BAD = {
     "text in a frame": (pd.DataFrame([["a", 1.0, 2.0, 3.0]]), [1], "could not convert string to float: 'a'"),
     "dates": (np.zeros((6, 4), "M8[s]"), Y, "X must hold numbers, got datetime64"),
     "dates in a frame": (pd.DataFrame(np.zeros((6, 4), "M8[s]")), Y, "X must hold numbers, got datetime64"),
-    "numbers beyond floats": (np.full((6, 4), 10**400, object), Y, "of a float's range"),
+    "numbers beyond floats": (np.full((6, 4), 10**400, object), Y, "in the range of a float"),
     "long doubles beyond floats": (np.full((6, 4), np.longdouble("1e400")), Y, "infinity"),
     "infinity": (np.where(X.max() - 1 < X, np.inf, X), Y, "infinity"),
     "empty chunk": (X[:0], Y[:0], "0 sample"),
@@ -495,10 +495,10 @@ BAD = {
     "continuous y": (X, X[:, 0], "Unknown label type.*classes"),
     "NaN in y": (X, np.full(6, np.nan), "y contains NaN"),
     "mixed y": (X, np.array([1, "a", 2, 3, 4, 5], object), "labels of one type"),
-    "text y after numbers": (X, list("abcdef"), "labels like the classes so far"),
+    "text y after numbers": (X, list("abcdef"), "labels of the type seen so far"),
     "dates in y": (X, np.arange(6).astype("M8[D]"), "Unknown label type"),
     "no y": (X, None, "y"),
-    "huge y": (X, np.full(6, 1e300), "too large to be told apart"),
+    "huge y": (X, np.full(6, 1e300), "too large to be distinguished"),
     "2-D y": (X, np.ones((6, 2)), "1d array"),
 }
 

@@ -89,7 +89,7 @@ def test_a_run_leaves_everything(tmp_path):
     run = devdan("run", "sea", "--limit", 5000, "--out", "here", folder=tmp_path)
     for words in ("classification rate", "execution time", "hidden units", "parameters", "Look at here/report.html"):
         assert words in run.stdout
-    assert re.search(r"sea: 2,500 of 5,000 samples, .*accuracy .* so far, .* lately, \d+ hidden unit", run.stderr)
+    assert re.search(r"sea: 2,500 of 5,000 samples, .*accuracy .* so far, .* recently, \d+ hidden unit", run.stderr)
     assert {path.name for path in (tmp_path / "here").iterdir()} == {
         *("run.json", "records.jsonl", "summary.json", "model.devdan", "report.html")
     }
@@ -190,7 +190,7 @@ def bad_files(tmp_path_factory):
     ("arguments", "message"),
     [
         (["electrcity"], "no stream or file 'electrcity'; did you mean electricity"),
-        (["no.csv"], "there is no file no.csv"),
+        (["no.csv"], "no such file: no.csv"),
         (["weather"], "weather is not on this machine.*devdan fetch weather"),
         (["sea", "--model", "devdn"], "no model 'devdn'; did you mean devdan"),
         (["sea", "--model", "numpy:nothing"], "cannot be imported"),
@@ -213,14 +213,14 @@ def bad_files(tmp_path_factory):
         (["sea", "--target", "x"], "are for files"),
         (["sea", "--model", "sklearn.linear_model:SGDClassifier", "--labels", "uncertain:0.1"], "predict_proba"),
         (["ok.csv", "--target", "z"], "no column 'z'; the columns are x, y, label"),
-        (["ok.csv", "--target", "x"], "must hold classes, got 0.5 in row 1"),
+        (["ok.csv", "--target", "x"], "must be classes, got 0.5 in row 1"),
         (["ok.csv", "--endless"], "--endless is for sea and hyperplane"),
         (["plain.csv"], "which column has the labels"),
         (["empty.csv"], "empty.csv is empty"),
         (["header.csv"], "has no rows"),
-        (["text.csv"], r"row 100001 \(line 100002\) has 'oops' in the column 'x', which holds numbers"),
+        (["text.csv"], r"row 100001 \(line 100002\) has 'oops' in column 'x', which holds numbers"),
         (["short.csv"], r"row 100001 \(line 100002\) has 2 columns instead of 3"),
-        (["cut.csv.gz"], "damaged or not complete after row"),
+        (["cut.csv.gz"], "damaged or incomplete after row"),
     ],
 )
 def test_bad_input_is_one_clear_line(arguments, message, bad_files, tmp_path):
@@ -233,7 +233,9 @@ def test_what_was_read_before_a_bad_row_is_kept(tmp_path):
     run = devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)
     n_samples = sum(record["n_samples"] for record in records(tmp_path / "out"))
     assert n_samples > 50_000
-    assert f"columns instead of 2: 1,2,3; the {n_samples:,} samples before it: look at out/report.html" in run.stderr
+    assert (
+        f"columns instead of 2: 1,2,3; the {n_samples:,} samples before it are saved: see out/report.html" in run.stderr
+    )
     assert (tmp_path / "out/report.html").exists()
     (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
     devdan("run", "my.csv", "--out", "out", "--resume", folder=tmp_path, code=2)
@@ -242,16 +244,16 @@ def test_what_was_read_before_a_bad_row_is_kept(tmp_path):
 def test_a_folder_that_cannot_take_the_run_is_an_error_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
     run = devdan("run", "sea", "--out", "file/out", folder=tmp_path, code=2)
-    assert "cannot take the run" in run.stderr
+    assert "cannot be used for the run" in run.stderr
     devdan("run", "sea", "--limit", 1000, "--out", "out", folder=tmp_path)
     before = results(tmp_path / "out")
     run = devdan("run", "sea", "--limit", 1000, "--out", "out", folder=tmp_path, code=2)
     assert "holds a finished run: --overwrite starts again" in run.stderr
     run = devdan("run", "sea", "--limit", 2000, "--out", "out", "--resume", folder=tmp_path, code=2)
-    assert "holds another run: its limit is 1000, not 2000" in run.stderr
+    assert "contains another run: its limit is 1000, not 2000" in run.stderr
     assert results(tmp_path / "out") == before
     again = devdan("run", "sea", "--limit", 1000, "--out", "out", "--resume", "--json", folder=tmp_path)
-    assert "finished already" in again.stderr
+    assert "already finished" in again.stderr
     assert json.loads(again.stdout)["n_samples"] == 1000
     devdan("run", "sea", "--limit", 2000, "--out", "out", "--overwrite", folder=tmp_path)
     assert len(records(tmp_path / "out")) == 4
@@ -346,7 +348,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(number, tmp_path):
     assert out == ""
     assert "Traceback" not in err
     stopped = re.search(
-        r"Stopped after ([\d,]+) samples\. Go on with: devdan run sea --endless --out out --resume", err
+        r"Stopped after ([\d,]+) samples\. Continue with: devdan run sea --endless --out out --resume", err
     )
     assert stopped, err
     n = int(stopped[1].replace(",", ""))
@@ -369,7 +371,7 @@ def test_reports(tmp_path):
         devdan("run", "sea", "--limit", 2000, "--seed", seed, "--out", f"run{seed}", folder=tmp_path)
     (tmp_path / "run1/report.html").unlink()
     run = devdan("report", "run1", folder=tmp_path)
-    assert run.stdout.strip() == "Look at run1/report.html"
+    assert run.stdout.strip() == "Report: run1/report.html"
     assert (tmp_path / "run1/report.html").exists()
     devdan("report", "run1", "run2", folder=tmp_path)
     assert "2 runs on sea" in (tmp_path / "comparison.html").read_text()
@@ -398,7 +400,7 @@ def test_fetch_says_what_it_cannot_do(tmp_path):
     assert "never published" in devdan("fetch", "rfid", folder=tmp_path, code=2).stderr
     assert "did you mean susy" in devdan("fetch", "suzy", folder=tmp_path, code=2).stderr
     (tmp_path / "weather.csv").write_text("")
-    assert "weather is in" in devdan("fetch", "weather", "--data", tmp_path, folder=tmp_path).stdout
+    assert f"weather: {tmp_path}" in devdan("fetch", "weather", "--data", tmp_path, folder=tmp_path).stdout
 
 
 def test_help_and_version(tmp_path):
@@ -493,7 +495,7 @@ def test_a_table_says_each_note_once(jobs, tmp_path):
     ("arguments", "message"),
     [
         (["--streams", "see"], "no stream 'see'; did you mean sea"),
-        (["--streams", "see.csv"], "there is no file see.csv"),
+        (["--streams", "see.csv"], "no such file: see.csv"),
         (["--streams", "sea", "--target", "y"], "--target, --drop and --header are for files"),
         (["--models", "devdann"], "no model 'devdann'; did you mean devdan"),
         (["--models", ","], "name at least one model"),
@@ -534,7 +536,7 @@ def test_a_table_that_is_interrupted_goes_on(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 130, err
-    stopped = re.search(r"Stopped after (\d+) of 80 runs; the same command goes on", err)
+    stopped = re.search(r"Stopped after (\d+) of 80 runs; the same command continues", err)
     assert stopped, err
     assert 3 <= int(stopped[1]) < 80
     assert not list((tmp_path / "table").rglob("*.part"))

@@ -143,7 +143,7 @@ def test_a_file_whose_members_do_not_make_an_ensemble(tmp_path):
     model.save(tmp_path / "m")
     header, words = modelfile.read(tmp_path / "m")
     modelfile.write(tmp_path / "m", header | {"options": header["options"] | {"n": 5}}, words)
-    with pytest.raises(ModelFileError, match="do not fit each other"):
+    with pytest.raises(ModelFileError, match="its members are inconsistent"):
         DEVDANEnsemble.load(tmp_path / "m")
 
 

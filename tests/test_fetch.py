@@ -159,7 +159,9 @@ def test_a_broken_connection_goes_on_where_it_broke(server, url, tmp_path):
 
 def test_the_next_call_goes_on_where_the_last_one_gave_up(server, url, tmp_path):
     server.cuts = [300_000] + [0] * (module._TRIES - 1)
-    with pytest.raises(FetchError, match=r"300,000 bytes are kept; .* run the same command again to go on") as caught:
+    with pytest.raises(
+        FetchError, match=r"300,000 bytes are kept; .* run the same command again to continue"
+    ) as caught:
         fetch("kddcup", tmp_path, url=url)
     assert "\n" not in str(caught.value)
     assert parts(tmp_path) == [PART, PART + ".json"]
@@ -279,9 +281,9 @@ def test_a_folder_that_cannot_be_written_is_a_line(url, tmp_path):
     ("change", "error"),
     [
         (lambda packed: packed, None),
-        (lambda packed: packed[: len(packed) // 2], "it must hold ten tables|must be a zip archive"),
+        (lambda packed: packed[: len(packed) // 2], "it must contain ten tables|must be a zip archive"),
         (lambda packed: b"<html>" * 100, "it must be a zip archive"),
-        (lambda packed: packed.replace(b"ten blocks", b"TEN blocks"), "documentation in it is damaged"),
+        (lambda packed: packed.replace(b"ten blocks", b"TEN blocks"), "documentation inside it is damaged"),
     ],
     ids=["whole", "half", "no archive", "damaged"],
 )

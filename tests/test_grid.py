@@ -60,7 +60,7 @@ def test_peers_take_labels_and_holes_of_all_kinds():
 def test_a_river_model_for_two_classes_says_so_at_the_third():
     pytest.importorskip("river")
     X = np.zeros((6, 1))
-    with pytest.raises(ValueError, match="takes two classes, got a third, 2"):
+    with pytest.raises(ValueError, match="takes two classes, got a third one, 2"):
         list(prequential([(X, np.arange(6) % 3)], registry.build("river-logreg")))
 
 

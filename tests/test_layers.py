@@ -156,23 +156,23 @@ def test_a_file_whose_layers_do_not_make_a_model(deep, tmp_path):
     header, words = modelfile.read(tmp_path / "m")
     options = header["options"] | {"n_layers": 2}
     modelfile.write(tmp_path / "fewer", header | {"options": options}, words)
-    with pytest.raises(ModelFileError, match="more layers than its options say"):
+    with pytest.raises(ModelFileError, match="more layers than n_layers allows"):
         DEVDAN.load(tmp_path / "fewer")
     for layer, word in ((0, "n_events"), (1, "n_followed")):
         _, words = modelfile.read(tmp_path / "m")
         net = kernel.Network(words[sum(header["states"][:layer]) :])
         setattr(net, word, getattr(net, word) + 1)
         modelfile.write(tmp_path / "strangers", header, words)
-        with pytest.raises(ModelFileError, match="do not fit each other"):
+        with pytest.raises(ModelFileError, match="its layers are inconsistent"):
             DEVDAN.load(tmp_path / "strangers")
     wider = [deep._networks[0], resized(deep._networks[1], 64, 64, 5), deep._networks[2]]
     modelfile.write(tmp_path / "wider", header | {"states": [len(state) for state in wider]}, np.concatenate(wider))
-    with pytest.raises(ModelFileError, match="do not fit each other"):
+    with pytest.raises(ModelFileError, match="its layers are inconsistent"):
         DEVDAN.load(tmp_path / "wider")
     turned = np.concatenate([deep._networks[0], deep._networks[2], deep._networks[1]])
     sizes = [len(deep._networks[k]) for k in (0, 2, 1)]
     modelfile.write(tmp_path / "turned", header | {"states": sizes}, turned)
-    with pytest.raises(ModelFileError, match="do not fit each other"):
+    with pytest.raises(ModelFileError, match="its layers are inconsistent"):
         DEVDAN.load(tmp_path / "turned")
 
 
@@ -209,7 +209,7 @@ def test_a_class_that_comes_later_reaches_all_layers(deep):
 
 @pytest.mark.parametrize("n_layers", [0, -1, 1.5, "deep", None, True, 101, 10**400])
 def test_a_depth_that_is_none(n_layers):
-    with pytest.raises(ValueError, match="n_layers must be a whole number of at least 1 or 'auto'"):
+    with pytest.raises(ValueError, match="n_layers must be 'auto' or an integer from 1 to 100, got"):
         DEVDAN(n_layers=n_layers).fit(*parity(10))
 
 

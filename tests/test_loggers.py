@@ -182,7 +182,7 @@ def test_a_run_that_was_killed_goes_on_in_the_same_place(safe, tracked, board, t
 def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracked, tmp_path, monkeypatch):
     arguments = ("run", "sea", "--limit", 3000, "--out", "out")
     run = devdan(*arguments, "--log", f"mlflow:{NOWHERE}", folder=tmp_path)
-    assert run.stderr.count("note: MLflowLogger failed and is left out") == 1
+    assert run.stderr.count("note: MLflowLogger failed and is disabled") == 1
     assert "--resume" in run.stderr
     assert RunFolder(tmp_path / "out").is_finished
     devdan(*arguments, "--log", "mlflow", "--resume", folder=tmp_path)
@@ -191,7 +191,7 @@ def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracke
     assert len(client.list_artifacts(found.info.run_id)) == 3
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/another.db")
     run = devdan(*arguments, "--log", "mlflow", "--resume", folder=tmp_path)
-    assert f"remove {Path('out/mlflow_run_id')} to begin another" in run.stderr
+    assert f"remove {Path('out/mlflow_run_id')} to start another" in run.stderr
 
 
 def test_starting_again_begins_another_run_of_mlflow(tracked, tmp_path):
@@ -240,7 +240,7 @@ class Stub:
 @pytest.mark.parametrize(("fails", "told"), [("start", 1), ("log", 2), ("finish", 4)])
 def test_a_logger_that_fails_is_left_out_with_one_warning(fails, told):
     bad, good = Stub(fails), Stub()
-    with pytest.warns(UserWarning, match="Stub failed and is left out from here on: no room; log") as warned:
+    with pytest.warns(UserWarning, match="Stub failed and is disabled from here on: no room; log") as warned:
         records = list(logged(prequential(sea(1500), DEVDAN()), bad, good))
     assert (len(records), len(warned), len(bad.told)) == (3, 1, told)
     assert good.told == ["start", "log", "log", "finish"]  # the first chunk it had already

@@ -215,7 +215,7 @@ def test_an_unfinished_run_says_so(tmp_path, page):
     records = [record(chunk) for chunk in range(30)]
     assert "Unfinished" not in page(save(tmp_path / "finished", records))
     text = Text(page(save(tmp_path / "cut", records, finished=False))).text
-    assert "Unfinished run. It has got through 300 of 10,000 samples (3 %)" in text
+    assert "Unfinished run. It has processed 300 of 10,000 samples (3 %)" in text
 
 
 def test_a_cut_last_line_is_ignored(tmp_path, page):
@@ -249,7 +249,7 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path, page):
     (tmp_path / "young" / "run.json").write_text("{")
     with pytest.raises(ReportError, match=r"run\.json is damaged"):
         page(tmp_path / "young")
-    with pytest.raises(ReportError, match="no folder"):
+    with pytest.raises(ReportError, match="at least one run folder, got none"):
         page()
     assert not list(tmp_path.glob("report.html*"))
 

@@ -142,9 +142,9 @@ def test_a_feature_without_a_name_is_refused():
     model = learned()
     before = words(model), dict(model._columns)
     for x in ({np.nan: 1.0}, {"x0": 1.0, float("nan"): 2.0}):
-        with pytest.raises(ValueError, match="name that equals itself"):
+        with pytest.raises(ValueError, match="name must be equal to itself"):
             model.learn_one(x, "up")
-        with pytest.raises(ValueError, match="name that equals itself"):
+        with pytest.raises(ValueError, match="name must be equal to itself"):
             model.learn_many(pd.DataFrame([list(x.values())], columns=list(x)), pd.Series(["up"]))
     assert (words(model), model._columns) == before
 

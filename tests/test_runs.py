@@ -162,7 +162,7 @@ def test_options_of_river_models_tell_runs_apart(tmp_path):
     other = devdan(*arguments, "--set", "grace_period=500", "--resume", folder=tmp_path, code=2)
     assert "its option grace_period is 100, not 500" in other.stderr
     same = devdan(*arguments, "--set", "grace_period=100", "--resume", folder=tmp_path)
-    assert "finished already" in same.stderr
+    assert "already finished" in same.stderr
 
 
 def test_options_of_a_model_that_does_not_tell_them_are_those_given():
@@ -197,7 +197,7 @@ def test_a_comparison_never_overwrites_one_that_is_there(tmp_path):
         devdan("run", "sea", "--limit", 1000, "--seed", seed, "--out", f"run{seed}", folder=tmp_path)
     (tmp_path / "comparison.html").write_text("mine")
     for name in ("comparison-2.html", "comparison-3.html"):
-        assert devdan("report", "run1", "run2", folder=tmp_path).stdout.strip() == f"Look at {name}"
+        assert devdan("report", "run1", "run2", folder=tmp_path).stdout.strip() == f"Report: {name}"
         assert "2 runs on sea" in (tmp_path / name).read_text()
     assert (tmp_path / "comparison.html").read_text() == "mine"
     devdan("report", "run1", "run2", "--out", "comparison.html", folder=tmp_path)

@@ -45,7 +45,7 @@ def test_sea_drifts_where_it_is_told_to():
     X, y = whole(sea(3000, noise=0, drifts=[100, 2000]))
     for part, threshold in ((slice(0, 100), 8), (slice(100, 2000), 9), (slice(2000, 3000), 7)):
         np.testing.assert_array_equal(y[part], 10 * (X[part, 0] + X[part, 1]) <= threshold)
-    with pytest.raises(ValueError, match="rising order"):
+    with pytest.raises(ValueError, match="increasing order"):
         sea(drifts=[5, 5])
 
 

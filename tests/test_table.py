@@ -193,7 +193,7 @@ def test_rules_members_and_labels_used(tmp_path):
     assert rows(hidden)["pensemble+"][0].startswith("2.00")
     assert "pensemble+ − pENsemble+" not in hidden[: hidden.index("### Parameters")]
     assert rows(parameters)["pensemble+"] == ["40.0", "40.0"]
-    scripted = parameters[parameters.index("*Counted as if rules had two inputs*") :]
+    scripted = parameters[parameters.index("*Counted as if every rule had two inputs*") :]
     assert rows(scripted)["pensemble+"] == ["24.0", "24.0"]
     assert rows(scripted)["pensemble+ − pENsemble+"] == ["−36.3", "−0.3"]
     assert rows(members)["pensemble+"] == ["1.50", "1.50"]
@@ -265,8 +265,8 @@ def test_an_incomplete_grid_says_so(tmp_path):
     folder = make(tmp_path)
     (folder / "cells" / "sea" / "ae" / "all" / "1.json").unlink()
     texts = written(folder)
-    assert "> 23 of 24 runs are there" in texts["table.md"]
-    assert "Not complete. 23 of 24 runs are there" in Text(texts["table.html"]).text
+    assert "> 23 of 24 runs are done" in texts["table.md"]
+    assert "Not complete. 23 of 24 runs are done" in Text(texts["table.html"]).text
     assert rows(texts["table.md"])["ae"][0] == "89.00\\* ± 5.00"
     assert "fewer seeds than the others" in texts["table.md"]
     assert "1 of 2 seeds" in texts["table.html"]
@@ -305,7 +305,7 @@ def test_label_scarcity(tmp_path):
     texts = written(folder)
     section = markdown_sections(folder)["scarcity"]
     head = next(line for line in section.splitlines() if line.startswith("|"))
-    assert [cell.strip() for cell in head.strip("|").split("|")] == ["", "100 %", "50 %", "5 %", "1,000 late"]
+    assert [cell.strip() for cell in head.strip("|").split("|")] == ["", "100 %", "50 %", "5 %", "1,000 samples late"]
     average = fmean(result(s, "devdan", "fraction:0.05", n)["cr_mean"] for s in STREAMS for n in (0, 1))
     assert rows(section[: section.index("### sea")])["devdan"][2].strip("*") == f"{average:.2f}"
     assert rows(section)["generative phase, on − off"] == ["+2.30"] * 4
@@ -313,7 +313,7 @@ def test_label_scarcity(tmp_path):
     heads = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text") if text.get("class") == "head"]
     assert heads == ["Average over 3 streams", *STREAMS]
     assert texts["scarcity.svg"].count('class="share own-off"') == 4
-    assert "it brings +2.30 points with 100 % of the labels" in Text(texts["table.html"]).text
+    assert "it adds +2.30 points with 100 % of the labels" in Text(texts["table.html"]).text
     assert "Scarce labels" in Text(texts["table.html"]).text
 
 
@@ -362,7 +362,7 @@ def test_the_page_is_complete_in_itself(tmp_path):
     assert not re.search(r"https?://|src=|@import|url\(", html)
     assert html.startswith("<!doctype html>")
     assert html.count("<b>") >= len(STREAMS)
-    assert "Times compare within one run" in parsed.text
+    assert "Times are only comparable within one run of the table" in parsed.text
 
 
 def test_pictures_stand_alone(tmp_path):

@@ -19,7 +19,7 @@ from devdan.arrays import Floats, Words, all_writable
 from devdan.model import notice  # noqa: F401 (importing it arms it)
 from devdan.model.classes import Classes, check_labels
 
-_PLAIN = "?bBhHiIlLqQefd"  # number types that convert to float64 without loss
+_PLAIN = "?bBhHiIlLqQefd"  # number types that NumPy converts to float64 directly
 
 
 class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
