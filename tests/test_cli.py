@@ -87,7 +87,7 @@ def results(folder):
 
 def test_a_run_leaves_everything(tmp_path):
     run = devdan("run", "sea", "--limit", 5000, "--out", "here", folder=tmp_path)
-    for words in ("classification rate", "execution time", "hidden units", "parameters", "Look at here/report.html"):
+    for words in ("classification rate", "execution time", "hidden units", "parameters", "Report: here/report.html"):
         assert words in run.stdout
     assert re.search(r"sea: 2,500 of 5,000 samples, .*accuracy .* so far, .* recently, \d+ hidden unit", run.stderr)
     assert {path.name for path in (tmp_path / "here").iterdir()} == {
@@ -202,11 +202,11 @@ def bad_files(tmp_path_factory):
             ["sea", "--set", "zzz=1"],
             "no option 'zzz'; its options are n_hidden, initial_weights, .*random_state",
         ),
-        (["sea", "--model", "zzz"], "no model 'zzz'; the models are devdan, .*sklearn-mlp. A class of any package"),
+        (["sea", "--model", "zzz"], "no model 'zzz'; the models are devdan, .*sklearn-mlp. Give any other class"),
         (["year.csv"], "its 3 columns have no names; if its first line has their names, say so with --header"),
         (["year.csv", "--target", "label"], "no column 'label'; .* say so with --header"),
         (["year.csv", "--target", "-1", "--drop", "id"], "no column 'id'; .* say so with --header"),
-        (["year.csv", "--target", "-1"], "row 1 .* has 'id' in the column 'column 0', .* say so with --header"),
+        (["year.csv", "--target", "-1"], "row 1 .* has 'id' in column 'column 0', .* say so with --header"),
         (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
         (["sea", "--set", "masking"], "--set takes option=value"),
         (["sea", "--labels", "some"], "labels must be one of all"),
@@ -418,7 +418,7 @@ def test_help_and_version(tmp_path):
 def test_a_table_is_made_and_taken_up_again(tmp_path):
     arguments = ("table", "--streams", "sea,susy", "--models", "ae,dae,sklearn-sgd", "--seeds", 2, "--limit", 1500)
     run = devdan(*arguments, "--labels", "all,fraction:0.5", folder=tmp_path)
-    assert "12 runs. Look at table/table.html" in run.stdout
+    assert "12 runs. Report: table/table.html" in run.stdout
     assert "devdan fetch susy" in run.stderr
     assert re.search(r"sea, dae, fraction:0.5, seed 1: CR [\d.]+ %; about 0:00:00 left", run.stderr)
     for name in ("table.html", "table.md", "table.csv", "table.tex", "table.json"):
@@ -450,7 +450,7 @@ def test_a_table_compares_models_on_files(tmp_path):
     write_csv(tmp_path / "sea.csv", 2)
     arguments = ("table", "--streams", "mine.csv,sea.csv", "--target", "kind", "--drop", "id")
     arguments += ("--models", "devdan,dae,sklearn-sgd", "--seeds", 1)
-    assert "6 runs. Look at table/table.html" in devdan(*arguments, folder=tmp_path).stdout
+    assert "6 runs. Report: table/table.html" in devdan(*arguments, folder=tmp_path).stdout
     text = (tmp_path / "table/table.md").read_text()
     assert "paper" not in re.sub("devdan-paper|the paper's settings", "", text.split("## What was run")[0])
     assert "- mine: mine.csv, target kind, without id" in text
@@ -485,7 +485,7 @@ def test_a_table_says_each_note_once(jobs, tmp_path):
     text = (tmp_path / "my.csv").read_text()
     (tmp_path / "my.csv").write_text(re.sub(r"(?m)^(\d+),", r"n\1,", text))
     arguments = ("--streams", "my.csv", "--target", "kind", "--models", "devdan,sklearn-sgd", "--seeds", 2)
-    run = devdan("table", *arguments, "--jobs", jobs, folder=tmp_path, timeout=200)
+    run = devdan("table", *arguments, "--jobs", jobs, folder=tmp_path)
     assert run.stderr.count("note: ") == run.stderr.count("different texts") == 1
     assert "Warning" not in run.stderr
     assert "4 runs." in run.stdout
@@ -501,7 +501,7 @@ def test_a_table_says_each_note_once(jobs, tmp_path):
         (["--models", ","], "name at least one model"),
         (["--models", "zzz"], "no model 'zzz'; the models are devdan, "),
         (["--streams", "zzz"], "no stream 'zzz'; the streams are sea, hyperplane, "),
-        (["--streams", "sea\nsusy"], "a list must be words with commas between"),
+        (["--streams", "sea\nsusy"], "a list must be words separated by commas"),
         (["--labels", "few"], "labels must be one of"),
     ],
 )

@@ -159,12 +159,12 @@ def test_what_it_shows():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n must be a whole number"),
-        ({"n": 2.5}, "n must be a whole number"),
+        ({"n": 0}, "n must be an integer"),
+        ({"n": 2.5}, "n must be an integer"),
         ({"visits": 0}, "visits must be greater than 0"),
         ({"visits": 10**400}, "visits must be greater than 0 and at most 700"),
-        ({"n_jobs": 0}, "n_jobs must be a whole number other than 0"),
-        ({"n_jobs": "all"}, "n_jobs must be a whole number other than 0"),
+        ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),
+        ({"n_jobs": "all"}, "n_jobs must be an integer other than 0"),
         ({"visits": np.nan}, "visits must be greater than 0"),
         ({"estimator": DEVDAN(n_layers=2)}, "estimator must be a DEVDAN of one layer"),
         ({"estimator": "DEVDAN"}, "estimator must be a DEVDAN"),

@@ -101,7 +101,7 @@ def run(
         print(json.dumps({key: result.get(key) for key in (*IDENTITY, *Summary().criteria())}))
         return
     out.print(display.results(result))
-    out.print(f"\nLook at {job.folder.report_path}", highlight=False)
+    out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
 
 def _opened(

@@ -91,7 +91,7 @@ def table(
         print(json.dumps(read_rows(folder)))
         return
     failed = f", {n_failed} failed; the same command tries them again" if n_failed else ""
-    out.print(f"{n_done} runs{failed}. Look at {GridFolder(folder).page_path}", highlight=False)
+    out.print(f"{n_done} runs{failed}. Report: {GridFolder(folder).page_path}", highlight=False)
 
 
 def _streams(

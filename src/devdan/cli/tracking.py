@@ -16,6 +16,8 @@ NAMES = ("tensorboard", "mlflow")
 
 def loggers(texts: Sequence[str], folder: Path) -> list[Logger]:
     """The loggers of the run in a folder."""
+    from devdan.runs.runfolder import RunFolder
+
     named = [text.partition(":")[::2] for text in texts]
     if len({name for name, _ in named}) < len(named):
         raise ValueError(f"--log takes {' and '.join(NAMES)} once each, got {', '.join(texts)}")

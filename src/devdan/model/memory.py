@@ -76,7 +76,7 @@ class Field:
 
 
 def integer() -> Any:
-    """One whole number."""
+    """One integer."""
     return Field(np.int64)
 
 
@@ -86,7 +86,7 @@ def number() -> Any:
 
 
 def integers(*shape: int | str) -> Any:
-    """An array of whole numbers."""
+    """An array of integers."""
     return Field(np.int64, *shape)
 
 

@@ -108,7 +108,7 @@ def _share(name: str, default: float, about: str, **more: Any) -> Option:
 
 NETWORK = (
     Option(
-        "n_hidden", 1, is_count, "a whole number of at least 1",
+        "n_hidden", 1, is_count, "an integer of at least 1",
         "Initial number of hidden units.",
         "int, default=1", word="start", is_fixed=True,
     ),
@@ -162,7 +162,7 @@ NETWORK = (
 )  # fmt: skip
 
 ENSEMBLE = (
-    Option("n", 10, is_count, "a whole number of at least 1", "Number of members.", "int, default=10", is_fixed=True),
+    Option("n", 10, is_count, "an integer of at least 1", "Number of members.", "int, default=10", is_fixed=True),
     Option(
         "visits", 2.0,
         lambda value: is_real(value) and 0 < value <= _MOST_VISITS, f"greater than 0 and at most {_MOST_VISITS}",
@@ -171,7 +171,7 @@ ENSEMBLE = (
     ),
     Option(
         "n_jobs", -1,
-        lambda value: value is None or (_is_whole(value) and value != 0), "a whole number other than 0",
+        lambda value: value is None or (_is_whole(value) and value != 0), "an integer other than 0",
         "Number of threads; -1 means one per core. The result does not depend on it.",
         "int, default=-1",
     ),

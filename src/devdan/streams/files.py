@@ -92,7 +92,7 @@ def _readable(path: Path) -> Iterator[None]:
     except StreamError:
         raise
     except UnicodeDecodeError:
-        raise StreamError(f"{path} is not text in UTF-8; convert it first") from None
+        raise StreamError(f"{path} is not UTF-8 text; convert it first") from None
     except (OSError, pa.ArrowException, csv.Error) as error:
         why = "it is not compressed as its name says" if "incorrect header" in str(error) else reason(error)
         raise StreamError(f"{path} cannot be read: {why}") from error
