@@ -433,11 +433,7 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
         if squared_error(z, x, weight, length) <= asked:
             break
         scope *= 2.0
-    for j in range(n):
-        net.encoder_slow[j, unit] = net.encoder[j, unit]
-    net.encoder_bias_slow[unit] = net.encoder_bias[unit]
-    for o in range(m):
-        net.output_slow[o, unit] = net.output[o, unit]
+    join_averages(net, unit)  # beyond the paper
     record(net, phase, unit, GROWTH)
 
 
@@ -738,6 +734,16 @@ def follow(net: Network) -> None:
     average(net.output_bias_slow, net.output_bias, net.n_classes, share)
 
 
+@compiled
+def join_averages(net: Network, unit: int) -> None:
+    """A new unit enters the averages with its own weights."""
+    for j in range(net.n_features):
+        net.encoder_slow[j, unit] = net.encoder[j, unit]
+    net.encoder_bias_slow[unit] = net.encoder_bias[unit]
+    for o in range(net.n_classes):
+        net.output_slow[o, unit] = net.output[o, unit]
+
+
 def share_of_averages(net: Network) -> float:
     """The share of the averages in a prediction: the Bayesian posterior given the recent losses of both."""
     if net.averaging == 0.0:
@@ -856,7 +862,7 @@ def begin(net: Network) -> None:
     for unit in range(n_units):
         for j in range(n):
             net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
-            net.encoder_slow[j, unit] = net.encoder[j, unit]
+        join_averages(net, unit)
     net.n_hidden = n_units
 
 
