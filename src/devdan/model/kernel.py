@@ -932,7 +932,7 @@ def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: 
     """:func:`learn` from the samples ``order[start:]`` one by one, in both phases, as if each were a chunk."""
     none, first, last = np.int64(0), np.int64(GENERATIVE), np.int64(DISCRIMINATIVE)  # literals are compiled separately
     for t in range(start, len(order)):
-        if learn(state, scratch, X, labels, order[t : t + 1], none, first, last) == 0:
+        if learn(state, scratch, X, labels, order[t : t + 1], none, first, last) == 0:  # type: ignore[arg-type]
             return t
     return len(order)
 

@@ -54,6 +54,7 @@ class Field:
     def __init__(self, dtype: type[np.generic], *shape: int | str, same: Field | None = None) -> None:
         self.dtype, self.shape, self.same = np.dtype(dtype), shape, same
         self.name = ""
+        self.start: int | None = None  # where it begins, if that does not depend on sizes
 
     def __set_name__(self, block: type, name: str) -> None:
         self.name = name
@@ -61,6 +62,8 @@ class Field:
     def __get__(self, block: Block | None, owner: type | None = None) -> Any:
         if block is None:
             return self
+        if not self.shape and self.start is not None:  # at once: single samples are mostly this
+            return block.words.view(self.dtype).item(self.start)
         array = self._array(block)
         return array if self.shape else array[()].item()
 
@@ -112,11 +115,26 @@ class Block:
     """
 
     def __init__(self, words: Floats, sized_as: Block | None = None) -> None:
-        self.words = words
-        self.sizes: Sizes = tuple(words[:4].view(np.int64).tolist()) if sized_as is None else sized_as.sizes
+        self.words, self._sized_as = words, sized_as
         self.arrays: dict[str, Any] = {}  # of the fields that were asked for
 
+    @property
+    def sizes(self) -> Sizes:
+        """The room that there is: features, hidden units, classes and events."""
+        if self._sized_as is not None:
+            return self._sized_as.sizes
+        n, r, m, events = self.words[: len(SIZES)].view(np.int64).tolist()
+        return n, r, m, events
+
     def __init_subclass__(cls) -> None:
+        start = 0
+        for field in cls.fields().values():
+            if field.same is None:
+                field.start = start
+                lengths = [size for size in field.shape if isinstance(size, int)]
+                if len(lengths) < len(field.shape):
+                    break
+                start += math.prod(lengths)
         _compile(cls)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -144,6 +162,7 @@ class Block:
         return found
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def n_words(cls, sizes: Sizes) -> int:
         """How many words there are in all."""
         return max(start + math.prod(shape) for start, shape in cls.places(sizes).values())

@@ -89,8 +89,7 @@ def scratch_for(state: Floats) -> Floats:
 
 def sizes_of(state: Floats) -> Sizes:
     """What the state has room for: features, hidden units, classes and events."""
-    n, r, m, events = state[: len(SIZES)].view(np.int64).tolist()
-    return n, r, m, events
+    return Network(state).sizes
 
 
 def set_settings(net: Network, settings: dict[str, float]) -> None:
