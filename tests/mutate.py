@@ -17,6 +17,7 @@ import importlib
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -39,7 +40,7 @@ SLOW = (  # without the JIT
     *("as_if_it_were_alone", "depth_pays", "do_no_harm", "automatic_depth", "deep", "all_its_layers", "fit_each_other"),
 )
 UNFIT = ("was_never_there", "clipped_and_warned")  # without the JIT, where NumPy warns of infinity less infinity
-PATIENCE = 60  # seconds, after which a test is taken for endless
+PATIENCE = 120  # seconds, after which a test is taken for endless
 
 FLIPPED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 NEGATED = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq}
@@ -224,22 +225,27 @@ def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None
     with tempfile.TemporaryDirectory() as folder:
         free = [Bench(Path(folder) / str(k)) for k in range(jobs)]
         waiting, running = [*tried[::-1], none], {}
-        while waiting or running:
-            while waiting and free:
-                bench, mutant = free.pop(), waiting.pop()
-                child = bench.start(mutant.source, likely.get(mutant.where, []), mutant.first)
-                running[child] = bench, mutant
-            child, code = os.waitpid(-1, 0)
-            bench, mutant = running.pop(child)
-            failed = bench.failures(code)
-            free.append(bench)
-            if mutant is not none:
-                yield mutant, failed[0] if failed else None
-            elif failed:
-                sys.exit(f"without any change a test fails: {failed[0]}")
-            if failed and "::" in failed[0]:
-                others = [test for test in likely.get(mutant.where, []) if test != failed[0]]
-                likely[mutant.where] = [failed[0], *others][:3]
+        try:
+            while waiting or running:
+                while waiting and free:
+                    bench, mutant = free.pop(), waiting.pop()
+                    child = bench.start(mutant.source, likely.get(mutant.where, []), mutant.first)
+                    running[child] = bench, mutant
+                child, code = os.waitpid(-1, 0)
+                bench, mutant = running.pop(child)
+                failed = bench.failures(code)
+                free.append(bench)
+                if failed and "::" in failed[0]:
+                    others = [test for test in likely.get(mutant.where, []) if test != failed[0]]
+                    likely[mutant.where] = [failed[0], *others][:3]
+                if mutant is not none:
+                    yield mutant, failed[0] if failed else None
+                elif failed:
+                    sys.exit(f"without any change a test fails: {failed[0]}")
+        finally:  # also after Ctrl-C, or where it is ended from outside
+            for child in running:
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
 
 
 def import_what_takes_seconds() -> None:
@@ -267,6 +273,8 @@ def main() -> None:
     for key in EQUIVALENT.keys() - {key for mutant in every for key in (mutant.where, mutant.description)}:
         print(f"EQUIVALENT names what is not there any more: {key}")
     import_what_takes_seconds()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
+    os.nice(10)  # it takes long, and others may be at work
     survivors = []
     for mutant, killer in killers(tried, chosen.jobs):
         print(f"{KERNEL}:{mutant.line} {mutant.description}: {killer or 'SURVIVED'}", flush=True)

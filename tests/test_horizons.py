@@ -270,3 +270,25 @@ def test_averages_begin_anew_where_they_are_no_longer_trusted(seed, n_samples, s
             np.testing.assert_allclose(shares, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
     assert oracle.averaged_since > 0
     assert any(trusts[0] < share < trusts[1] for share in least)
+
+
+def test_the_loss_of_what_was_thought_impossible_has_a_limit():
+    """Label 1 comes as a surprise to both; the weights turn at once, and their averages still deny it when judged."""
+    weights = {"encoder": [[1.0]], "encoder_bias": [0.0], "output": [[0.0, 0.0]], "output_bias": [0.0, -12.0]}
+    model = DEVDAN(**{**STILL, "averaging": 0.998}, optimizer="momentum", scaling=None, initial_weights=weights)
+    X = np.random.default_rng(0).random((212, 1))
+    model.teach(X[:200], np.zeros(200, int), classes=[0, 1])
+    oracle = oracle_of(model, X[:200])
+    oracle.slow = {"W": oracle.W, "b": oracle.b, "output": oracle.output, "eta": oracle.eta}
+    oracle.velocity = {name: np.zeros_like(value) for name, value in oracle.slow.items()}
+    oracle.n_seen = oracle.taught = 200
+    oracle.losses = np.full(2, 1e-3)  # so far they are alike, and only the difference counts
+    model.set_params(learning_rate=1.0, momentum=0.0)
+    for t in range(200, 212):
+        if t == 203:
+            fast, slow = (shares[1] for shares in oracle.both(X[t]))
+            assert slow < 1e-4 < fast
+        model.teach(X[t : t + 1], [1])
+        oracle.teach(X[t], 1)
+        shares = model.predict_proba(X[t : t + 1])[0]
+        np.testing.assert_allclose(shares, oracle.predict_proba(X[t]), atol=1e-10, rtol=0)
