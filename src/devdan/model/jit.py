@@ -25,6 +25,7 @@ _OPTIONS: dict[str, Any] = {
     "fastmath": {"reassoc", "contract", "nsz", "arcp"},
     "nogil": True,
     "no_cfunc_wrapper": True,
+    "no_rewrites": True,  # of whole-array expressions, of which there are none: looking for them takes a while
     "_nrt": False,  # nothing is allocated, so references need not be counted, which would take longer than a small step
 }
 
