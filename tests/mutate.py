@@ -57,6 +57,9 @@ EQUIVALENT = {
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",
+    "grow: squared_error(z, x, weight, length) <= asked → squared_error(z, x, weight, length) < asked": (
+        "an error that is exactly at the limit"
+    ),
     "watch_drift: change > SURE → change >= SURE": "a mean of floats that is exactly at the limit",
     "watch_drift: change < -SURE → change <= -SURE": "a mean of floats that is exactly at the limit",
     "bag: product > limit → product >= limit": "a product of draws that is exactly at the limit",

@@ -351,3 +351,9 @@ def test_a_state_may_hold_the_largest_numbers_and_be_full():
     check_state(state)
     net.scale_count[1] = net.mean[1] = net.square[1] = 0.0
     check_state(state)
+
+
+def test_a_condition_is_met_where_both_sides_are_equal():
+    monitor = np.array([10.0, 0.5, 0.0625, 0.25, 0.25, 0.0])  # 0.5 + 0.25 >= 0.25 + 2 · 0.25
+    assert called(kernel.exceeds, monitor, 2.0)
+    assert not called(kernel.exceeds, monitor, 2.0 + 1e-9)
