@@ -256,7 +256,7 @@ class CapyMOAFace(Twins):
 
     def states(self):
         # A network that has learned nothing has no units yet.
-        return [self.model._network.state] if self.model._network.net.n_hidden > 0 else []
+        return [self.model._network.state] if len(self.model._network.state) > 0 else []
 
     def copies(self):
         file = io.BytesIO()

@@ -35,6 +35,7 @@ quiet = pytest.mark.filterwarnings(
     "ignore:X has values outside",
     "ignore:X (has|does not have valid) feature names",
     "ignore:A column-vector y was passed",
+    "ignore:the column",
 )
 ANY = st.data()
 

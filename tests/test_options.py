@@ -31,7 +31,7 @@ def rows_of(adapter):
     """The options that an estimator or an adapter has."""
     if adapter is DEVDANEnsemble:
         return options.ENSEMBLE
-    return [row for row in options.NETWORK if row.is_online or adapter is DEVDAN]
+    return [row for row in (*options.NETWORK, *options.ENCODING) if row.is_online or adapter is DEVDAN]
 
 
 def words(text):

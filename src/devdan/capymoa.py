@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 try:
     from capymoa.base import Classifier, ClassifierSSL
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.capymoa needs CapyMOA: pip install 'devdan[capymoa]'", name=error.name) from error
 from capymoa.stream import Schema
+from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats
+from devdan.encoding.encoding import Encoding
+from devdan.encoding.rows import Rows, Texts, distinct
+from devdan.encoding.values import Vocabulary
 from devdan.model.kernel import DISCRIMINATIVE
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.state import Event
@@ -23,8 +30,8 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
     Each instance is predicted and learned from on its own: the generative phase, then the discriminative phase. If the
-    label is missing, only the generative phase learns. Features may be missing; nominal features are used as the
-    numbers that CapyMOA assigns to them.
+    label is missing, only the generative phase learns. Features may be missing; each value of a nominal feature has an
+    input of its own.
 
     Parameters
     ----------
@@ -51,6 +58,17 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    nominal : list of str, default=None
+        Columns that hold categories although they look like numbers, dates or ids.
+    numeric : list of str, default=None
+        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
+    dates : list of str or dict, default=None
+        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
+        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
+    drop : list of str, default=None
+        Columns that are left out.
+    max_categories : int, default=64
+        How many values of a nominal column have an input of their own; further ones share a quarter as many.
 
     Examples
     --------
@@ -76,6 +94,11 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
         averaging: float = 0.998,
+        nominal: Sequence[str] | None = None,
+        numeric: Sequence[str] | None = None,
+        dates: Sequence[str] | Mapping[str, str] | None = None,
+        drop: Sequence[str] | None = None,
+        max_categories: int = 64,
     ) -> None:
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
@@ -90,15 +113,26 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             generative_learning_rate=generative_learning_rate,
             learning_rate=learning_rate,
             averaging=averaging,
+            nominal=nominal,
+            numeric=numeric,
+            dates=dates,
+            drop=drop,
+            max_categories=max_categories,
         )
-        self._network.begin(schema.get_num_attributes(), random_seed, n_named=schema.get_num_classes())
+        check_random_state(random_seed)  # it is used only when the first instance comes
+        self._seed = random_seed
+        header, nominal_values = schema.get_moa_header(), schema.get_nominal_attributes()
+        places = [k for k in range(header.numAttributes()) if k != header.classIndex()]
+        self._names = distinct([str(header.attribute(k).name()) for k in places])
+        known = [str(header.attribute(k).name()) for k in places]
+        self._values = {k: Vocabulary(nominal_values[name]) for k, name in enumerate(known) if name in nominal_values}
 
     def train(self, instance: LabeledInstance) -> None:
         """Learn from an instance: both phases, or only the generative phase if there is no label."""
         code, n_classes = instance.y_index, self.schema.get_num_classes()
         if code >= n_classes:
             raise ValueError(f"y_index must be less than {n_classes}, the schema's number of classes, got {code}")
-        row = self._row(instance)
+        row = self._new_row(instance)
         if code < 0:  # CapyMOA's code for a missing label
             self._network.observe(row)
         else:
@@ -106,9 +140,10 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
 
     def predict_proba(self, instance: Instance) -> Floats | None:
         """The probability of each class in the schema; None before the first label."""
-        row = self._row(instance)
-        if self._network.net.n_learned[DISCRIMINATIVE] == 0:
+        rows = self._rows(instance)
+        if len(self._network.state) == 0 or self._network.net.n_learned[DISCRIMINATIVE] == 0:
             return None
+        row = self._network.inputs(rows)
         probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
         return probabilities
 
@@ -122,13 +157,34 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         """The latest growths, prunings and drifts, at most 1,000."""
         return self._network.events
 
-    def _row(self, instance: Instance) -> Floats:
-        """The features of an instance, in the form that the kernel needs."""
-        x, row = instance.x, self._network.row
-        if x.shape != row.shape[1:]:
-            raise ValueError(f"x must have the schema's {row.shape[1]} features, got shape {x.shape}")
-        row[0] = x
-        return finite(row)
+    @property
+    def encoding_(self) -> Encoding:
+        """What became of each feature: its kind and values, or why it was left out."""
+        return self._network.encoding
+
+    def _new_row(self, instance: LabeledInstance | Instance) -> Floats:
+        """The features of an instance, in the form that the kernel needs; inputs that it needs are added."""
+        return self._network.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
+
+    def _rows(self, instance: Instance) -> Rows:
+        """An instance as a table of one row."""
+        x = instance.x
+        if x.shape != (len(self._names),):
+            raise ValueError(f"x must have the schema's {len(self._names)} features, got shape {x.shape}")
+        row = finite(np.asarray(x, dtype=np.float64)[None])
+        if not self._values:
+            return Rows(self._names, row)
+        numbers = [k for k in range(len(self._names)) if k not in self._values]
+        texts = {k: _text(row[0, k], vocabulary) for k, vocabulary in self._values.items()}
+        return Rows(self._names, row[:, numbers], texts)
+
+
+def _text(code: float, vocabulary: Vocabulary) -> Texts:
+    """A nominal value, which CapyMOA gives as its place among those declared."""
+    place = -1 if np.isnan(code) else int(code)
+    if place >= len(vocabulary):
+        raise ValueError(f"x has the nominal value {place}, but the schema has only {len(vocabulary)} of them")
+    return Texts(np.array([place]), vocabulary, declared=True)
 
 
 class DEVDANClassifierSSL(DEVDANClassifier, ClassifierSSL):  # type: ignore[misc]
@@ -150,4 +206,4 @@ class DEVDANClassifierSSL(DEVDANClassifier, ClassifierSSL):  # type: ignore[misc
 
     def train_on_unlabeled(self, instance: Instance) -> None:
         """Learn from an instance without its label: the generative phase."""
-        self._network.observe(self._row(instance))
+        self._network.observe(self._new_row(instance))

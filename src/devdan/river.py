@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.river needs River: pip install 'devdan[river]'", name=error.name) from error
 
 from devdan.arrays import Floats
+from devdan.encoding.encoding import Encoding
+from devdan.encoding.rows import Rows
+from devdan.encoding.tables import from_dicts, rows_of
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.state import Event
 
@@ -25,8 +28,9 @@ _DICTS = (dict, Mapping)  # in this order: the check for dict is the fastest
 class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
-    Each sample is predicted and learned from on its own: the generative phase, then the discriminative phase. A new
-    feature adds an input; a feature that is missing or NaN is left out. :meth:`learn_unlabeled_one` learns from a
+    Each sample is predicted and learned from on its own: the generative phase, then the discriminative phase. Features
+    may be numbers, flags, texts (categories) or dates. A new feature or category adds an input; a feature that is
+    missing, None or NaN is left out. :meth:`learn_unlabeled_one` learns from a
     sample without a label. Invalid samples or labels raise a ``ValueError`` or a ``TypeError`` and leave the model
     unchanged.
 
@@ -51,6 +55,17 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    nominal : list of str, default=None
+        Columns that hold categories although they look like numbers, dates or ids.
+    numeric : list of str, default=None
+        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
+    dates : list of str or dict, default=None
+        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
+        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
+    drop : list of str, default=None
+        Columns that are left out.
+    max_categories : int, default=64
+        How many values of a nominal column have an input of their own; further ones share a quarter as many.
     seed : int or None, default=None
         Seed of the model's own random generator.
 
@@ -74,6 +89,11 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
         averaging: float = 0.998,
+        nominal: Sequence[str] | None = None,
+        numeric: Sequence[str] | None = None,
+        dates: Sequence[str] | Mapping[str, str] | None = None,
+        drop: Sequence[str] | None = None,
+        max_categories: int = 64,
         seed: int | None = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -85,10 +105,23 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.generative_learning_rate = generative_learning_rate
         self.learning_rate = learning_rate
         self.averaging = averaging
+        self.nominal = nominal
+        self.numeric = numeric
+        self.dates = dates
+        self.drop = drop
+        self.max_categories = max_categories
         self.seed = seed
         self._network = OnlineNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
-        self._columns: dict[Any, int] = {}  # of the features
         self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What an earlier version has pickled knows its features by their places."""
+        columns = state.pop("_columns", None)
+        self.__dict__.update(
+            {"nominal": None, "numeric": None, "dates": None, "drop": None, "max_categories": 64, **state}
+        )
+        if columns is not None:
+            self._network.know_numbers(sorted(columns, key=columns.__getitem__))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -120,17 +153,26 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         for label in set(labels):
             self._check_label(label)
-        columns = _columns(X, X.columns)
-        self._welcome(columns)
-        codes = np.array([self._code(label) for label in labels], np.int64)
-        self._network.learn_rows(self._table(columns, len(X)), codes)
+        rows = _rows(X)
+        before = self._network.encoding
+        if len(before) > 0 and before.learned(rows)[1].order == before.order:
+            inputs = self._network.new_inputs(rows, self.seed)
+            self._network.learn_rows(inputs, np.array([self._code(label) for label in labels], np.int64))
+            return
+        for k, label in enumerate(labels):  # inputs are added or removed between samples
+            inputs = self._network.new_inputs(rows[k : k + 1], self.seed)
+            self._network.learn(inputs, self._code(label))
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         if not self._codes:
             return {}
-        out = self._network.predict_proba(_filled(self._network.row, self._columns, x), len(self._codes))
+        _check_dict(x)
+        row = self._network.row
+        if not self._network.single.fill(x, row):
+            row = self._network.inputs(_row(x))
+        out = self._network.predict_proba(finite(row), len(self._codes))
         return dict(zip(self._codes, out[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +182,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if not self._codes or len(X) == 0:
             out = np.zeros((len(X), len(self._codes)))
         else:
-            out = self._network.predict_proba(self._table(_columns(X, self._columns), len(X)), len(self._codes))
+            out = self._network.predict_proba(self._network.inputs(_rows(X)), len(self._codes))
         return pd.DataFrame(out, index=X.index, columns=list(self._codes))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -172,34 +214,17 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     # --- Features and classes ------------------------------------------------------------------------------------
 
     def _new_row(self, x: dict[Any, Any]) -> Floats:
-        """The sample in the form that the kernel needs; its new features are added."""
+        """The sample in the form that the kernel needs; inputs that it needs are added."""
         _check_dict(x)
-        if len(self._network.state) == 0 or not x.keys() <= self._columns.keys():
-            _filled(np.empty((1, len(x))), {name: k for k, name in enumerate(x)}, x)  # may fail, so it comes first
-            self._welcome(x)
-        return _filled(self._network.row, self._columns, x)
+        network = self._network
+        if len(network.state) > 0 and network.single.settled and network.single.fill(x, network.row):
+            return finite(network.row)
+        return network.new_inputs(_row(x), self.seed)
 
-    def _table(self, columns: dict[Any, Floats], n_samples: int) -> Floats:
-        """Rows in the form that the kernel needs."""
-        rows = np.full((n_samples, self._network.row.shape[1]), np.nan)
-        for name, values in columns.items():
-            rows[:, self._columns[name]] = values
-        return rows
-
-    def _welcome(self, names: Iterable[Any]) -> None:
-        """Give each new feature a column, in order of their names, since the order of a dict means nothing."""
-        new = sorted(
-            (name for name in names if name not in self._columns), key=lambda name: (str(type(name)), repr(name))
-        )
-        for name in new:
-            if name != name:  # noqa: PLR0124 (NaN would be a new feature each time)
-                raise ValueError(f"a feature name must be equal to itself, got {name!r}")
-        if len(self._network.state) == 0:
-            self._network.begin(max(len(new), 1), self.seed)
-        for name in new:
-            if len(self._columns) == self._network.net.n_features:
-                self._network.add_feature()
-            self._columns[name] = len(self._columns)
+    @property
+    def encoding_(self) -> Encoding:
+        """What became of each feature: its kind and values, or why it was left out."""
+        return self._network.encoding
 
     def _check_label(self, y: Any) -> None:
         if y not in self._codes and y != y:  # noqa: PLR0124 (NaN would be a new class each time)
@@ -215,36 +240,28 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         return code
 
 
-# --- Samples as numbers ------------------------------------------------------------------------------------------
+# --- Samples as rows ---------------------------------------------------------------------------------------------
 
 
-def _filled(row: Floats, columns: dict[Any, int], x: dict[Any, Any]) -> Floats:
-    """The row with the sample's known features."""
-    _check_dict(x)
-    name = None
-    row.fill(np.nan)
-    try:
-        for name, value in x.items():
-            if name in columns:
-                row[0, columns[name]] = value
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"x[{name!r}] must be a number, got {x[name]!r}; encode it first") from error
-    return finite(row)
+def _row(x: dict[Any, Any]) -> Rows:
+    """A sample as a table of one row, by the names of its features, since the order of a dict means nothing."""
+    return from_dicts([x], sorted(x, key=_sorted_by), named=True)
 
 
-def _columns(X: pd.DataFrame, wanted: Container[Any]) -> dict[Any, Floats]:
-    """The selected columns of a frame."""
-    columns = {}
-    for place, name in enumerate(X.columns):
-        if name in wanted:
-            column = X.iloc[:, place]
-            try:
-                if column.dtype.kind in "cMm":
-                    raise TypeError(f"its type is {column.dtype}")
-                columns[name] = finite(column.to_numpy(dtype=np.float64, na_value=np.nan))
-            except (TypeError, OverflowError) as error:
-                raise ValueError(f"X[{name!r}] must hold numbers: {error}; encode them first") from error
-    return columns
+def _rows(X: pd.DataFrame) -> Rows:
+    """A frame, likewise."""
+    rows = rows_of(X)
+    names = list(X.columns)
+    if len(set(names)) < len(names):
+        raise ValueError(f"X must have columns of different names, got {names}")
+    order = sorted(range(len(names)), key=lambda place: _sorted_by(names[place]))
+    return Rows(names, rows.numbers, rows.others, rows.flags).select(order)
+
+
+def _sorted_by(name: Any) -> tuple[str, str]:
+    if name != name:  # noqa: PLR0124 (NaN would be a new feature each time)
+        raise ValueError(f"a feature name must be equal to itself, got {name!r}")
+    return str(type(name)), repr(name)
 
 
 def _check_dict(x: Any) -> None:

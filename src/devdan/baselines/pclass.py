@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from devdan.arrays import Floats, Words
@@ -9,6 +12,8 @@ from devdan.baselines.rulebase import RuleBase
 from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.baselines.rulekernel import Settings
 from devdan.baselines.weighting import WEIGHTINGS
+from devdan.encoding.encoding import Instructions
+from devdan.model import options
 from devdan.model.options import is_among, is_real, require
 
 
@@ -37,6 +42,8 @@ class PClass(RuleClassifier):
     feature_weighting : {"soft", "full", None}, default=None
         Weight the features of each chunk by how well they separate its classes; ``"full"`` leaves out the least useful
         one.
+    nominal, numeric, dates, drop, max_categories
+        About the columns of tables, as in :class:`devdan.DEVDAN`. Values that the first chunk did not have are neutral.
 
     Attributes
     ----------
@@ -70,6 +77,11 @@ class PClass(RuleClassifier):
         grow: bool = True,
         prune: bool = True,
         feature_weighting: str | None = None,
+        nominal: Sequence[str] | None = None,
+        numeric: Sequence[str] | None = None,
+        dates: Sequence[str] | Mapping[str, str] | None = None,
+        drop: Sequence[str] | None = None,
+        max_categories: int = 64,
     ) -> None:
         self.scaling = scaling
         self.vigilance = vigilance
@@ -79,6 +91,11 @@ class PClass(RuleClassifier):
         self.grow = grow
         self.prune = prune
         self.feature_weighting = feature_weighting
+        self.nominal = nominal
+        self.numeric = numeric
+        self.dates = dates
+        self.drop = drop
+        self.max_categories = max_categories
 
     def check_options(self) -> None:
         """Raise a ``ValueError`` that names the first option out of its range."""
@@ -92,6 +109,16 @@ class PClass(RuleClassifier):
         weighting = self.feature_weighting
         require(is_among(weighting, (*WEIGHTINGS, None)), "feature_weighting", "'soft', 'full' or None", weighting)
 
+        options.check(self._columns())
+
+    def _columns(self) -> dict[str, Any]:
+        """The options about columns."""
+        return {option.name: getattr(self, option.name) for option in options.ENCODING}
+
+    def _instructions(self) -> Instructions:
+        options.check(self._columns())
+        return options.instructions(self._columns())
+
     def new_base(self, n_features: int, n_classes: int) -> RuleBase:
         """An empty rule base with these options."""
         numbers = float(self.vigilance), float(self.spread), float(self.omega), float(self.decay)
@@ -99,7 +126,7 @@ class PClass(RuleClassifier):
         return RuleBase(n_features, n_classes, settings, self.feature_weighting)
 
     def _begin(self) -> None:
-        self._base = self.new_base(self.n_features_in_, 1)
+        self._base = self.new_base(self._n_inputs, 1)
 
     @property
     def _bases(self) -> list[RuleBase]:

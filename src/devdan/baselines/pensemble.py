@@ -16,6 +16,7 @@ from devdan.baselines.pclass import PClass
 from devdan.baselines.rulebase import RuleBase
 from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.baselines.selection import select
+from devdan.encoding.encoding import Instructions
 from devdan.model.options import is_count, is_real, require
 
 _BUFFERED = 5  # most chunks kept for the next member
@@ -123,6 +124,9 @@ class PENsemble(RuleClassifier):
         """The members'."""
         return self._member.scaling
 
+    def _instructions(self) -> Instructions:
+        return self._member._instructions()
+
     def check_options(self) -> None:
         """Raise a ``ValueError`` that names the first option out of its range."""
         self._member.check_options()
@@ -228,7 +232,7 @@ class PENsemble(RuleClassifier):
             self._buffer = []
 
     def _add_member(self, X: Floats, codes: Words) -> None:
-        member = Member(self._n_members_ever, self._member.new_base(self.n_features_in_, len(self._classes)))
+        member = Member(self._n_members_ever, self._member.new_base(self._n_inputs, len(self._classes)))
         self._n_members_ever += 1
         self._members.append(member)
         self._note("member added", member)
@@ -255,4 +259,4 @@ class PENsemble(RuleClassifier):
     @property
     def selected_(self) -> Any:
         self._check_is_fitted()
-        return np.ones(self.n_features_in_, bool) if self._mask is None else self._mask > 0
+        return np.ones(self._n_inputs, bool) if self._mask is None else self._mask > 0

@@ -65,7 +65,8 @@ class RuleClassifier(StreamClassifier):
         with self._unharmed():
             if y is None:
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-            X = self._checked(X, reset=afresh)
+            # Rules cannot gain inputs: what the first chunk has taught the encoding stays.
+            X, self._encoding = self._learned_inputs(X, True) if afresh else (self._inputs(X), self._encoding)
             codes, known, _ = self._encoded(y, len(X), classes, Classes() if afresh else self._classes)
             self.check_options()
             if afresh:
@@ -85,7 +86,7 @@ class RuleClassifier(StreamClassifier):
 
     def _start(self) -> None:
         self._kept_scaling = self.scaling
-        self._low, self._high = np.full(self.n_features_in_, np.inf), np.full(self.n_features_in_, -np.inf)
+        self._low, self._high = np.full(self._n_inputs, np.inf), np.full(self._n_inputs, -np.inf)
         self.n_seen_ = 0
         self._events: deque[RuleEvent] = deque(maxlen=_EVENTS)
         self._begin()
@@ -107,7 +108,7 @@ class RuleClassifier(StreamClassifier):
         the probability simplex, which gives the nearest distribution and keeps the order.
         """
         self._check_is_fitted()
-        outputs = self._outputs(self._scaled(self._checked(X, reset=False)))
+        outputs = self._outputs(self._scaled(self._inputs(X)))
         return nearest_distribution(outputs[:, self._classes.outputs])
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------

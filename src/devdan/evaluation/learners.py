@@ -12,10 +12,12 @@ from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Floats
 from devdan.baselines.ruleclassifier import RuleClassifier
+from devdan.encoding.codes import OrdinalCodes
+from devdan.encoding.rows import Rows
 from devdan.evaluation.record import Phases
 from devdan.model.evolving import EvolvingClassifier
 
-Labelled = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
 class Learner(Protocol):
@@ -145,22 +147,28 @@ class _Incremental:
         self.model = model
         self._classes = None if classes is None else np.sort(np.asarray(classes))
         self._started = False
+        self._codes = OrdinalCodes()
+
+    def taken(self, X: Any) -> Any:
+        """Samples as the model takes them: other libraries' need numbers."""
+        return self._codes.numbers(X) if isinstance(X, Rows) else X
 
     def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
         try:
-            return np.asarray(self.model.predict(X))
+            return np.asarray(self.model.predict(self.taken(X)))
         except NotFittedError:
             return None
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         try:
-            return np.asarray(self.model.predict_proba(X))
+            return np.asarray(self.model.predict_proba(self.taken(X)))
         except NotFittedError:
             return None
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
             return 0
+        taught = self.taken(taught[0]), taught[1]
         if self._started:
             self.model.partial_fit(*taught)
         else:
@@ -193,7 +201,10 @@ class _Incremental:
 
 
 class _Rules(_Incremental):
-    """pClass and its ensembles; rules are counted as hidden units."""
+    """pClass and its ensembles, which take tables; rules are counted as hidden units."""
+
+    def taken(self, X: Any) -> Any:
+        return X
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         before = self.model.n_labels_used_ if self._started else 0
@@ -216,8 +227,13 @@ class _River:
         self._names: list[Any] | None = None if feature_names is None else list(feature_names)
         self._is_binary = takes_two_classes(model)
         self._labels: list[Any] = []  # in order of appearance
+        self._codes = OrdinalCodes()
 
-    def _samples(self, X: npt.NDArray[Any]) -> list[dict[Any, float]]:
+    def _samples(self, X: Any) -> list[dict[Any, Any]]:
+        if isinstance(X, Rows):
+            if type(self.model).__module__ == "devdan.river":  # which encodes by itself
+                return X.dicts()
+            X = self._codes.numbers(X)
         names = self._names or list(range(X.shape[1]))
         rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
         if np.isnan(X).any():  # missing values are left out

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import eq
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Words
+from devdan.encoding.rows import joined
+from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.learners import Labelled, check_model, learner
 from devdan.evaluation.record import Record
@@ -47,6 +48,18 @@ def prequential(
     return Evaluation(model, labels, classes=classes, seed=seed).over(stream)
 
 
+class Pending(NamedTuple):
+    """Samples whose labels have not arrived: their numbers, and the number of the sample with which each arrives."""
+
+    X: Any
+    y: npt.NDArray[Any]
+    samples: Words
+    due: Words
+
+    def only(self, which: npt.NDArray[np.bool_]) -> Pending:
+        return Pending(self.X[which], self.y[which], self.samples[which], self.due[which])
+
+
 class Evaluation:
     """The state of an evaluation between two chunks; it can be pickled and continued elsewhere."""
 
@@ -63,8 +76,14 @@ class Evaluation:
         self._classes = Classes()
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
-        # Pending labels: when due, the sample's number (so that no two entries are equal), the sample, its label.
-        self._coming: list[tuple[int, int, npt.NDArray[Any], Any]] = []
+        self._coming: list[Pending] = []  # chunks with labels that have not arrived
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Checkpoints of an earlier version have a pending label each: when due, its sample's number, that, itself."""
+        self.__dict__.update(state)
+        if self._coming and not isinstance(self._coming[0], Pending):
+            due, samples, X, y = (np.array(part) for part in zip(*sorted(self._coming), strict=True))
+            self._coming = [Pending(X, y, samples, due)]
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
@@ -127,15 +146,16 @@ class Evaluation:
         if at_once:
             came = late == 0
             return ((X[came], y[came]) if came.any() else None), False
-        for place in np.flatnonzero(late != NEVER).tolist():
-            sample = self.n_samples + place
-            heapq.heappush(self._coming, (sample + int(late[place]), sample, X[place].copy(), y[place]))
-        rows = []
-        while self._coming and self._coming[0][0] < end:
-            rows.append(heapq.heappop(self._coming))
-        if not rows:
+        samples = self.n_samples + np.arange(len(X))
+        self._coming.append(Pending(X, y, samples, late + samples).only(late != NEVER))
+        due = [chunk.only(chunk.due < end) for chunk in self._coming]
+        rest = (chunk.only(chunk.due >= end) for chunk in self._coming)
+        self._coming = [chunk for chunk in rest if len(chunk.samples)]
+        if not any(len(chunk.samples) for chunk in due):
             return None, False
-        return (np.array([row[2] for row in rows]), np.array([row[3] for row in rows])), False
+        all_due = Pending(*(joined(parts) for parts in zip(*due, strict=True)))
+        order = np.lexsort((all_due.samples, all_due.due))
+        return (all_due.X[order], all_due.y[order]), False
 
     def _scores(
         self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None
@@ -173,13 +193,13 @@ def _samples(chunk: Any) -> Labelled:
         not isinstance(chunk, (tuple, list))
         or len(chunk) != 2
         or isinstance(chunk[0], Mapping)
-        or np.ndim(chunk[0]) != 2
+        or (getattr(chunk[0], "ndim", None) or np.ndim(chunk[0])) != 2
     ):
         raise ValueError(
             "a stream must consist of chunks (X, y) with a table X; devdan.streams.open_stream makes one from data "
             f"frames and from single samples, including River's; got {type(chunk).__name__}"
         )
-    X, y = np.asarray(chunk[0]), np.ravel(chunk[1])
+    X, y = rows_of(chunk[0]) if is_table(chunk[0]) else np.asarray(chunk[0]), np.ravel(chunk[1])
     if len(X) != len(y):
         raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
     return X, y

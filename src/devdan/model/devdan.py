@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from devdan.model import kernel, layers, options
 from devdan.model.classes import Classes
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import DISCRIMINATIVE, Network
-from devdan.model.state import EVENTS, ROOM, new_state, resized, room_for, scratch_for
+from devdan.model.state import EVENTS, ROOM, new_state, resized, room_for, scratch_for, with_features
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -70,13 +70,25 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         Number of layers. Each layer above the first is another such network, whose inputs are the features and the
         hidden units of the layer below. The layers' predictions are mixed by how well each did recently. ``"auto"``
         keeps one more layer than needed.
+    nominal : list of str, default=None
+        Columns that hold categories although they look like numbers, dates or ids.
+    numeric : list of str, default=None
+        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
+    dates : list of str or dict, default=None
+        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
+        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
+    drop : list of str, default=None
+        Columns that are left out.
+    max_categories : int, default=64
+        How many values of a nominal column have an input of their own; further ones share a quarter as many.
     random_state : int, RandomState or None, default=None
         Seed of the model's own random generator. The same seed gives the same bits.
 
     Attributes
     ----------
     classes_ : the classes seen so far, sorted.
-    n_features_in_, feature_names_in_ : number of features and, if X had them, their names.
+    n_features_in_, feature_names_in_ : number of columns of X and, if X had them, their names.
+    encoding_ : what became of each column: its kind and values, or why it was left out.
     n_hidden_, n_layers_ : current number of hidden units in all layers, and of layers.
     n_parameters_ : current number of parameters, R(n + 1) + m(R + 1), without the decoder's offsets.
     n_seen_ : samples seen so far.
@@ -121,6 +133,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         momentum: float = 0.9,
         averaging: float = 0.998,
         n_layers: int | str = 1,
+        nominal: Sequence[str] | None = None,
+        numeric: Sequence[str] | None = None,
+        dates: Sequence[str] | Mapping[str, str] | None = None,
+        drop: Sequence[str] | None = None,
+        max_categories: int = 64,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -139,6 +156,11 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self.momentum = momentum
         self.averaging = averaging
         self.n_layers = n_layers
+        self.nominal = nominal
+        self.numeric = numeric
+        self.dates = dates
+        self.drop = drop
+        self.max_categories = max_categories
         self.random_state = random_state
 
     @classmethod
@@ -152,7 +174,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         return {name: getattr(self, name) for name in options.NAMES}
 
     def _begin(self, classes: Classes, n_named: int) -> None:
-        n = self.n_features_in_
+        n = self._n_inputs
         given = {}
         if self.initial_weights is not None:
             given = options.check_initial_weights(self.initial_weights, n, n_named)
@@ -171,6 +193,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             if name != "decoder_bias":
                 getattr(net, f"{name}_slow")[place] = array
         self._networks = [state]
+
+    def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
+        self._networks = [with_features(state, n_inputs, gone, n_new) for state in self._networks]
 
     def _make_room(self, n_classes: int) -> None:
         self._networks = [resized(state, classes=n_classes) for state in self._networks]
@@ -191,7 +216,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             self._learn_layer(0, X, codes, order, first, last)
             return
         if last == DISCRIMINATIVE:
-            for state, inputs in zip(self._networks, self._inputs(X), strict=True):
+            for state, inputs in zip(self._networks, self._layer_inputs(X), strict=True):
                 kernel.assess(state, scratch_for(state), inputs, codes, order)
         n, n_taught, inputs = X.shape[1], int(self._first().n_learned[DISCRIMINATIVE]), X
         depth = layers.depth(self._networks) if self.n_layers == "auto" else int(self.n_layers)
@@ -222,7 +247,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             raise ValueError("it has more layers than n_layers allows")
         for below, state in pairwise(networks):
             lower, upper = Network(below), Network(state)
-            fits = upper.n_features == self.n_features_in_ + lower.n_hidden and upper.n_followed == lower.n_events
+            fits = upper.n_features == self._n_inputs + lower.n_hidden and upper.n_followed == lower.n_events
             if not fits or upper.max_classes != lower.max_classes:
                 raise ValueError("its layers are inconsistent")
         self._networks = networks
@@ -234,11 +259,13 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             state = self._networks[0]
             kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
             return
-        for state, inputs, share in zip(self._networks, self._inputs(X), layers.shares(self._networks), strict=True):
+        for state, inputs, share in zip(
+            self._networks, self._layer_inputs(X), layers.shares(self._networks), strict=True
+        ):
             if share > kernel.NEGLIGIBLE:
                 kernel.predict_proba(state, scratch_for(state), inputs, out, share)
 
-    def _inputs(self, X: Floats) -> list[Floats]:
+    def _layer_inputs(self, X: Floats) -> list[Floats]:
         """The inputs of each layer."""
         seen = [X]
         for state in self._networks[:-1]:
@@ -248,20 +275,21 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     def transform(self, X: npt.ArrayLike) -> Floats:
         """The hidden units' activations for each sample, layer by layer."""
         self._check_is_fitted()
-        X = self._checked(X, reset=False)
+        X = self._inputs(X)
         hidden = [
             self._use(kernel.transform, state, inputs, Network(state).n_hidden)
-            for state, inputs in zip(self._networks, self._inputs(X), strict=True)
+            for state, inputs in zip(self._networks, self._layer_inputs(X), strict=True)
         ]
         return hidden[0] if len(hidden) == 1 else np.hstack(hidden)
 
     def reconstruct(self, X: npt.ArrayLike) -> Floats:
         """Reconstruct each sample, with missing features filled in, in the units of ``X``.
 
-        A feature that has never been seen stays NaN. With several layers, the first layer reconstructs.
+        A feature that has never been seen stays NaN. With several layers, the first layer reconstructs. For a table,
+        its inputs are reconstructed, as :meth:`encode` returns them.
         """
         self._check_is_fitted()
-        X = self._checked(X, reset=False)
+        X = self._inputs(X)
         return self._use(kernel.reconstruct, self._networks[0], X, X.shape[1])
 
     def _use(self, function: Callable[..., None], state: Floats, X: Floats, width: int) -> Floats:

@@ -17,7 +17,7 @@ from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, scratch_for, sizes_of
+from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, scratch_for, sizes_of, with_features
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,7 +48,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as in DEVDAN.
+    classes_, n_features_in_, feature_names_in_, encoding_ : as in DEVDAN.
     n_members_ : members.
     n_hidden_, n_parameters_ : current number of hidden units and parameters of all members.
     n_seen_ : samples seen so far.
@@ -107,7 +107,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def _begin(self, classes: Classes, n_named: int) -> None:
         seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=self.n, dtype=np.int64)
-        size = self.n_features_in_, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
+        size = self._n_inputs, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
         self._states = np.array([new_state(*size, int(seed)) for seed in seeds])
 
     def _take(self, networks: list[Floats]) -> None:
@@ -115,6 +115,9 @@ class DEVDANEnsemble(EvolvingClassifier):
         if len(networks) != self.n or len(rooms) != 1:
             raise ValueError("its members are inconsistent")
         self._states = np.array(networks)
+
+    def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
+        self._states = np.array([with_features(state, n_inputs, gone, n_new) for state in self._states])
 
     def _make_room(self, n_classes: int) -> None:
         self._enlarge(classes=n_classes)

@@ -1,11 +1,12 @@
-"""The scikit-learn interface shared by all classifiers: input checks and the mapping from classes to outputs."""
+"""The scikit-learn interface shared by all classifiers: from tables and arrays to inputs, from classes to outputs."""
 
 from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from devdan.arrays import Floats, Words, all_writable
-from devdan.model import notice  # noqa: F401 (importing it arms it)
+from devdan.encoding.encoding import Encoding, Instructions
+from devdan.encoding.rows import Rows
+from devdan.encoding.tables import is_table, rows_of
 from devdan.model.classes import Classes, check_labels
+from devdan.model.notice import EncodingWarning  # importing its module arms the notice
 
 _PLAIN = "?bBhHiIlLqQefd"  # number types that NumPy converts to float64 directly
 
@@ -27,6 +31,7 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
     scaling: Any
     _takes_nan = True
+    _encoding: Encoding | None = None  # of tables; none for plain arrays of numbers
     _ways_to_start = "partial_fit, observe or fit"
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
@@ -52,6 +57,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     @abstractmethod
     def __sklearn_is_fitted__(self) -> bool: ...
 
+    @abstractmethod
+    def _instructions(self) -> Instructions:
+        """What the user says about columns."""
+
     # --- Shared by all classifiers -------------------------------------------------------------------------------
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -69,28 +78,99 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             self.__dict__ = before
             raise
 
-    def _checked(self, X: Any, reset: bool) -> Floats:
-        """``X`` in the form that the kernel needs; almost free for a plain array of the right form."""
-        if type(X) is list:
-            X = np.asarray(X)
+    # --- Inputs --------------------------------------------------------------------------------------------------
+
+    @property
+    def encoding_(self) -> Encoding:
+        """What became of each column: its kind, its values, or why it was left out."""
+        self._check_is_fitted()
+        if self._encoding is not None:
+            return self._encoding
+        names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
+        return Encoding.of_numbers([str(name) for name in names])
+
+    @property
+    def _n_inputs(self) -> int:
+        return int(self.n_features_in_) if self._encoding is None else len(self._encoding)
+
+    def encode(self, X: npt.ArrayLike) -> Floats:
+        """The inputs of the network for a table; for an array of numbers, these numbers. NaN means missing."""
+        self._check_is_fitted()
+        return self._inputs(X)
+
+    def _learned_inputs(self, X: Any, reset: bool) -> tuple[Floats, Encoding | None]:
+        """The inputs to learn from, and the encoding with what is new in them."""
+        if not self._is_plain(X, reset):
+            X = _as_table(X)
+            if is_table(X) if reset else self._encoding is not None:
+                rows = self._rows(X, reset)
+                before = Encoding(instructions=self._instructions()) if reset or not self._encoding else self._encoding
+                inputs, encoding = before.learned(rows)
+                if len(encoding) == 0:
+                    raise ValueError(f"no column of X gives an input:\n{encoding}")
+                for note in encoding.notes:
+                    if note not in before.notes:
+                        warnings.warn(note, EncodingWarning, stacklevel=5)
+                return self._finished(inputs, reset, encoding), encoding
+        return self._finished(self._validated(X, reset), reset, None), None
+
+    def _inputs(self, X: Any) -> Floats:
+        """The inputs to predict from; almost free for a plain array of the right form."""
+        if not self._is_plain(X, reset=False):
+            X = _as_table(X)
+            if self._encoding is not None:
+                return self._finished(self._encoding.applied(self._rows(X, reset=False)), False, self._encoding)
+            X = self._validated(X, reset=False)
+        return self._finished(X, False, None)
+
+    def _is_plain(self, X: Any, reset: bool) -> bool:
+        """Whether nothing has to be checked or converted."""
         plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset
-        plain = plain and X.shape[1] == self.n_features_in_ and "feature_names_in_" not in self.__dict__
-        if not plain:
+        plain = plain and self._encoding is None and X.shape[1] == self.n_features_in_
+        return plain and "feature_names_in_" not in self.__dict__
+
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        """A table, whose columns are checked by scikit-learn's rules."""
+        known = None if reset or self._encoding is None else list(self._encoding.columns)
+        named = not isinstance(X, np.ndarray) and not isinstance(X, list)
+        if is_table(X):
+            rows = rows_of(X, known if known is not None and np.shape(X)[1:] == (len(known),) else None)
+        else:  # numbers for a model that knows columns by name: they are taken in order
             X = self._validated(X, reset)
+            rows, named = Rows(known or [], X), False
+        if min(rows.shape) == 0:
+            kind = "sample" if len(rows) == 0 else "feature"
+            raise ValueError(f"Found array with 0 {kind}(s) (shape={rows.shape}) while a minimum of 1 is required.")
+        if reset or not named or list(rows.names) != known:
+            if isinstance(X, Rows):  # in a form in which scikit-learn finds the names
+                import pyarrow as pa  # noqa: PLC0415 (slow to import)
+
+                X = pa.table(dict.fromkeys(X.names, pa.nulls(0)))
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        if reset:
+            self._instructions().check(rows.names)
+        return rows
+
+    def _finished(self, X: Floats, reset: bool, encoding: Encoding | None) -> Floats:
+        """The inputs in the form that the kernel needs."""
         # To Numba, a read-only array is another type, for which the kernel would be compiled again.
         checked: Floats = np.require(X, np.float64, ["C", "W"])
         if np.isinf(checked).any():
             raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
-        if not self._takes_nan and np.isnan(checked).any():
-            name = type(self).__name__
-            raise ValueError(f"Input X contains NaN, which {name} does not support: impute it, e.g. with SimpleImputer")
+        if not self._takes_nan:
+            checked = checked if encoding is None else encoding.without_gaps(checked)
+            if np.isnan(checked).any():
+                name = type(self).__name__
+                raise ValueError(
+                    f"Input X contains NaN, which {name} does not support: impute it, e.g. with SimpleImputer"
+                )
         scaling = self.scaling if reset else self._scaling_in_use
         if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
             warnings.warn(
                 "X has values outside [0, 1], which are clipped: scaling=None is for data in [0, 1]; "
                 "use scaling='standard' or 'minmax' for this stream",
-                stacklevel=4,
+                stacklevel=5,
             )
         return checked
 
@@ -98,8 +178,14 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """``X`` as a plain array of numbers, by scikit-learn's rules; masked values become missing."""
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)
-        if type(X) is np.ndarray and X.dtype.kind in "UST" and X.size > 0:
-            raise ValueError(f"X must hold numbers, got text such as {X.flat[0]!r}; encode it first")
+        if not reset and is_table(X):
+            rows = rows_of(X)
+            for place, column in rows.others.items():
+                value = next(filter(None, column.objects()), None)
+                raise ValueError(
+                    f"X must hold numbers, as it did when learning began, got {value!r} in the column "
+                    f"{rows.names[place]!r}; begin with a table that has text in it to have it encoded"
+                )
         try:
             X = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
         except OverflowError as error:
@@ -136,4 +222,16 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._takes_nan
+        tags.input_tags.string = True
         return tags
+
+
+def _as_table(X: Any) -> Any:
+    """A list as an array, or as a table if there is text in it."""
+    if isinstance(X, (list, tuple)) and len(X) > 0:
+        cells = (
+            X if isinstance(X[0], Mapping) else [cell for row in X if isinstance(row, (list, tuple)) for cell in row]
+        )
+        if isinstance(X[0], Mapping) or any(isinstance(cell, (str, date, time)) for cell in cells):
+            return rows_of(X)
+    return np.asarray(X) if type(X) is list else X

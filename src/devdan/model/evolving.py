@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from devdan.arrays import Floats, Words
+from devdan.encoding.encoding import Encoding, Instructions
 from devdan.model import kernel, modelfile, options
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
@@ -42,6 +43,10 @@ class EvolvingClassifier(StreamClassifier):
         """Create the networks."""
 
     @abstractmethod
+    def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
+        """Remove some of the inputs, of which there are this many, and add others after the rest."""
+
+    @abstractmethod
     def _make_room(self, n_classes: int) -> None:
         """Make room for more classes in the networks."""
 
@@ -59,6 +64,11 @@ class EvolvingClassifier(StreamClassifier):
 
     def check_options(self) -> None:
         options.check(self._options())
+
+    def _instructions(self) -> Instructions:
+        chosen = self._options()
+        options.check(chosen)
+        return options.instructions(chosen)
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
@@ -85,18 +95,19 @@ class EvolvingClassifier(StreamClassifier):
     def _learn(self, X: Any, y: Any, classes: Any, first: int, last: int, afresh: bool = False) -> Self:
         with self._unharmed():
             afresh = afresh or not self.__sklearn_is_fitted__()
-            X = self._checked(X, reset=afresh)
+            X, encoding = self._learned_inputs(X, reset=afresh)
             known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
             if last == DISCRIMINATIVE:
                 if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
                     classes = y  # the outputs exist already, so their classes must be known
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
-            self._prepare(afresh, known, n_named)
+            self._prepare(afresh, known, n_named, encoding)
         self._visit(X, codes, first, last)
         return self
 
-    def _prepare(self, afresh: bool, classes: Classes, n_named: int) -> None:
+    def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
         """Check the options, create or enlarge the networks, and pass the options to them."""
+        before, self._encoding = self._encoding, encoding
         chosen = self._options()
         changed = afresh or any(value is not self._chosen[name] for name, value in chosen.items())
         if changed:
@@ -105,10 +116,12 @@ class EvolvingClassifier(StreamClassifier):
             self._begin(classes, n_named)
         else:
             for name in options.fixed(chosen):
-                if chosen[name] != self._chosen[name]:
+                if not options.same(chosen[name], self._chosen[name]):
                     raise ValueError(
                         f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
                     )
+            if before is not None and encoding is not None and before.order != encoding.order:
+                self._change_inputs(len(before), *before.changes(encoding))
         room = self._first().max_classes
         if len(classes) > room:
             self._make_room(max(len(classes), 2 * room))
@@ -124,7 +137,7 @@ class EvolvingClassifier(StreamClassifier):
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probability of each class in ``classes_``, one row per sample."""
         outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
-        X = self._checked(X, reset=False)
+        X = self._inputs(X)
         out = np.zeros((len(X), len(outputs)))
         self._add_probabilities(X, out)
         return out[:, outputs]

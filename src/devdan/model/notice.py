@@ -34,3 +34,7 @@ def omit() -> None:
 
 _notice = _CompilationNotice()
 event.register("numba:compile", _notice)
+
+
+class EncodingWarning(UserWarning):
+    """A column of a table was left out, or read in a way that the user should know of."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words, all_writable
+from devdan.encoding.encoding import Encoding
+from devdan.encoding.rows import Rows
+from devdan.encoding.single import SingleRow
 from devdan.model import kernel, options
 from devdan.model.kernel import GENERATIVE, Network
+from devdan.model.notice import EncodingWarning
 from devdan.model.state import (
     EVENTS,
     Event,
-    add_feature,
     events_of,
     new_state,
     resized,
     room_for,
     scratch_for,
     set_settings,
+    with_features,
 )
 
 _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
@@ -28,13 +34,14 @@ _FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
 class OnlineNetwork:
     """A network for which each sample is a chunk, and which grows its state as needed.
 
-    Its options are those of :class:`devdan.DEVDAN` except the ones about chunks and layers. The caller writes the
-    current sample to ``row``.
+    Its options are those of :class:`devdan.DEVDAN` except the ones about chunks and layers. Its ``encoding`` turns
+    samples into inputs; ``row`` has room for those of one sample.
     """
 
     def __init__(self, **chosen: Any) -> None:
         self._options = {name: chosen.get(name, options.OPTIONS[name].default) for name in options.NAMES}
         options.check(self._options)
+        self.know_numbers([])
         self._label = _FIRST.copy()  # of the current sample
         self.state = np.empty(0)  # until learning begins
         self._drifts_before = b""  # drift counters before the latest sample
@@ -42,6 +49,9 @@ class OnlineNetwork:
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """What follows from the state is made anew, also where an earlier version has pickled it."""
         self.__dict__.update(all_writable(attributes))
+        self._options = {name: self._options.get(name, options.OPTIONS[name].default) for name in options.NAMES}
+        if "encoding" not in attributes:  # there was none
+            self.know_numbers([])
         if len(self.state) > 0:
             self._hold(self.state)
 
@@ -52,6 +62,42 @@ class OnlineNetwork:
         self._hold(new_state(n_features, room, max(n_named, 2), EVENTS, int(word)))
         set_settings(self.net, options.settings(self._options))
         self.net.n_named = n_named
+
+    # --- Samples as inputs ---------------------------------------------------------------------------------------
+
+    def know_numbers(self, names: Sequence[Any]) -> None:
+        """Take these columns for numbers, in this order."""
+        self.encoding = Encoding.of_numbers(names, options.instructions(self._options))
+        self.single = SingleRow(self.encoding)
+
+    def new_inputs(self, rows: Rows, seed: int | None, n_named: int = 0) -> Floats:
+        """The inputs to learn from, with new ones where these rows need them; creates the state at first."""
+        before = self.encoding
+        inputs, encoding = before.learned(rows)
+        if len(self.state) == 0:
+            self.begin(max(len(encoding), 1), seed, n_named)
+        elif encoding.order != before.order:
+            gone, n_new = before.changes(encoding)
+            if len(gone) == len(before) and n_new == 0:
+                raise ValueError(f"no column is left to learn from:\n{encoding}")
+            n_new -= len(before) == 0  # the one that was there instead
+            self.change_inputs(len(before), gone, n_new)
+        if encoding is not before:
+            for note in encoding.notes:
+                if note not in before.notes:
+                    warnings.warn(note, EncodingWarning, stacklevel=4)
+            self.encoding, self.single = encoding, SingleRow(encoding)
+        return self._padded(inputs)
+
+    def inputs(self, rows: Rows) -> Floats:
+        """The inputs to predict from."""
+        return self._padded(self.encoding.applied(rows))
+
+    def _padded(self, inputs: Floats) -> Floats:
+        """Inputs in as many columns as the network has, at least."""
+        padded = np.full((len(inputs), self.row.shape[1]), np.nan)
+        padded[:, : inputs.shape[1]] = inputs
+        return padded
 
     # --- Learning and prediction ---------------------------------------------------------------------------------
 
@@ -97,9 +143,9 @@ class OnlineNetwork:
 
     # --- Capacity ------------------------------------------------------------------------------------------------
 
-    def add_feature(self) -> None:
-        """Add a feature, with zero weights."""
-        self._hold(add_feature(self.state))
+    def change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
+        """Remove some of the inputs, of which there are this many, and add others after the rest."""
+        self._hold(with_features(self.state, n_inputs, gone, n_new))
 
     def make_room(self, hidden: int = 0, classes: int = 0) -> None:
         """Make room for at least this many hidden units and classes."""

@@ -103,7 +103,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
     description = helper.make_graph(
         graph.nodes,
         type(model).__name__,
-        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["samples", int(model.n_features_in_)])],
+        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["samples", int(model._n_inputs)])],
         [
             helper.make_tensor_value_info("label", kind, ["samples"]),
             helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["samples", len(classes)]),

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from devdan.arrays import Floats
+from devdan.encoding.encoding import Instructions
+from devdan.encoding.values import check_date_format
 from devdan.model import kernel
 from devdan.model.state import LARGEST_LEARNED
 
@@ -22,6 +24,7 @@ _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _MOST_LAYERS = 100
+_MOST_CATEGORIES = 10_000
 _MOST_VISITS = 700  # above this, the Poisson draws would be too small: exp(-visits) is close to the smallest float
 
 
@@ -39,6 +42,7 @@ class Option:
     value: Callable[[Any], float] = float  # of that
     is_fixed: bool = False  # must stay what it was once the model has learned
     is_online: bool = True  # the adapters, which take one sample at a time, have it
+    about_tables: bool = False  # about columns of tables, not about networks
 
     def check(self, value: Any) -> None:
         """Raise a ``ValueError`` that names the option unless the value is in its range."""
@@ -82,6 +86,22 @@ def _is_rate(value: Any) -> bool:
 
 def _is_depth(value: Any) -> bool:
     return (isinstance(value, str) and value == "auto") or (is_count(value) and value <= _MOST_LAYERS)
+
+
+def is_names(value: Any) -> bool:
+    """Whether it is a list of names, or None."""
+    return value is None or (isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value))
+
+
+def _is_dates(value: Any) -> bool:
+    if isinstance(value, dict):
+        return is_names(list(value)) and all(isinstance(how, str) and check_date_format(how) for how in value.values())
+    return is_names(value)
+
+
+def instructions(chosen: dict[str, Any]) -> Instructions:
+    """What the options say about columns."""
+    return Instructions(**{option.name: chosen[option.name] for option in ENCODING})
 
 
 def require(holds: bool, name: str, requirement: str, value: Any) -> None:
@@ -161,6 +181,37 @@ NETWORK = (
     ),
 )  # fmt: skip
 
+ENCODING = (
+    Option(
+        "nominal", None, is_names, "a list of column names or None",
+        "Columns that hold categories although they look like numbers, dates or ids.",
+        "list of str, default=None", is_fixed=True, about_tables=True,
+    ),
+    Option(
+        "numeric", None, is_names, "a list of column names or None",
+        "Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.",
+        "list of str, default=None", is_fixed=True, about_tables=True,
+    ),
+    Option(
+        "dates", None, _is_dates, "a list of column names, a dict from names to how dates are written ('iso', "
+        "'dd/mm/yyyy', '%d.%m.%y', 'epoch', 'epoch-ms'), or None",
+        "Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as "
+        '``{"born": "dd/mm/yyyy", "sent": "epoch"}``.',
+        "list of str or dict, default=None", is_fixed=True, about_tables=True,
+    ),
+    Option(
+        "drop", None, is_names, "a list of column names or None",
+        "Columns that are left out.",
+        "list of str, default=None", is_fixed=True, about_tables=True,
+    ),
+    Option(
+        "max_categories", 64, lambda value: is_count(value) and value <= _MOST_CATEGORIES,
+        f"an integer from 1 to {_MOST_CATEGORIES:,}",
+        "How many values of a nominal column have an input of their own; further ones share a quarter as many.",
+        "int, default=64", is_fixed=True, about_tables=True,
+    ),
+)  # fmt: skip
+
 ENSEMBLE = (
     Option("n", 10, is_count, "an integer of at least 1", "Number of members.", "int, default=10", is_fixed=True),
     Option(
@@ -177,9 +228,9 @@ ENSEMBLE = (
     ),
 )  # fmt: skip
 
-OPTIONS = {option.name: option for option in (*NETWORK, *ENSEMBLE)}
-NAMES = tuple(option.name for option in NETWORK)
-ONLINE = tuple(option.name for option in NETWORK if option.is_online)
+OPTIONS = {option.name: option for option in (*NETWORK, *ENCODING, *ENSEMBLE)}
+NAMES = tuple(option.name for option in (*NETWORK, *ENCODING))
+ONLINE = tuple(option.name for option in (*NETWORK, *ENCODING) if option.is_online)
 PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the defaults
     "scaling": None,
     "optimizer": "momentum",
@@ -193,6 +244,8 @@ def check(chosen: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names the first option that is out of range."""
     for name, value in chosen.items():
         OPTIONS[name].check(value)
+    if "nominal" in chosen:
+        instructions(chosen)  # no column may be named twice
 
 
 def settings(chosen: dict[str, Any]) -> dict[str, float]:
@@ -206,10 +259,16 @@ def fixed(chosen: dict[str, Any]) -> list[str]:
     return [name for name in chosen if OPTIONS[name].is_fixed]
 
 
+def same(value: Any, other: Any) -> bool:
+    """Whether two values of an option mean the same: a list of names may be a tuple, as in a model file."""
+    value, other = (list(one) if isinstance(one, tuple) else one for one in (value, other))
+    return bool(value == other)
+
+
 def markdown() -> str:
     """The options as a table for the documentation."""
     rows = ["| option | default | must be | what it does |", "|---|---|---|---|"]
-    for option in NETWORK:
+    for option in (*NETWORK, *ENCODING):
         about = option.about.replace("``", "`")
         rows.append(f"| `{option.name}` | `{option.default!r}` | {option.range} | {about} |")
     return "\n".join(rows) + "\n"

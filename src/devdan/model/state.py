@@ -135,13 +135,39 @@ def remove_feature(state: Floats, feature: int) -> None:
     """Remove a feature; those after it move up."""
     net = Network(state)
     last = net.n_features - 1
-    weights = (net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias)
-    learned = (getattr(net, name) for name in SCALE)
-    for array in (*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T):
+    for array in _by_feature(net):
         array[feature:last] = array[feature + 1 : last + 1].copy()
         array[last] = 0.0
     net.low[last], net.high[last] = np.inf, -np.inf
     net.n_features = last
+
+
+def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -> Floats:
+    """A copy without some of its first ``n_features`` features, and with others after the rest of these.
+
+    What comes after them, in a layer above the first, are the hidden units of the layer below.
+    """
+    net = Network(state)
+    needed = net.n_features - len(gone) + n_new
+    room = net.max_features if needed <= net.max_features else max(needed, 2 * net.max_features)
+    changed = resized(state, features=room)
+    for feature in reversed(gone):
+        remove_feature(changed, feature)
+    net = Network(changed)
+    place, last = n_features - len(gone), net.n_features
+    for array in _by_feature(net):
+        array[place + n_new : last + n_new] = array[place:last].copy()
+        array[place : place + n_new] = 0.0
+    net.low[place : place + n_new], net.high[place : place + n_new] = np.inf, -np.inf
+    net.n_features = last + n_new
+    return changed
+
+
+def _by_feature(net: Network) -> list[Floats]:
+    """Everything that there is of each feature, with the feature as the first axis."""
+    weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
+    learned = [getattr(net, name) for name in SCALE]
+    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T]
 
 
 def restarted(state: Floats) -> Floats:

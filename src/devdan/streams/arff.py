@@ -42,11 +42,7 @@ def layout(path: Path, compression: str | None) -> Layout:
             place, kind = len(names), match[2]
             names.append(_plain(match[1]))
             if kind.startswith("{"):
-                known = _cells(kind[1:-1])
-                if all(re.fullmatch(r"[-+]?\d*\.?\d+", cell) for cell in known):
-                    types[str(place)] = pa.float64()
-                else:
-                    values[place], types[str(place)] = known, pa.string()
+                values[place], types[str(place)] = _cells(kind[1:-1]), pa.string()
             elif kind.lower() in _NUMBERS:
                 types[str(place)] = pa.float64()
         elif text and not text.startswith(("%", "@")):

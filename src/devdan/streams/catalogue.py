@@ -36,11 +36,11 @@ def _electricity(path: Path) -> Stream:
     def scaled(X: Any, y: Any) -> Chunk:
         return np.column_stack([X[:, :1], X[:, 1] / 7, X[:, 2:]]), y  # the day, 1 to 7
 
-    return _mapped(files.file(path, target="class"), scaled)
+    return _mapped(files.file(path, target="class").coded(), scaled)
 
 
 def _weather(path: Path) -> Stream:
-    raw = _mapped(files.file(path, target="target"), lambda X, y: (X, np.where(y == 1, "rain", "no_rain")))
+    raw = _mapped(files.file(path, target="target").coded(), lambda X, y: (X, np.where(y == 1, "rain", "no_rain")))
     return raw.scaled()
 
 
@@ -155,7 +155,8 @@ def load(
 
 
 def _read(entry: Entry, path: Path) -> Stream:
-    stream = _from_npz(entry, path) if path.suffix == ".npz" else _READERS.get(entry.name, files.file)(path)
+    """A file of such a stream, as arrays of numbers: the paper's experiments have codes for texts."""
+    stream = _from_npz(entry, path) if path.suffix == ".npz" else _READERS.get(entry.name, files.file)(path).coded()
     n_features = len(stream.feature_names or ())
     if n_features != entry.n_features:
         raise StreamError(f"{path} must have the {entry.n_features} features of {entry.name}, got {n_features}")

@@ -1,15 +1,10 @@
-"""Tables as streams: Arrow batches, from a file or a data frame, become chunks (X, y).
-
-Numbers are unchanged, booleans become 0 and 1, dates and times become seconds. Text is encoded as 0 for the first value
-that appears in the column, 1 for the next, and so on; if the table declares its values, the codes follow the declared
-order. Missing values become NaN.
-"""
+"""Tables as streams: batches of Arrow's, from a file or a data frame, become chunks of rows and their labels."""
 
 from __future__ import annotations
 
-import warnings
-from collections import Counter
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +12,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from devdan.arrays import Floats
+from devdan.arrays import Floats, Words
+from devdan.encoding.rows import Column, Numbers, Rows, Texts
+from devdan.encoding.tables import TableError, arrow_column
 from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
 NAMELESS = "if its first line has their names, say so with --header (header=True)"
 _LONG = 1 << 24  # characters of all labels of a block
-_MANY = 1000  # rows needed before it means something that nearly all texts in a column differ
+_MANY = 1000  # rows needed before it means something that nearly all labels differ
+_PLAIN = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
 
 
 def target_column(
@@ -78,20 +76,6 @@ def kept_columns(
     return kept
 
 
-def distinct(names: Sequence[str]) -> list[str]:
-    """Make names unique by adding a number to repeated ones.
-
-    >>> distinct(["a", "b", "a"])
-    ['a', 'b', 'a.1']
-    """
-    seen: Counter[str] = Counter()
-    result = []
-    for name in names:
-        result.append(name if seen[name] == 0 else f"{name}.{seen[name]}")
-        seen[name] += 1
-    return result
-
-
 def check_finite(X: Floats, names: Sequence[str], source: str, n_before: int) -> None:
     """Raise an error that locates the first infinity, if there is one."""
     infinite = np.isinf(X)
@@ -116,10 +100,10 @@ def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.
 
 
 class Columns:
-    """Turns batches of one table into chunks. It stores the text codes, so each pass needs its own instance.
+    """Turns batches of one table into chunks.
 
-    ``values`` are the declared values of a column; if they are ``closed``, no others may appear. ``missing`` are the
-    texts that mean a missing feature, ``missing_labels`` a missing label.
+    ``values`` are the declared values of nominal columns; if they are ``closed``, no others may appear.
+    ``missing_labels`` are the texts that mean a missing label. ``numeric_labels``: labels are texts, but of numbers.
     """
 
     def __init__(
@@ -129,27 +113,29 @@ class Columns:
         source: str,
         values: Mapping[int, Sequence[str]] | None = None,
         closed: bool = False,
-        missing: Collection[str] = (),
         missing_labels: Collection[str] = (),
+        numeric_labels: bool = False,
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
         self.features = [column for column in range(len(names)) if column != target]
         self.n_rows = 0  # rows converted so far
+        self._declared = set(values or {})
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
-        self._missing, self._missing_labels = missing, missing_labels
-        self._codes = {
-            column: {value: code for code, value in enumerate(known)} for column, known in (values or {}).items()
-        }
+        self._missing_labels, self._numeric_labels = missing_labels, numeric_labels
 
     def chunk(self, batch: pa.RecordBatch) -> Chunk:
         """The batch's samples."""
-        X = np.empty((batch.num_rows, len(self.features)))
-        for place, column in enumerate(self.features):
-            X[:, place] = self._numbers(column, batch.column(column))
-        check_finite(X, [self.names[column] for column in self.features], self.source, self.n_rows)
-        y = self._labels(batch.column(self.target))
-        self.n_rows += batch.num_rows
-        return X, y
+        columns = [self._feature(column, batch.column(column)) for column in self.features]
+        rows = Rows.of([self.names[column] for column in self.features], columns, batch.num_rows)
+        return self.labelled(rows, batch.column(self.target))
+
+    def labelled(self, rows: Rows, labels: pa.Array) -> Chunk:
+        """The rows with their labels."""
+        names = [name for place, name in enumerate(rows.names) if place not in rows.others]
+        check_finite(rows.numbers, names, self.source, self.n_rows)
+        y = self._labels(labels)
+        self.n_rows += len(rows)
+        return rows, y
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """All of them."""
@@ -157,67 +143,74 @@ class Columns:
             if batch.num_rows > 0:
                 yield self.chunk(batch)
 
-    def _numbers(self, column: int, values: pa.Array) -> Floats:
-        if _is_text(values.type):
-            return self._coded(column, values)
+    def _feature(self, column: int, values: pa.Array) -> Column:
         try:
-            if pa.types.is_temporal(values.type):
-                values = pc.divide(pc.cast(pc.cast(values, _in_microseconds(values.type)), pa.int64()), 1e6)
-            numbers: Floats = pc.cast(values, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        except pa.ArrowException:
-            raise StreamError(
-                f"{self.source}: the column {self.names[column]!r} holds {values.type}, not numbers or text"
-            ) from None
-        return numbers
+            found = arrow_column(values, self.names[column])
+        except TableError as error:
+            raise StreamError(f"{self.source}: {error}") from error
+        if isinstance(found, Texts):
+            self._check_declared(column, found.vocabulary.texts, found.vocabulary.missing, found.places)
+            return replace(found, declared=found.declared or column in self._declared)
+        return found
 
-    def _texts(self, column: int, values: pa.Array, missing: Collection[str]) -> tuple[list[str | None], Floats]:
-        """The distinct texts (None for missing ones) and their indices per row; NaN for nulls."""
-        coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
-        texts = [None if value is None or str(value).strip() in missing else str(value).strip()
-                 for value in coded.dictionary.to_pylist()]  # fmt: skip
-        places = pc.cast(coded.indices, pa.float64()).to_numpy(zero_copy_only=False)
+    def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Words) -> None:
+        """Raise an error that locates the first text that is not declared, if the values are."""
         known = self._values.get(column)
-        if known is not None and not known.issuperset(text for text in texts if text is not None):
-            place, text = next((k, text) for k, text in enumerate(texts) if text is not None and text not in known)
-            row = int(np.flatnonzero(places == place)[0])
-            raise StreamError(
-                f"{self.source}: row {self.n_rows + row + 1} has {text!r} in the column {self.names[column]!r}, which "
-                f"is declared to hold {', '.join(sorted(known))[:80]}"
-            )
-        return texts, places
+        if known is None:
+            return
+        for place, text in enumerate(texts):
+            if text not in known and not missing[place] and (places == place).any():
+                row = int(np.flatnonzero(places == place)[0])
+                raise StreamError(
+                    f"{self.source}: row {self.n_rows + row + 1} has {text!r} in the column {self.names[column]!r}, "
+                    f"which is declared to hold {', '.join(sorted(known))[:80]}"
+                )
 
-    def _coded(self, column: int, values: pa.Array) -> Floats:
-        codes = self._codes.setdefault(column, {})
-        texts, places = self._texts(column, values, self._missing)
-        if self.n_rows == 0 and len(values) >= _MANY and 2 * len(texts) > len(values):
-            warnings.warn(
-                f"{self.source}: the column {self.names[column]!r} has {len(texts):,} different texts in its first "
-                f"{len(values):,} rows; each becomes a number. Drop the column if it only identifies the samples",
-                stacklevel=2,
-            )
-        table = [np.nan if text is None else codes.setdefault(text, len(codes)) for text in texts]
-        numbers = np.full(len(values), np.nan)
-        there = ~np.isnan(places)
-        numbers[there] = np.array(table, dtype=np.float64)[places[there].astype(np.int64)]
-        return numbers
+    def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Words]:
+        """The distinct labels (None for missing ones), and for each row its place among them; -1 for nulls."""
+        coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
+        texts = [
+            None if value is None or str(value).strip() in self._missing_labels else str(value).strip()
+            for value in coded.dictionary.to_pylist()
+        ]
+        places = pc.fill_null(pc.cast(coded.indices, pa.int64()), -1).to_numpy(zero_copy_only=False)
+        self._check_declared(self.target, texts, [text is None for text in texts], places)
+        return texts, places
 
     def _labels(self, values: pa.Array) -> npt.NDArray[Any]:
         kind, name = values.type, self.names[self.target]
         if _is_text(kind):
-            texts, places = self._texts(self.target, values, self._missing_labels)
+            texts, places = self._label_texts(values)
             self._check_classes(len(texts), len(values))
-            if None in texts or np.isnan(places).any():
-                taken = [None if np.isnan(place) else texts[int(place)] for place in places.tolist()]
+            if self._numeric_labels:
+                numbers = np.append([np.nan if text is None else self._number(text) for text in texts], np.nan)
+                return whole_numbers(numbers[places], name, self.source, self.n_rows)
+            if None in texts or (places < 0).any():
+                taken = [None if place < 0 else texts[place] for place in places.tolist()]
                 return np.array(taken, dtype=object)
             # In a plain array each takes as much as the longest.
             is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
-            return np.array(texts or [""], dtype=object if is_long else str)[places.astype(np.int64)]
+            return np.array(texts or [""], dtype=object if is_long else str)[places]
         if pa.types.is_boolean(kind):
             return np.asarray(values.to_numpy(zero_copy_only=False))  # with None for missing labels
-        labels = whole_numbers(self._numbers(self.target, values), name, self.source, self.n_rows)
+        found = self._feature(self.target, values)
+        if not isinstance(found, Numbers):
+            raise StreamError(
+                f"{self.source}: the target {name!r} must be classes, got {kind}; classes are text or integers"
+            )
+        labels = whole_numbers(found.values, name, self.source, self.n_rows)
         if self.n_rows == 0:
             self._check_classes(len(np.unique(labels)), len(labels))
         return labels
+
+    def _number(self, text: str) -> float:
+        """A label that is a number, written as such: "01" would be another class than "1"."""
+        if not is_plain_number(text):
+            raise StreamError(
+                f"{self.source}: the target {self.names[self.target]!r} has the label {text!r} after row "
+                f"{self.n_rows}, but numbers before; classes are all numbers or all text"
+            )
+        return float(text.replace(",", "."))
 
     def _check_classes(self, n_classes: int, n_rows: int) -> None:
         if self.n_rows == 0 and n_rows >= _MANY and 2 * n_classes > n_rows:
@@ -232,7 +225,10 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner) or pa.types.is_string_view(inner))
 
 
-def _in_microseconds(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_time(kind):
-        return pa.time64("us")
-    return pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us")
+def is_plain_number(text: str) -> bool:
+    """Whether a label is a number that is written as numbers are, without leading zeros.
+
+    >>> is_plain_number("1"), is_plain_number("-1.0"), is_plain_number("01")
+    (True, True, False)
+    """
+    return _PLAIN.fullmatch(text) is not None

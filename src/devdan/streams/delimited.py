@@ -7,7 +7,7 @@ import io
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import IO
@@ -15,8 +15,10 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from devdan.encoding.rows import distinct
+from devdan.encoding.values import MISSING as _MISSING
 from devdan.streams import rowends
-from devdan.streams.columns import NAMELESS, Columns, distinct, kept_columns, target_column
+from devdan.streams.columns import NAMELESS, Columns, is_plain_number, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -24,7 +26,6 @@ _BLOCK = 1 << 20  # bytes of text parsed at a time
 _LINE = 1 << 24  # characters of the longest line that is read where lines are
 _MARK = b"\xef\xbb\xbf"  # with which some programs begin a text in UTF-8
 _NOTHING = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing value or a missing label
-_MISSING = (*_NOTHING, "N/A", "NULL", "null", "None")  # in a feature
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,14 @@ class _EndlessRowError(Exception):
 
     def __init__(self, text: bytes) -> None:
         self.text = text
+
+
+class _WordError(StreamError):
+    """A text in a column of numbers."""
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,11 @@ class Layout:
         Arrow can stream text by itself, but drops what it has read ahead when it meets an error, so the number of rows
         learned from a damaged file would be random.
         """
-        n_rows, n_lines = 0, self.skipped
+        n_rows, n_lines, types = 0, self.skipped, dict(types)
         try:
             with closing(read_ahead(self._texts())) as texts:
                 for text in texts:
-                    rows = self.parsed(TextBlock(text, n_rows, n_lines), types, only)
+                    rows = self._read(TextBlock(text, n_rows, n_lines), types, only)
                     yield from rows.to_batches()
                     n_rows, n_lines = n_rows + rows.num_rows, n_lines + rowends.n_lines(text)
         except _EndlessRowError as error:
@@ -120,6 +129,16 @@ class Layout:
             if rowends.has_open_quote(rest, self.delimiter):
                 raise _EndlessRowError(rest)
             yield rest
+
+    def _read(self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str]) -> pa.Table:
+        """Parse the rows of a block; a column of numbers in which there is a word is read as text from here on."""
+        while True:
+            try:
+                return self.parsed(block, types, only)
+            except _WordError as error:
+                if error.column in self.types:  # declared to hold numbers
+                    raise
+                types[error.column] = pa.string()
 
     def parsed(self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
         """Parse the rows of a block; with one thread, since only then do errors name the row."""
@@ -157,10 +176,10 @@ class Layout:
         if row := re.search(r"column #(\d+): Row #(\d+): .* to (\w+): (.*)", text):
             wrong = row[4].removeprefix("invalid value ")
             holds = {"double": "numbers", "string": "text in UTF-8"}.get(row[3], row[3])
-            return StreamError(
-                f"{self.path}: {self._row_of(block, row[2])} has {wrong} in column {self.names[int(row[1])]!r}, "
-                f"which holds {holds}" + (f"; {NAMELESS}" if not self.named and block.n_rows + int(row[2]) == 1 else "")
-            )
+            place = f"{self._row_of(block, row[2])} has {wrong} in column {self.names[int(row[1])]!r}"
+            if row[3] == "double":
+                return _WordError(f"{self.path}: {place}, which holds {holds}", row[1])
+            return StreamError(f"{self.path}: {place}, which holds {holds}")
         if "Empty CSV file" in text:
             return StreamError(f"{self.path} has no rows")
         return StreamError(f"{self.path} cannot be read{_after(block.n_rows)}: {text}")
@@ -206,13 +225,15 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
     source = str(layout.path)
     labels = target_column(layout.names, target, source, layout.named, layout.target)
     kept = kept_columns(layout.names, labels, drop, source, layout.named)
-    types, n_estimated = _probe(layout, labels)
+    if all(map(is_plain_number, layout.values.get(labels, []))):  # classes that are numbers need no declaration
+        layout = replace(layout, values={place: known for place, known in layout.values.items() if place != labels})
+    types, numeric_labels, n_estimated = _probe(layout, labels)
     names = distinct([layout.names[place] for place in kept])
     values = {kept.index(place): known for place, known in layout.values.items() if place in kept}
     place = kept.index(labels)
 
     def blocks() -> Generator[Chunk, None, None]:
-        columns = Columns(names, place, source, values, layout.closed, _MISSING, _NOTHING)
+        columns = Columns(names, place, source, values, layout.closed, _NOTHING, numeric_labels)
         with closing(layout.batches(types)) as batches:
             yield from columns.chunks(batch.select(kept) for batch in batches)
         if columns.n_rows == 0:
@@ -223,11 +244,10 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
     return Stream(name, lambda: read_ahead(blocks()), chunk, features, None, n_estimated, classes, source)
 
 
-def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | None]:
-    """The column types, judged by the first block, and an estimate of the number of rows.
+def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], bool, int | None]:
+    """The column types, judged by the first block, whether labels are numbers, and an estimate of the number of rows.
 
-    Numbers are floats, and so are columns that are empty so far. A feature that is mostly numbers is expected to be
-    numeric; the reader reports where it is not.
+    Numbers are floats, and so are columns that are empty so far; all else is text, which the model reads.
     """
     try:
         text, raw = layout.open()
@@ -246,27 +266,39 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], int | N
     schema = first.schema
     types = {}
     for name, kind in zip(schema.names, schema.types, strict=True):
-        types[name] = kind
-        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind):
-            types[name] = pa.float64()
-        elif pa.types.is_binary(kind):  # not UTF-8: the reader reports where
-            types[name] = pa.string()
-        elif pa.types.is_string(kind) and name not in layout.types and int(name) != labels:
-            types[name] = pa.float64() if _share_of_numbers(first.column(name)) > 0.5 else kind
-    if pa.types.is_null(schema.types[labels]):
-        types[str(labels)] = _type_of_labels(layout, labels)
-    return types, n_estimated
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+        types[name] = layout.types.get(name, pa.float64() if is_number else pa.string())
+        if not layout.named and pa.types.is_string(kind) and int(name) != labels:
+            _check_first(layout, first.column(name), int(name))
+    kind = schema.types[labels]
+    if pa.types.is_boolean(kind):
+        types[str(labels)] = kind
+        return types, False, n_estimated
+    types[str(labels)] = pa.string()
+    return types, _has_numeric_labels(layout, labels), n_estimated
 
 
-def _type_of_labels(layout: Layout, labels: int) -> pa.DataType:
-    """The type of a target that is missing in the whole first block: judged by the first block that has labels."""
+def _check_first(layout: Layout, values: pa.ChunkedArray, column: int) -> None:
+    """Raise an error if a column of numbers begins with a word: then the first row has the names of the columns."""
+    word = values[0].as_py()
+    if not _is_number(word) and word.strip() not in _MISSING and _share_of_numbers(values) > 0.5:
+        raise StreamError(
+            f"{layout.path}: row 1 (line {layout.skipped + 1}) has '{word}' in column {layout.names[column]!r}, which "
+            f"holds numbers; {NAMELESS}"
+        )
+
+
+def _has_numeric_labels(layout: Layout, labels: int) -> bool:
+    """Whether the target holds numbers: judged by the first block that has labels."""
     name = str(labels)
+    if labels in layout.values or pa.types.is_floating(layout.types.get(name, pa.string())):
+        return labels not in layout.values
     with closing(layout.batches({name: pa.string()}, [name])) as batches:
         for batch in batches:
-            share = _share_of_numbers(batch.column(name))
-            if share > 0 or any(label.strip() not in _NOTHING for label in batch.column(name).to_pylist()):
-                return pa.float64() if share == 1 else pa.string()
-    return pa.float64()
+            texts = [text.strip() for text in batch.column(name).unique().to_pylist() if text is not None]
+            if there := [text for text in texts if text not in _NOTHING]:
+                return all(map(is_plain_number, there))
+    return True
 
 
 def _share_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:

@@ -11,8 +11,9 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 
+from devdan.encoding.rows import distinct
 from devdan.streams import arff, delimited, npz
-from devdan.streams.columns import Columns, distinct, kept_columns, target_column
+from devdan.streams.columns import Columns, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, name_of, read_ahead, reason
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
@@ -33,7 +34,7 @@ def file(
     first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
     ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
     number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X`` and the labels in ``y``, or in the array
-    that ``target`` names. For the encoding of text, see :mod:`devdan.streams.columns`.
+    that ``target`` names. The samples come as :class:`~devdan.encoding.rows.Rows`: the model encodes what is no number.
     """
     path = Path(path)
     if not path.exists():
@@ -71,17 +72,16 @@ def text(
     values: Mapping[str, Sequence[str]] | None = None,
     opened: Callable[[], IO[bytes]] | None = None,
 ) -> Stream:
-    """Open a comma-separated text with known columns, whatever its extension.
+    """Open a comma-separated text with known columns, whatever its extension, as arrays of numbers.
 
     ``skipped`` is the number of lines before the first row. ``values`` are the values of text columns, so that codes do
     not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then only used in
     messages.
     """
-    known = {list(names).index(column): list(its) for column, its in (values or {}).items()}
     compression = None if opened else delimited.COMPRESSIONS.get(path.suffix.lower())
-    layout = delimited.Layout(path, list(names), compression, skipped=skipped, values=known, opened=opened)
+    layout = delimited.Layout(path, list(names), compression, skipped=skipped, opened=opened)
     with _readable(path):
-        return delimited.stream(layout, target, drop, name, chunk)
+        return delimited.stream(layout, target, drop, name, chunk).coded(values)
 
 
 @contextmanager

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from devdan.encoding.rows import Rows
+from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
 from devdan.streams.columns import Columns, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
 _SAMPLES = 1000  # single samples gathered into a block
+_ROWS = 1 << 13  # of a frame that are converted at a time
 
 
 def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
@@ -22,39 +25,52 @@ def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
     >>> [len(y) for X, y in arrays(np.zeros((5, 2)), np.zeros(5), chunk=2)]
     [2, 2, 1]
     """
-    if hasattr(X, "__arrow_c_stream__"):  # a data frame with separate labels
-        table = _table(X, name)
-        return frame(table.append_column("y", pa.array(y)), target=-1, chunk=chunk, name=name)
     try:
-        X, y = np.asarray(X), np.asarray(y)
+        X, y = rows_of(X) if is_table(X) else np.asarray(X), np.asarray(y)
     except ValueError as error:
         raise StreamError(f"X and y must be arrays: {error}") from error
     if X.ndim != 2 or y.shape != X.shape[:1]:
         raise StreamError(f"X must have a row for each sample and y a label, got {X.shape} and {y.shape}")
-    return Stream(name, lambda: slices(X, y), chunk, tuple(f"x{k + 1}" for k in range(X.shape[1])), len(X), None)
+    names = X.names if isinstance(X, Rows) else tuple(f"x{k + 1}" for k in range(X.shape[1]))
+    return Stream(name, lambda: slices(X, y), chunk, names, len(X), None)
 
 
 def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name: str = "frame") -> Stream:
     """A pandas, Polars or Arrow data frame as a stream; ``target`` is the column with the labels."""
     if isinstance(target, int) and target in list(getattr(table, "columns", [])):
         target = str(target)  # a frame with numeric column names
-    table, source = _table(table, name), f"the {name}"
-    labels = target_column(table.column_names, target, source)
-    kept_columns(table.column_names, labels, (), source)
+    source = f"the {name}"
+    table = table if is_pandas(table) else _table(table, name)
+    names = [str(column) for column in table.columns] if is_pandas(table) else table.column_names
+    labels = target_column(names, target, source)
+    kept_columns(names, labels, (), source)
 
     def blocks() -> Iterator[Chunk]:
-        columns = Columns(table.column_names, labels, source)
-        return columns.chunks(table.to_batches(max_chunksize=1 << 13))
+        columns = Columns(names, labels, source)
+        for start in range(0, len(table), _ROWS):
+            part = table.iloc[start : start + _ROWS] if is_pandas(table) else table.slice(start, _ROWS)
+            try:
+                rows = rows_of(part).select(columns.features)
+            except TableError as error:
+                raise StreamError(f"{source}: {error}") from error
+            yield columns.labelled(rows, _label_column(part, labels, source))
 
-    features = tuple(column for place, column in enumerate(table.column_names) if place != labels)
-    return Stream(name, blocks, chunk, features, table.num_rows)
+    features = tuple(column for place, column in enumerate(names) if place != labels)
+    return Stream(name, blocks, chunk, features, len(table))
+
+
+def _label_column(part: Any, labels: int, source: str) -> pa.Array:
+    try:
+        if is_pandas(part):
+            return pa.array(part.iloc[:, labels], from_pandas=True)
+        column = part.column(labels)
+        return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise StreamError(f"{source}: its labels are of several types: {error}") from error
 
 
 def _table(frame: Any, name: str) -> pa.Table:
-    """The columns of the frame, without its index."""
     try:
-        if type(frame).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(frame, preserve_index=False)
         return pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise StreamError(f"the {name} cannot be read as a table: {error}") from error
@@ -64,8 +80,8 @@ def samples(source: Iterable[Any], *, chunk: int = 500, name: str = "samples") -
     """An iterable of (X, y) as a stream: chunks, single samples, or River's dicts of features.
 
     >>> stream = samples([({"x": 1.0, "colour": "red"}, True), ({"x": 2.0, "colour": "blue"}, False)])
-    >>> [(X.tolist(), y.tolist()) for X, y in stream]
-    [([[1.0, 0.0], [2.0, 1.0]], [True, False])]
+    >>> [(X.objects(), y.tolist()) for X, y in stream]
+    [([[1.0, 2.0], ['red', 'blue']], [True, False])]
     """
     if not isinstance(source, Iterable):
         raise StreamError(f"a stream cannot be made from {type(source).__name__}; samples are pairs (X, y)")
@@ -106,9 +122,10 @@ def _from_dicts(pairs: Iterable[tuple[Mapping[Any, Any], Any]], keys: list[Any],
             if not known.issuperset(x):
                 new = next(key for key in x if key not in known)
                 raise StreamError(f"the stream {name} has a new feature {new!r} in sample {columns.n_rows + place + 1}")
-        lists = [[x.get(key) for x, _ in rows] for key in keys] + [[y for _, y in rows]]
         try:
-            batch = pa.RecordBatch.from_arrays([pa.array(values) for values in lists], columns.names)
+            labels = pa.array([y for _, y in rows])
+            yield columns.labelled(from_dicts([x for x, _ in rows], keys), labels)
         except pa.ArrowException as error:
             raise StreamError(f"the stream {name} mixes types after sample {columns.n_rows}: {error}") from error
-        yield columns.chunk(batch)
+        except TableError as error:
+            raise StreamError(f"the stream {name}: {error}") from error

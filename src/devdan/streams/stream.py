@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from devdan.encoding.codes import OrdinalCodes
+from devdan.encoding.rows import Rows, joined
+
 Piece = TypeVar("Piece")
-Chunk = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+Chunk = tuple[Any, npt.NDArray[Any]]  # samples, as an array of numbers or as Rows, and their labels
 _AT_A_TIME = 4096  # samples per block, if a stream can choose: large enough to make the cost per sample negligible
 
 
@@ -44,8 +47,10 @@ def name_of(path: str | Path) -> str:
 class Stream:
     """Samples in order: ``for X, y in stream`` iterates from the start, ``chunk`` samples at a time.
 
-    ``blocks`` starts a pass: it returns an iterator over pieces (X, y) of any size. Missing labels are NaN or None in
-    ``y``. Attributes that are unknown before the stream is read are None.
+    ``X`` is an array of numbers or, from a table, :class:`~devdan.encoding.rows.Rows`, which the models of this package
+    take as they are; :meth:`coded` makes arrays of them. ``blocks`` starts a pass: it returns an iterator over pieces
+    (X, y) of any size. Missing labels are NaN or None in ``y``. Attributes that are unknown before the stream is read
+    are None.
 
     >>> from devdan.streams import sea
     >>> stream = sea(2000)
@@ -98,6 +103,13 @@ class Stream:
     def shuffled(self, seed: int = 0) -> Stream:
         """The same samples in a random order that depends only on the seed. Loads all of them into memory."""
         return replace(self, blocks=lambda: _shuffled(self.blocks(), seed), is_shuffled=True)
+
+    def coded(self, values: Mapping[str, Sequence[str]] | None = None) -> Stream:
+        """The same samples as arrays of numbers, for models that take nothing else.
+
+        Texts become codes, in order of appearance or as in ``values``, by column.
+        """
+        return replace(self, blocks=lambda: _coded(self.blocks(), values))
 
     def scaled(self) -> Stream:
         """Each feature scaled to [0, 1] over the whole stream, as in the paper's experiments.
@@ -158,11 +170,11 @@ def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Genera
 
 
 def _joined(parts: list[Chunk]) -> Chunk:
-    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    X, y = (joined(some) for some in zip(*parts, strict=True))
     return X, y
 
 
-def slices(X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Iterator[Chunk]:
+def slices(X: Any, y: npt.NDArray[Any]) -> Iterator[Chunk]:
     """Arrays as blocks."""
     for start in range(0, len(X), _AT_A_TIME):
         yield X[start : start + _AT_A_TIME], y[start : start + _AT_A_TIME]
@@ -198,7 +210,8 @@ def _shuffled(blocks: Iterator[Chunk], seed: int) -> Iterator[Chunk]:
 
 def _scaled(blocks: Callable[[], Iterator[Chunk]]) -> Iterator[Chunk]:
     low, high = np.array(np.inf), np.array(-np.inf)
-    for X, _ in blocks():
+    for some, _ in blocks():
+        X = some.numbers if isinstance(some, Rows) else some
         low = np.fmin(low, np.fmin.reduce(X, axis=0))
         high = np.fmax(high, np.fmax.reduce(X, axis=0))
     if (low >= 0).all() and (high <= 1).all():
@@ -206,4 +219,13 @@ def _scaled(blocks: Callable[[], Iterator[Chunk]]) -> Iterator[Chunk]:
         return
     span = np.where(high > low, high - low, 1)
     for X, y in blocks():
-        yield (X - low) / span, y
+        if isinstance(X, Rows):  # what else there is in a table becomes inputs in [0, 1] anyway
+            yield Rows(X.names, (X.numbers - low) / span, X.others, X.flags), y
+        else:
+            yield (X - low) / span, y
+
+
+def _coded(blocks: Iterator[Chunk], values: Mapping[str, Sequence[str]] | None) -> Iterator[Chunk]:
+    codes = OrdinalCodes(values)
+    for X, y in blocks:
+        yield codes.numbers(X) if isinstance(X, Rows) else X, y

@@ -1,0 +1,241 @@
+"""Rows of a table in the one form that everything is turned into: named columns of numbers, texts or times."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from devdan.arrays import Floats, Words
+from devdan.encoding.values import NO_TIME, Vocabulary, plain_text, time_text
+
+Index = slice | npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers; NaN is missing. ``flags``: they are true (1) and false (0)."""
+
+    values: Floats
+    flags: bool = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Index) -> Numbers:
+        return Numbers(self.values[index], self.flags)
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        return np.isnan(self.values)
+
+    def objects(self) -> list[Any]:
+        """The values as Python has them."""
+        return [None if value != value else value for value in self.values.tolist()]  # noqa: PLR0124
+
+
+@dataclass(frozen=True)
+class Texts:
+    """A column of texts: for each row a place in the vocabulary, or -1. ``declared``: its type says it is nominal."""
+
+    places: Words
+    vocabulary: Vocabulary
+    declared: bool = False
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, index: Index) -> Texts:
+        return replace(self, places=self.places[index])
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        return np.append(self.vocabulary.missing, True)[self.places]
+
+    def objects(self) -> list[Any]:
+        """The texts; None where there is none."""
+        texts = [*self.vocabulary.texts, None]
+        return [texts[place] for place in self.places.tolist()]
+
+    def in_order(self) -> tuple[list[int], list[int]]:
+        """The places in the vocabulary in the order in which they appear, and the rows where they do so first."""
+        n = len(self.places)
+        first = np.full(len(self.vocabulary) + 1, n)
+        first[self.places[::-1]] = np.arange(n - 1, -1, -1)
+        used = np.flatnonzero(first[:-1] < n)
+        used = used[np.argsort(first[used])]
+        return used.tolist(), first[used].tolist()
+
+
+@dataclass(frozen=True)
+class Times:
+    """A column of times in microseconds since 1970, in UTC if they had a zone. ``clock``: since midnight."""
+
+    values: Words
+    clock: bool = False
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Index) -> Times:
+        return replace(self, values=self.values[index])
+
+    @property
+    def missing(self) -> npt.NDArray[np.bool_]:
+        return np.equal(self.values, NO_TIME)
+
+    def objects(self) -> list[Any]:
+        """As texts in ISO 8601."""
+        return [None if value == NO_TIME else time_text(value) for value in self.values.tolist()]
+
+
+Column = Numbers | Texts | Times
+
+
+class Rows:
+    """Rows of a table. Like an array, it has a length and can be cut: ``rows[:10]``, ``rows[[3, 1]]``, ``rows[:, 0]``.
+
+    The columns of numbers are kept together in ``numbers``, an array with a row for each row of the table; the others
+    are in ``others``, by their position.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        numbers: Floats,
+        others: Mapping[int, Texts | Times] | None = None,
+        flags: frozenset[int] = frozenset(),
+    ) -> None:
+        self.names, self.numbers, self.others, self.flags = tuple(names), numbers, dict(others or {}), flags
+
+    @classmethod
+    def of(cls, names: Sequence[str], columns: Sequence[Column], n_rows: int | None = None) -> Rows:
+        """Put columns together."""
+        numeric = [column for column in columns if isinstance(column, Numbers)]
+        n_rows = len(columns[0]) if n_rows is None else n_rows
+        numbers = np.empty((n_rows, len(numeric)))
+        for place, column in enumerate(numeric):
+            numbers[:, place] = column.values
+        others = {place: column for place, column in enumerate(columns) if not isinstance(column, Numbers)}
+        flags = frozenset(k for k, column in enumerate(columns) if isinstance(column, Numbers) and column.flags)
+        return cls(names, numbers, others, flags)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self), len(self.names)
+
+    ndim = 2
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, tuple):  # also by column, as arrays are
+            return np.asarray(self)[index]
+        if not isinstance(index, slice):
+            index = np.asarray(index) if np.size(index) else np.zeros(0, np.int64)
+        return Rows(
+            self.names, self.numbers[index], {place: column[index] for place, column in self.others.items()}, self.flags
+        )
+
+    def columns(self) -> list[Column]:
+        """The columns in order."""
+        numbers = iter(self.numbers.T)
+        return [
+            self.others[place] if place in self.others else Numbers(next(numbers), place in self.flags)
+            for place in range(len(self.names))
+        ]
+
+    def select(self, places: Sequence[int]) -> Rows:
+        """Some of the columns, in this order."""
+        if list(places) == list(range(len(self.names))):
+            return self
+        columns = self.columns()
+        return Rows.of([self.names[place] for place in places], [columns[place] for place in places], len(self))
+
+    def objects(self) -> list[list[Any]]:
+        """The values of each column as Python has them."""
+        return [column.objects() for column in self.columns()]
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """A dict for each row, without what is missing."""
+        return [
+            {name: value for name, value in zip(self.names, row, strict=True) if value is not None}
+            for row in zip(*self.objects(), strict=True)
+        ]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """As an array: of numbers if there is nothing else, otherwise of objects."""
+        if not self.others:
+            return np.array(self.numbers, dtype=dtype, copy=True) if copy else np.asarray(self.numbers, dtype=dtype)
+        array = np.empty(self.shape, dtype=object)
+        for place, values in enumerate(self.objects()):
+            array[:, place] = values
+        return np.asarray(array, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"<Rows: {len(self):,} of {', '.join(self.names[:8])}{', …' if len(self.names) > 8 else ''}>"
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Rows, or arrays, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if not isinstance(parts[0], Rows):
+        return np.concatenate(parts)
+    if all(part.others.keys() == parts[0].others.keys() for part in parts) and not parts[0].others:
+        return Rows(parts[0].names, np.concatenate([part.numbers for part in parts]), {}, parts[0].flags)
+    columns = [_joined_columns(list(same)) for same in zip(*(part.columns() for part in parts), strict=True)]
+    return Rows.of(parts[0].names, columns)
+
+
+def _joined_columns(parts: list[Column]) -> Column:
+    first = parts[0]
+    if isinstance(first, Numbers) and all(isinstance(part, Numbers) for part in parts):
+        return Numbers(np.concatenate([part.values for part in parts]), first.flags)  # type: ignore[union-attr]
+    if isinstance(first, Times) and all(isinstance(part, Times) and part.clock == first.clock for part in parts):
+        return Times(np.concatenate([part.values for part in parts]), first.clock)  # type: ignore[union-attr]
+    if isinstance(first, Texts) and all(
+        isinstance(part, Texts) and part.vocabulary is first.vocabulary for part in parts
+    ):
+        return replace(first, places=np.concatenate([part.places for part in parts]))  # type: ignore[union-attr]
+    return texts_of([value for part in parts for value in as_texts(part).objects()], getattr(first, "declared", False))
+
+
+def texts_of(values: Sequence[str | None], declared: bool = False) -> Texts:
+    """A column of texts; None is missing."""
+    places: dict[str, int] = {}
+    found = np.array([-1 if value is None else places.setdefault(value, len(places)) for value in values], np.int64)
+    return Texts(found, Vocabulary(list(places)), declared)
+
+
+def as_texts(column: Column) -> Texts:
+    """A column as texts, each number and time spelled in one way."""
+    if isinstance(column, Texts):
+        return column
+    if isinstance(column, Times):
+        return texts_of(column.objects())
+    if column.flags:
+        return texts_of([None if value is None else "true" if value else "false" for value in column.objects()])
+    distinct, places = np.unique(column.values, return_inverse=True)
+    known = distinct[~np.isnan(distinct)]
+    places = np.where(np.isnan(column.values), -1, places.reshape(-1))
+    return Texts(places, Vocabulary([plain_text(value) for value in known.tolist()]))
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Make names unique by adding a number to repeated ones.
+
+    >>> distinct(["a", "b", "a"])
+    ['a', 'b', 'a.1']
+    """
+    seen: Counter[str] = Counter()
+    result = []
+    for name in names:
+        result.append(name if seen[name] == 0 else f"{name}.{seen[name]}")
+        seen[name] += 1
+    return result

@@ -1,0 +1,213 @@
+"""What a text in a table means: nothing, a number, a flag, a date, or a word.
+
+These rules are the same wherever the text comes from: a CSV file, a data frame, a dict or a line of JSON.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import zlib
+from datetime import date, datetime, time, timedelta, timezone
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from devdan.arrays import Floats, Words
+
+MISSING = ("", "?", "NA", "NaN", "nan", "N/A", "NULL", "null", "None", "NaT", "<NA>")  # texts that mean no value
+NO_TIME = int(np.iinfo(np.int64).min)  # a missing time, as NumPy's NaT
+DAY = 86_400_000_000  # in microseconds
+FLAGS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+_LONGEST = 200  # characters of a value that are kept
+_PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+_DRESSED = re.compile(
+    r"(?P<minus>[-+])?(?P<unit>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?(?P<mark>[%$€£¥])?"
+)
+_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
+_CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1)
+
+# Ways to write a date other than ISO 8601, which must be told.
+EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
+_SPELLED = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": "%M", "SS": "%S"}
+
+
+def number(text: str) -> float:
+    """The number that a text is, also if it is dressed as money, a percentage or with thousands; NaN if it is none.
+
+    >>> [number(text) for text in ("1e3", "$12", "5 %", "1,234.5", "-3", "12 apples", "1,23")]
+    [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, nan]
+    """
+    if _PLAIN.fullmatch(text):
+        return float(text)
+    match = _DRESSED.fullmatch(text)
+    if match is None or (match["minus"] and match["sign"]) or (match["unit"] and match["mark"]):
+        return math.nan
+    sign = -1.0 if "-" in (match["minus"], match["sign"]) else 1.0
+    return sign * float(match["digits"].replace(",", "") + (match["rest"] or ""))
+
+
+def is_dressed(text: str) -> bool:
+    """Whether a text is a number only if read generously."""
+    return _PLAIN.fullmatch(text) is None and not math.isnan(number(text))
+
+
+def flag(text: str) -> float:
+    """1 for true and yes, 0 for false and no, NaN for anything else."""
+    return FLAGS.get(text.lower(), math.nan)
+
+
+def moment(text: str) -> int:
+    """Microseconds since 1970 of a date in ISO 8601, in UTC if it has a zone; ``NO_TIME`` if it is none.
+
+    >>> moment("1970-01-02"), moment("1970-01-01T01:00:00.5+01:00"), moment("yesterday") == NO_TIME
+    (86400000000, 500000, True)
+    """
+    match = _ISO.fullmatch(text)
+    if match is None:
+        return NO_TIME
+    try:
+        day = microseconds(datetime.fromisoformat(match[1]))
+        clock = of_day(match[2]) if match[2] else 0
+    except ValueError:
+        return NO_TIME
+    if clock == NO_TIME:
+        return NO_TIME
+    zone = (match[3] or "Z").replace(":", "")
+    ahead = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[3:5] or 0)
+    return day + clock - (ahead if zone[0] != "-" else -ahead) * 60_000_000
+
+
+def of_day(text: str) -> int:
+    """Microseconds since midnight; ``NO_TIME`` for anything but a time of day.
+
+    >>> of_day("10:30"), of_day("25:00") == NO_TIME
+    (37800000000, True)
+    """
+    if not _CLOCK.fullmatch(text):
+        return NO_TIME
+    hours, minutes, seconds = (*text.split(":"), "0")[:3]
+    whole, _, fraction = seconds.partition(".")
+    if int(hours) > 23 or int(minutes) > 59 or int(whole) > 59:
+        return NO_TIME
+    total = (int(hours) * 60 + int(minutes)) * 60 + int(whole)
+    return total * 1_000_000 + int((fraction + "000000")[:6])
+
+
+def microseconds(value: Any) -> int:
+    """Microseconds since 1970 of a Python date or datetime, in UTC if it has a zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            value = value.astimezone(timezone.utc).replace(tzinfo=None)
+    elif isinstance(value, date):
+        value = datetime(value.year, value.month, value.day)
+    since: timedelta = value - _EPOCH
+    return since // timedelta(microseconds=1)
+
+
+def microseconds_of_day(value: time) -> int:
+    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
+
+
+def date_format(spelled: str) -> str:
+    """A format for ``strptime``, also from one spelled as people do.
+
+    >>> date_format("dd/mm/yyyy"), date_format("%d.%m.%y")
+    ('%d/%m/%Y', '%d.%m.%y')
+    """
+    if "%" in spelled:
+        return spelled
+    return re.sub("|".join(_SPELLED), lambda part: _SPELLED[part[0]], spelled)
+
+
+def check_date_format(spelled: str) -> bool:
+    """Whether dates can be told to be written so."""
+    if spelled == "iso" or spelled in EPOCHS:
+        return True
+    try:
+        datetime.strptime(datetime(2001, 12, 30).strftime(date_format(spelled)), date_format(spelled))
+    except ValueError:
+        return False
+    return "%" in date_format(spelled)
+
+
+def plain_text(value: float) -> str:
+    """A number as the text of a category, the same however the number was stored.
+
+    >>> plain_text(3.0), plain_text(0.5), plain_text(1e300)
+    ('3', '0.5', '1e+300')
+    """
+    return str(int(value)) if value == math.floor(value) and abs(value) < 2**53 else repr(float(value))
+
+
+def time_text(value: int) -> str:
+    """A time as the text of a category."""
+    return str(np.datetime64(value, "us"))
+
+
+def shortened(text: str) -> str:
+    """The text, or if it is very long its beginning and a digest: still a value of its own, but small."""
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]}…{hashlib.sha256(_bytes(text)).hexdigest()[:16]}"
+
+
+def bucket(text: str, n_buckets: int) -> int:
+    """Which of some inputs a value shares with others; the same on every machine."""
+    return zlib.crc32(_bytes(text)) % n_buckets
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+class Vocabulary:
+    """Distinct texts of a column, to which rows refer by their places, and what they mean: each is read only once."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = [shortened(text.strip()) for text in texts]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @cached_property
+    def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        return np.array([text in MISSING for text in self.texts], dtype=bool)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        return np.array([number(text) for text in self.texts], dtype=np.float64)
+
+    @cached_property
+    def flags(self) -> Floats:
+        """Flags or, failing that, numbers."""
+        read = np.array([flag(text) for text in self.texts], dtype=np.float64)
+        return np.where(np.isnan(read), self.numbers, read)
+
+    def times(self, spelled: str) -> Words:
+        """Times of day (``"clock"``), or dates written as told; ``NO_TIME`` for what is neither."""
+        kept: dict[str, Words] = self.__dict__.setdefault("_times", {})
+        if spelled not in kept:
+            kept[spelled] = np.array([self._time(text, spelled) for text in self.texts], dtype=np.int64)
+        return kept[spelled]
+
+    def _time(self, text: str, spelled: str) -> int:
+        if spelled == "clock":
+            return of_day(text)
+        if spelled == "iso":
+            return moment(text)
+        if spelled in EPOCHS:
+            return epoch(number(text), spelled)
+        try:
+            return microseconds(datetime.strptime(text, date_format(spelled)))
+        except (ValueError, OverflowError):
+            return NO_TIME
+
+
+def epoch(value: float, spelled: str) -> int:
+    """Microseconds since 1970 of a number of seconds or milliseconds since then."""
+    value *= EPOCHS[spelled]
+    return int(value) if abs(value) < 2**62 else NO_TIME
