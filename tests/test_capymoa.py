@@ -51,11 +51,16 @@ def learned(n=300, kind=DEVDANClassifierSSL, **options):
 
 
 def observed(learner):
-    return learner._network.net.n_learned[kernel.GENERATIVE]
+    return _learned(learner, kernel.GENERATIVE)
 
 
 def taught_to(learner):
-    return learner._network.net.n_learned[kernel.DISCRIMINATIVE]
+    return _learned(learner, kernel.DISCRIMINATIVE)
+
+
+def _learned(learner, phase):
+    network = learner._network  # which has no state before the first instance
+    return network.net.n_learned[phase] if len(network.state) > 0 else 0
 
 
 # --- Evaluations -------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ twin; what it refuses is not. So as long as both are the same to the bit, copies
 """
 
 import copy
+import json
 import pickle
 import tempfile
 from itertools import pairwise
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import BROKEN, CLASSES, EXTREMES, FORMS, MISLABELLED, labels, tables
+from hostile import BROKEN, CELLS, CLASSES, EXTREMES, FORMS, MISLABELLED, NO_CELLS, labels, mixed, tables
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -235,7 +236,40 @@ class DeepFace(SklearnFace):
     def layers_fit_each_other(self):
         if self.model is not None and self.model.__sklearn_is_fitted__():
             for lower, upper in pairwise(kernel.Network(state) for state in self.states()):
-                assert upper.n_features == self.model.n_features_in_ + lower.n_hidden
+                assert upper.n_features == self.model._n_inputs + lower.n_hidden
+
+
+class TableFace(SklearnFace):
+    """DEVDAN on tables with cells of all kinds, of which some are of none."""
+
+    def new(self, chosen):
+        return DEVDAN(random_state=0, max_categories=3, **chosen)
+
+    def words(self, model):
+        encoded = None if model._encoding is None else json.dumps(model._encoding.kept())
+        return super().words(model), encoded
+
+    def table(self, data):
+        return data.draw(mixed())
+
+    def given(self, data):
+        X = data.draw(mixed(cells=data.draw(st.sampled_from([*[CELLS] * 5, st.one_of(CELLS, NO_CELLS)]))))
+        return len(X), X
+
+    def learn_long(self, data, times):
+        pass  # rows of a table cannot be repeated as an array's can
+
+    @rule(data=ANY)
+    def predictions_are_probabilities(self, data):
+        X = self.table(data)
+        try:
+            probabilities = self.model.predict_proba(X)
+        except NotFittedError:
+            return
+        assert np.isfinite(probabilities).all()
+        inputs = self.model.encode(X)
+        assert inputs.shape == (len(X), kernel.Network(self.states()[0]).n_features)
+        assert not np.isinf(inputs).any()
 
 
 class EnsembleFace(SklearnFace):
@@ -255,7 +289,9 @@ class EnsembleFace(SklearnFace):
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "", 1, 2.5, ("t", 1), None])
 NUMBERS = st.one_of(st.floats(-5, 5), st.sampled_from([*EXTREMES.tolist(), 3, True, None, np.float32(2), np.int8(1)]))
-NO_NUMBERS = st.sampled_from([np.inf, -np.inf, "text", 10**400, 1j, [1, 2], np.zeros(2), {}, object(), b"?", pd.NA])
+NO_NUMBERS = st.one_of(
+    CELLS, st.sampled_from([np.inf, -np.inf, "text", 10**400, 1j, [1, 2], np.zeros(2), {}, object(), b"?", pd.NA])
+)
 NO_SAMPLES = st.sampled_from([None, 5, "text", [1.0], {1.0}, np.zeros(2)])
 SAMPLES = st.one_of(
     *[st.dictionaries(NAMES, NUMBERS, max_size=5)] * 4, st.dictionaries(NAMES, NO_NUMBERS, max_size=3), NO_SAMPLES
@@ -284,7 +320,7 @@ class RiverFace(Twins):
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._network.state.tobytes(), list(model._columns.items()), list(model._codes.items())
+        return model._network.state.tobytes(), repr(model.encoding_.kept()), list(model._codes.items())
 
     def states(self):
         state = self.model._network.state
@@ -325,6 +361,11 @@ class RiverFace(Twins):
 
 @quiet
 class TestSklearn(SklearnFace.TestCase):
+    settings = SETTINGS
+
+
+@quiet
+class TestTables(TableFace.TestCase):
     settings = SETTINGS
 
 

@@ -155,7 +155,8 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             self._check_label(label)
         rows = _rows(X)
         before = self._network.encoding
-        if len(before) > 0 and before.learned(rows)[1].order == before.order:
+        after = before.learned(rows)[1]  # may fail, so it comes first
+        if len(self._network.state) > 0 and after.order == before.order:
             inputs = self._network.new_inputs(rows, self.seed)
             self._network.learn_rows(inputs, np.array([self._code(label) for label in labels], np.int64))
             return

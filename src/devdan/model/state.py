@@ -176,7 +176,7 @@ def restarted(state: Floats) -> Floats:
     old, new = Network(state), Network(fresh)
     for name in ("random", *SCALE, "n_drifts", "n_changes"):
         getattr(new, name)[:] = getattr(old, name)
-    for name in (*SETTINGS, "n_named", "n_came", "n_labels_came"):
+    for name in (*SETTINGS, "n_features", "n_named", "n_came", "n_labels_came"):
         setattr(new, name, getattr(old, name))
     new.events[0] = old.n_learned[kernel.DISCRIMINATIVE], kernel.DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
     new.n_events = 1

@@ -33,8 +33,9 @@ def file(
     Texts may be compressed (.gz, .bz2, .zst). ``target`` is the column with the labels, by name or position (0 is the
     first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
     ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
-    number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X`` and the labels in ``y``, or in the array
-    that ``target`` names. The samples come as :class:`~devdan.encoding.rows.Rows`: the model encodes what is no number.
+    number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X``, or in an array for each column, and the
+    labels in ``y``, or in the array that ``target`` names. The samples come as :class:`~devdan.encoding.rows.Rows`: the
+    model encodes what is no number.
     """
     path = Path(path)
     if not path.exists():

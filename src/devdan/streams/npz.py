@@ -11,60 +11,73 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from devdan.encoding.rows import Rows
+from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
 _HEADER = 1 << 16
+_ABOUT = ("feature_names", "class_names")  # arrays that are not samples
 # Errors raised for damaged archives; a RuntimeError if a flipped bit marks them as encrypted or otherwise compressed.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
-    """The samples in ``X`` with the labels in the array ``target``."""
+    """The samples in ``X``, or else in an array for each column, with the labels in the array ``target``."""
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
-            for array in ("X", target):
+            columns = ["X"] if "X" in arrays else [array for array in arrays if array not in (target, *_ABOUT)]
+            for array in (*(columns or ["X"]), target):
                 if array not in arrays:
                     raise StreamError(f"{path} has no array {array!r}; it has {', '.join(map(repr, arrays)) or 'none'}")
-            with _member(archive, "X", path) as samples, _member(archive, target, path) as targets:
-                shape, labels = samples.shape, targets.shape
-                n_at_a_time = min(_rows_at_a_time(samples, path), _rows_at_a_time(targets, path))
+            with ExitStack() as opened:
+                members = [opened.enter_context(_member(archive, array, path)) for array in (*columns, target)]
+                shapes = [member.shape for member in members]
+                n_at_a_time = min(_rows_at_a_time(member, path) for member in members)
             names = _texts(archive, "feature_names", path)
             classes = _texts(archive, "class_names", path) if target == "y" else None
     except StreamError:
         raise
     except _DAMAGE as error:
         raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
-    if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
-        raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
-
-    features = tuple(names) if names is not None and len(names) == shape[1] else ()
-    features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
+    shape, labels = shapes[0], shapes[-1]
+    by_column = columns != ["X"]
+    if by_column:
+        for array, its in zip(columns, shapes, strict=False):
+            if its != labels or len(its) != 1 or its[0] == 0:
+                raise StreamError(
+                    f"{path}: {array} and {target} must have a value for each sample, got {its} and {labels}"
+                )
+        features = tuple(columns)
+    else:
+        if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
+            raise StreamError(
+                f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}"
+            )
+        features = tuple(names) if names is not None and len(names) == shape[1] else ()
+        features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
 
     def blocks() -> Iterator[Chunk]:
         n_rows = 0
         try:
-            with (
-                zipfile.ZipFile(path) as archive,
-                _member(archive, "X", path) as all_samples,
-                _member(archive, target, path) as all_labels,
-            ):
-                parts = (_rows(array, n_at_a_time, path) for array in (all_samples, all_labels))
-                for X, y in zip(*parts, strict=True):
-                    samples = X.astype(np.float64)
-                    check_finite(samples, features, str(path), n_rows)
+            with zipfile.ZipFile(path) as archive, ExitStack() as opened:
+                members = [opened.enter_context(_member(archive, array, path)) for array in (*columns, target)]
+                for *parts, y in zip(*(_rows(member, n_at_a_time, path) for member in members), strict=True):
+                    samples = _samples(parts, features, by_column, path)
+                    numbers = samples.numbers if isinstance(samples, Rows) else samples
+                    check_finite(numbers, features, str(path), n_rows)
                     yield samples, _labels(y, target, path, n_rows)
-                    n_rows += len(X)
+                    n_rows += len(y)
         except StreamError:
             raise
         except _DAMAGE as error:
@@ -72,6 +85,16 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
 
     numbers = None if classes is None else tuple(range(len(classes)))
     return Stream(name, blocks, chunk, features, shape[0], None, numbers, str(path))
+
+
+def _samples(parts: list[npt.NDArray[Any]], features: tuple[str, ...], by_column: bool, path: Path) -> Any:
+    """A piece of X, as numbers if it holds nothing else, or the same rows of each column."""
+    try:
+        if by_column:
+            return Rows.of(features, [array_column(part, name) for part, name in zip(parts, features, strict=True)])
+        return rows_of(parts[0], features) if parts[0].dtype.kind in "USMm" else parts[0].astype(np.float64)
+    except TableError as error:
+        raise StreamError(f"{path}: {error}") from error
 
 
 def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.NDArray[Any]:
@@ -111,10 +134,8 @@ def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Membe
             shape, by_column, dtype = read(header)
         except ValueError as error:
             raise StreamError(f"{path}: the array {array!r} cannot be read: {reason(error)}") from error
-        if dtype.kind not in "biufUS":
-            raise StreamError(
-                f"{path}: the array {array!r} holds {dtype}; only numbers, or text for labels, are supported"
-            )
+        if dtype.kind not in "biufUSMm":
+            raise StreamError(f"{path}: the array {array!r} holds {dtype}; only numbers, text and times are supported")
         member = _Member(array, content, shape, dtype, by_column and len(shape) > 1, info.compress_size)
         n_there = info.file_size - header.tell()
         if min(shape, default=0) < 0 or member.n_bytes > n_there:
@@ -136,8 +157,6 @@ def _rows_at_a_time(member: _Member, path: Path) -> int:
 def _rows(member: _Member, n_at_a_time: int, path: Path) -> Iterator[npt.NDArray[Any]]:
     name, content, shape, dtype, by_column, _ = member
     width = math.prod(shape[1:])
-    if name == "X" and dtype.kind in "US":
-        raise StreamError(f"{path}: X must hold numbers, got text")
     if by_column:
         if member.n_bytes > max(_WHOLE, _RATIO * member.n_packed):
             raise StreamError(
