@@ -3,6 +3,7 @@
 `python benchmarks/nominal.py` prints the table of accuracies, `--write` keeps it in the page. KDD Cup is read from
 `original/kddcup.data_10_percent.gz` in the data folder (DEVDAN_DATA), and left out where that is missing. `--speed`
 times a file of 200,000 rows with text and a date against one with as many plain numbers as the first has inputs.
+`--example` writes docs/orders.csv, the table of the README.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from devdan.streams import Stream, entries, open_stream
 from devdan.streams.files import file
 
 PAGE = Path(__file__).parents[1] / "docs" / "your-table.md"
+EXAMPLE = PAGE.parent / "orders.csv"
 SEEDS = range(5)
 MODELS: dict[str, Callable[[int], object]] = {
     "DEVDAN": lambda seed: DEVDAN(random_state=seed),
@@ -65,6 +67,17 @@ def shop(n: int, seed: int) -> pd.DataFrame:
         "city": cities[city], "plan": plan, "amount": amount.round(2), "gift": random.random(n) < 0.2,
         "label": np.where(score + random.normal(size=n) * 0.7 > 0, "returns", "keeps"),
     })  # fmt: skip
+
+
+def example() -> pd.DataFrame:
+    """The table of the README: orders of a shop, some cells empty, and whether they were returned."""
+    random = np.random.default_rng(7)
+    table = shop(2_000, 7).drop(columns="row")
+    table["returned"] = np.where(table.pop("label") == "returns", "yes", "no")
+    table["amount"] = [f"${amount:,.2f}" for amount in table["amount"]]
+    for name in ("city", "amount"):
+        table.loc[random.random(len(table)) < 0.02, name] = None
+    return table
 
 
 def devices(n: int, seed: int) -> pd.DataFrame:
@@ -178,10 +191,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--example", action="store_true")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
     if chosen.speed:
         print(speed())
+        return
+    if chosen.example:
+        example().to_csv(EXAMPLE, index=False)
         return
     text = table(results())
     print(text)

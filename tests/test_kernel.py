@@ -357,3 +357,14 @@ def test_a_condition_is_met_where_both_sides_are_equal():
     monitor = np.array([10.0, 0.5, 0.0625, 0.25, 0.25, 0.0])  # 0.5 + 0.25 >= 0.25 + 2 · 0.25
     assert called(kernel.exceeds, monitor, 2.0)
     assert not called(kernel.exceeds, monitor, 2.0 + 1e-9)
+
+
+def test_of_units_that_are_equally_significant_the_first_is_pruned():
+    weights = {"encoder": np.ones((2, 3)), "output": np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])}
+    model = DEVDAN.paper(initial_weights=weights, grow=False, generative=False, learning_rate=0.0, random_state=0)
+    X = np.array([[0.2, 0.8]])
+    model.teach(X, [0], classes=[0, 1])
+    monitor = kernel.Network(model._networks[0]).monitors[kernel.DISCRIMINATIVE, kernel.VARIANCE]
+    monitor[:] = 5.0, 0.1, 0.1, -9.0, 0.0, 0.0  # so that the variance is far above its minimum
+    model.teach(X, [0])
+    assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]
