@@ -51,6 +51,9 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    class_weight : {"balanced", None} or dict, default=None
+        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
+        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
 
     Examples
     --------
@@ -76,6 +79,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
         averaging: float = 0.998,
+        class_weight: str | dict[str, float] | None = None,
     ) -> None:
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
@@ -90,8 +94,11 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             generative_learning_rate=generative_learning_rate,
             learning_rate=learning_rate,
             averaging=averaging,
+            class_weight=class_weight,
         )
         self._network.begin(schema.get_num_attributes(), random_seed, n_named=schema.get_num_classes())
+        for code, label in enumerate(schema.get_label_values()):
+            self._network.add_class(code, label)
 
     def train(self, instance: LabeledInstance) -> None:
         """Learn from an instance: both phases, or only the generative phase if there is no label."""

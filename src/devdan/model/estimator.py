@@ -110,12 +110,17 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             return np.asarray(X, dtype=np.float64)
 
     @staticmethod
-    def _encoded(y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
+    def _labels(y: Any, n_samples: int) -> npt.NDArray[Any]:
+        """The labels as an array, one per sample."""
+        labels = check_labels(y)
+        if len(labels) != n_samples:
+            raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(labels)}")
+        return labels
+
+    @classmethod
+    def _encoded(cls, y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
         """The labels as outputs, the classes including new ones, and how many were named in advance."""
-        y = check_labels(y)
-        if len(y) != n_samples:
-            raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(y)}")
-        n_named = 0
+        y, n_named = cls._labels(y, n_samples), 0
         if named is not None:
             named = np.unique(check_labels(named))
             if len(named) == 0:
