@@ -107,7 +107,7 @@ class Network(Block):
     output_bias_moment: Floats = numbers(M)
     output_bias_slow: Floats = numbers(M)
     events: Words = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
-    class_count: Floats = numbers(M)  # labels taught, over a horizon, if classes are BALANCED
+    class_count: Floats = numbers(M)  # labels taught, over a horizon, unless classes weigh ALIKE
     class_weight: Floats = numbers(M)  # if they are GIVEN
 
 
@@ -734,10 +734,10 @@ def count_label(net: Network, label: int, weight: float) -> None:
 
 @compiled
 def weight_of_class(net: Network, label: int) -> float:
-    """1, the weight given, or n / (K n_c) for the n_c of n labels, of K classes, that are of this class."""
+    """The weight given, or n / (K n_c) for the n_c of n labels, of K classes, that are of this class; 1 if none is."""
     if net.weighing == GIVEN:
         return net.class_weight[label]  # type: ignore[no-any-return]
-    if net.weighing == ALIKE or net.class_count[label] == 0.0:
+    if net.class_count[label] == 0.0:
         return 1.0
     total, n_counted = 0.0, 0.0
     for o in range(net.n_classes):
@@ -835,7 +835,8 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, o
     share = trust(net)
     for t in range(STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE, len(order), STRIDE):
         label, weight = labels[order[t]], weight_of_sample(weights, order[t])
-        weight *= weight_of_class(net, label)
+        if net.weighing != ALIKE:
+            weight *= weight_of_class(net, label)
         find(X[order[t]], work.clean, work.present, n)
         scale(net, work)
         mixed = 0.0
@@ -931,8 +932,8 @@ def know(net: Network, work: Work, label: int) -> None:
         x[j] = clean[j]
 
 
-@entry
-def learn(
+@compiled
+def visit(
     state: Floats,
     scratch: Floats,
     X: Floats,
@@ -977,14 +978,30 @@ def learn(
                 corrupt(net, work)
             else:
                 know(net, work, labels[order[t]])
-                if net.weighing == BALANCED:
+                if net.weighing != ALIKE:
                     count_label(net, labels[order[t]], weight)
-                weight *= weight_of_class(net, labels[order[t]])
+                    weight *= weight_of_class(net, labels[order[t]])
             if phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0):
                 learn_sample(net, work, phase, weight)
             if phase == DISCRIMINATIVE and net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
                 follow(net)
     return len(order)
+
+
+@entry
+def learn(
+    state: Floats,
+    scratch: Floats,
+    X: Floats,
+    labels: Words,
+    weights: Floats,
+    order: Words,
+    start: int,
+    first: int,
+    last: int,
+) -> int:
+    """:func:`visit`, for Python; what is compiled calls that, since a copy of an entry may round differently."""
+    return visit(state, scratch, X, labels, weights, order, start, first, last)
 
 
 @entry
@@ -995,7 +1012,7 @@ def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, weights
     only[0] = 0
     for t in range(start, len(X)):
         x, label, weight = X[t : t + 1], labels[t : t + 1], weights[t : t + 1]
-        if learn(state, scratch, x, label, weight, only, none, first, last) == 0:  # type: ignore[arg-type]
+        if visit(state, scratch, x, label, weight, only, none, first, last) == 0:  # type: ignore[arg-type]
             return t
     return len(X)
 
@@ -1074,7 +1091,7 @@ def learn_members(
     for k in range(len(states)):
         visited = order[cuts[k] : cuts[k + 1]]
         if done[k] < len(visited):
-            done[k] = learn(states[k], scratch, X, labels, weights, visited, done[k], phase, phase)
+            done[k] = visit(states[k], scratch, X, labels, weights, visited, done[k], phase, phase)
 
 
 @entry
