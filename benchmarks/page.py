@@ -1,6 +1,7 @@
 """Writes docs/benchmarks.md from the results that are kept: `python benchmarks/page.py`.
 
-The results come from `make table` (benchmarks/results/table) and `python benchmarks/scale.py` (results/scale.json).
+The results come from `make table` (benchmarks/results/table), `python benchmarks/scale.py` (results/scale.json) and
+`python benchmarks/unbalanced.py` (results/unbalanced.json), which also fills docs/unbalanced.md.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 import scale
+import unbalanced
 from deviations import put
 
 from devdan.evaluation.registry import NAMES
@@ -130,6 +132,7 @@ def main() -> None:
     shutil.copy(GridFolder(TABLE).ranks_path, PAGE.parent / "benchmarks-ranks.svg")
     shutil.copy(GridFolder(SCARCE).scarcity_path, PAGE.parent / "benchmarks-scarcity.svg")
     at_scale = json.loads(scale.RESULTS.read_text())
+    weighed = json.loads(unbalanced.RESULTS.read_text())
     text = [
         "# Benchmarks",
         "",
@@ -160,6 +163,15 @@ def main() -> None:
         "",
         scarce["progress"],
         scarce["scarcity"],
+        "## When a class is rare",
+        "",
+        '`python benchmarks/unbalanced.py`: what [`class_weight="balanced"`](unbalanced.md) is worth in chunks of 500; '
+        "recall, precision and F1 are the rare class'.",
+        "",
+        unbalanced.where_rare(weighed),
+        "What it costs where no class is rare:",
+        "",
+        unbalanced.where_even(weighed),
         "## Speed at the paper's scale",
         "",
         "`python benchmarks/scale.py`: stand-ins with the shape of the two largest streams, run by `devdan run` from "
@@ -176,6 +188,8 @@ def main() -> None:
     ]
     PAGE.write_text("\n".join(text).rstrip() + "\n")
     put(ROOT / "docs" / "options.md", "options", options.markdown())
+    put(ROOT / "docs" / "unbalanced.md", "rare", unbalanced.where_rare(weighed))
+    put(ROOT / "docs" / "unbalanced.md", "even", unbalanced.where_even(weighed))
     print(PAGE.relative_to(ROOT))
 
 

@@ -51,7 +51,7 @@ FACTORS = (0.9, 1.1, 1e6)
 EQUIVALENT = {
     "corrupt: net.masking > 0.0 and n > 1 → net.masking > 0.0": "of one feature, none is masked all the same",
     "corrupt: n > 1 → n >= 1": "of one feature, none is masked all the same",
-    "learn: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
+    "visit: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
     "learn_members: done[k] < len(visited) → done[k] <= len(visited)": "a call that has nothing to do",
     "TOLERANCE, WIDEST_SCOPE: 1024.0 → 921.6": "the scope doubles from 1 on, so that it ends at 1024 all the same",
     "exponential: min(max(a, -36.0), 36.0) → max(a, -36.0)": "1 / (1 + e^36) is 2e-16, and it only gets smaller",

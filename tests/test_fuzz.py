@@ -92,6 +92,7 @@ GOOD_OPTIONS = {
     "learning_rate": [0.0, 0.04, 1.0],
     "momentum": [0.0, 0.9, 0.999],
     "averaging": [0.0, 0.5, 0.998],
+    "class_weight": [None, "balanced", {}, {3: 0.5, "dry": 1e6, True: 1e-6, "x": 7}],
 }
 START_OPTIONS = GOOD_OPTIONS | {
     "optimizer": ["adaptive", "momentum"],
@@ -100,6 +101,23 @@ START_OPTIONS = GOOD_OPTIONS | {
     "interleave": [True, False],
 }
 BAD_VALUES = st.sampled_from([None, "text", -1, 0, 1, 2.5, 10**400, np.nan, np.inf, [], {}, np.zeros(2), object()])
+
+
+GOOD_WEIGHTS = [0, 0.0, 1, 0.5, 3.0, 1e-300, 5e-324, 1e6, True]
+BAD_WEIGHTS = [-1.0, -5e-324, 1e7, np.nan, np.inf, "1", None, 1j, [1], {}, 10**400, pd.NA]
+
+
+@st.composite
+def sample_weights(draw, n):
+    """Weights of samples, mostly legal."""
+    weights = draw(st.lists(st.sampled_from(GOOD_WEIGHTS), min_size=n, max_size=n))
+    form = draw(st.sampled_from([list, np.array, pd.Series, tuple, lambda weights: np.array(weights, np.float32)]))
+    broken = draw(st.sampled_from([False] * 5 + [True]))
+    if broken and draw(st.booleans()):
+        return draw(st.sampled_from([*BAD_WEIGHTS, np.ones(n + 1), np.ones((n, 1)), "text", object(), 0.5]))
+    if broken and n > 0:
+        return [draw(st.sampled_from(BAD_WEIGHTS)), *weights[1:]]
+    return form(weights)
 
 
 def options(choices):
@@ -150,6 +168,11 @@ class SklearnFace(Twins):
     @rule(data=ANY, verb=st.sampled_from(["fit", *["partial_fit"] * 4, "teach"]))
     def learn(self, data, verb):
         self.attempt(verb, *self.labelled(data))
+
+    @rule(data=ANY, verb=st.sampled_from(["fit", *["partial_fit"] * 4, "teach"]))
+    def learn_weighted(self, data, verb):
+        n, X = self.given(data)
+        self.attempt(verb, X, data.draw(labels(n, self.kind)), sample_weight=data.draw(sample_weights(n)))
 
     @rule(data=ANY, times=st.integers(1, 30))
     def learn_long(self, data, times):
@@ -313,7 +336,9 @@ FRAMES = st.one_of(
 class RiverFace(Twins):
     """devdan.river.DEVDANClassifier: features and classes come and go."""
 
-    @initialize(chosen=options({name: START_OPTIONS[name] for name in ("n_hidden", "masking", "scaling", "averaging")}))
+    started = ("n_hidden", "masking", "scaling", "averaging", "class_weight")
+
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in started}))
     def begin(self, chosen):
         from devdan.river import DEVDANClassifier  # noqa: PLC0415 (an optional extra)
 
@@ -329,6 +354,17 @@ class RiverFace(Twins):
     @rule(x=SAMPLES, y=RIVER_LABELS)
     def learn_one(self, x, y):
         self.attempt("learn_one", x, y)
+
+    @rule(x=SAMPLES, y=RIVER_LABELS, w=st.sampled_from([*GOOD_WEIGHTS, *BAD_WEIGHTS]))
+    def learn_one_weighted(self, x, y, w):
+        self.attempt("learn_one", x, y, w)
+
+    @rule(X=FRAMES, data=ANY)
+    def learn_many_weighted(self, X, data):
+        n = len(X) if hasattr(X, "__len__") else 1
+        y = data.draw(st.lists(st.sampled_from(GOOD_LABELS), min_size=n, max_size=n))
+        w = data.draw(st.one_of(sample_weights(n), st.sampled_from([*GOOD_WEIGHTS, *BAD_WEIGHTS])))
+        self.attempt("learn_many", X, pd.Series(y, dtype=object), w)
 
     @rule(x=SAMPLES, verb=st.sampled_from(["learn_unlabeled_one", "predict_one", "predict_proba_one"]))
     def use_one(self, x, verb):
