@@ -178,7 +178,6 @@ def bad_files(tmp_path_factory):
     (folder / "year.csv").write_text("id,2019,label\n" + 9 * row)
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text(head)
-    (folder / "text.csv").write_text(head + 100_000 * row + "oops,2,a\n" + row)
     (folder / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
     noise = np.random.default_rng(0).random(400_000)
     packed = gzip.compress((head + "".join(f"{value},2,a\n" for value in noise)).encode())
@@ -218,7 +217,6 @@ def bad_files(tmp_path_factory):
         (["plain.csv"], "which column has the labels"),
         (["empty.csv"], "empty.csv is empty"),
         (["header.csv"], "has no rows"),
-        (["text.csv"], r"row 100001 \(line 100002\) has 'oops' in column 'x', which holds numbers"),
         (["short.csv"], r"row 100001 \(line 100002\) has 2 columns instead of 3"),
         (["cut.csv.gz"], "damaged or incomplete after row"),
     ],

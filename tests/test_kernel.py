@@ -337,7 +337,7 @@ def test_all_layers_are_judged_by_every_fourth_sample():
         model.partial_fit(X[start : start + 7], y[start : start + 7])
     codes = model._classes.outputs[y]
     judged = np.arange(7, 300, 4)  # in the first chunk no class is known
-    for state, inputs in zip(model._networks, model._inputs(X), strict=True):
+    for state, inputs in zip(model._networks, model._layer_inputs(X), strict=True):
         out = np.zeros((len(X), 2))
         kernel.predict_proba(state, scratch_for(state), inputs, out, 1.0)
         losses = -np.log(out[judged, codes[judged]])
