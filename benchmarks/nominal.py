@@ -1,6 +1,7 @@
 """Tables with text and dates: the model's encoding against codes in order of appearance, for docs/your-table.md.
 
-`python benchmarks/nominal.py` prints the table of accuracies, `--write` keeps it in the page. KDD Cup is read from
+`python benchmarks/nominal.py` keeps the accuracies in benchmarks/results/nominal.json and prints them;
+benchmarks/page.py writes them down. KDD Cup is read from
 `original/kddcup.data_10_percent.gz` in the data folder (DEVDAN_DATA), and left out where that is missing. `--speed`
 times a file of 200,000 rows with text and a date against one with as many plain numbers as the first has inputs.
 `--example` writes docs/orders.csv, the table of the README.
@@ -9,6 +10,7 @@ times a file of 200,000 rows with text and a date against one with as many plain
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -21,15 +23,14 @@ from statistics import fmean, stdev
 
 import numpy as np
 import pandas as pd
-from deviations import put
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import Summary, prequential
 from devdan.streams import Stream, entries, open_stream
 from devdan.streams.files import file
 
-PAGE = Path(__file__).parents[1] / "docs" / "your-table.md"
-EXAMPLE = PAGE.parent / "orders.csv"
+EXAMPLE = Path(__file__).parents[1] / "docs" / "orders.csv"
+RESULTS = Path(__file__).parent / "results" / "nominal.json"
 SEEDS = range(5)
 MODELS: dict[str, Callable[[int], object]] = {
     "DEVDAN": lambda seed: DEVDAN(random_state=seed),
@@ -189,7 +190,6 @@ def speed(n: int = 200_000) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true")
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--example", action="store_true")
     chosen = parser.parse_args()
@@ -200,10 +200,9 @@ def main() -> None:
     if chosen.example:
         example().to_csv(EXAMPLE, index=False)
         return
-    text = table(results())
-    print(text)
-    if chosen.write:
-        put(PAGE, "nominal", text)
+    rows = results()
+    print(table(rows))
+    RESULTS.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":
