@@ -177,8 +177,8 @@ def main() -> None:
         unbalanced.where_even(weighed),
         "## Tables with text and dates",
         "",
-        "`python benchmarks/nominal.py`: [the model's own encoding](your-table.md) against codes in order of appearance, "
-        "accuracy in %, mean ± standard deviation of five seeds.",
+        "`python benchmarks/nominal.py`: [the model's own encoding](your-table.md) against codes in order of "
+        "appearance, accuracy in %, mean ± standard deviation of five seeds.",
         "",
         nominal.table(encoded),
         "## Speed at the paper's scale",
