@@ -27,7 +27,9 @@ from devdan.encoding.rows import joined
 from devdan.encoding.single import SingleRow
 from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
-from devdan.model.state import check_state
+from devdan.model.kernel import Network
+from devdan.model.online import OnlineNetwork
+from devdan.model.state import check_state, new_state, restarted, with_features
 from devdan.streams import StreamError, open_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore:the column")
@@ -544,3 +546,31 @@ def test_texts_are_read_as_people_write_them():
     for text in ("2024-13-01", "2024-01-01T24:00", "24-01-01", "2024-01-01T10:00:00+1", "٢٠٢٤-01-01"):
         assert values.moment(text) == values.NO_TIME, text
     assert values.moment("2024-01-01 10:00:00.123456789+0530") == values.moment("2024-01-01T04:30:00.123456Z")
+
+
+def test_a_member_that_is_replaced_keeps_its_inputs():
+    state = new_state(3, 16, 2, 10, seed=1)
+    Network(state).n_hidden = 1
+    larger = with_features(state, 3, [1], 4)
+    assert Network(larger).n_features == 6 < Network(larger).max_features + 1
+    assert Network(restarted(larger)).n_features == 6
+
+
+def test_rivers_class_from_before_there_was_an_encoding():
+    DEVDANClassifier = pytest.importorskip("devdan.river").DEVDANClassifier
+    random = np.random.default_rng(0)
+    samples = [({"b": x, "a": z}, x > z) for x, z in random.random((1500, 2)).tolist()]
+    model = DEVDANClassifier(seed=1)
+    for x, y in samples:
+        model.learn_one(x, y)
+    network = OnlineNetwork.__new__(OnlineNetwork)
+    kept = {name: value for name, value in vars(model._network).items() if name not in ("encoding", "single")}
+    network.__setstate__(kept | {"state": model._network.state.copy()})
+    old = DEVDANClassifier.__new__(DEVDANClassifier)
+    attributes = {name: value for name, value in vars(model).items() if name not in ("nominal", "class_weight")}
+    old.__setstate__(attributes | {"_network": network, "_columns": {"a": 0, "b": 1}})
+    for x, y in samples:
+        assert old.predict_proba_one(x) == model.predict_proba_one(x)
+        for each in (model, old):
+            each.learn_one(x, y)
+    assert old._network.state.tobytes() == model._network.state.tobytes()

@@ -151,14 +151,14 @@ class EvolvingClassifier(StreamClassifier):
             options.check(chosen)
         if afresh:
             self._begin(classes, n_named)
-        else:
+        elif changed:
             for name in options.fixed(chosen):
                 if not options.same(chosen[name], self._chosen[name]):
                     raise ValueError(
                         f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
                     )
-            if before is not None and encoding is not None and before.order != encoding.order:
-                self._change_inputs(len(before), *before.changes(encoding))
+        if not afresh and encoding is not None and before is not None and before.order != encoding.order:
+            self._change_inputs(len(before), *before.changes(encoding))
         room = self._first().max_classes
         if len(classes) > room:
             self._make_room(max(len(classes), 2 * room))
