@@ -10,16 +10,18 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from devdan.encoding.rows import Rows
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
+from devdan.streams.table import Block, Table
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
@@ -30,48 +32,76 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 
 def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
     """The samples in ``X`` with the labels in the array ``target``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
-            for array in ("X", target):
-                if array not in arrays:
-                    raise StreamError(f"{path} has no array {array!r}; it has {', '.join(map(repr, arrays)) or 'none'}")
-            with _member(archive, "X", path) as samples, _member(archive, target, path) as targets:
-                shape, labels = samples.shape, targets.shape
-                n_at_a_time = min(_rows_at_a_time(samples, path), _rows_at_a_time(targets, path))
-            names = _texts(archive, "feature_names", path)
-            classes = _texts(archive, "class_names", path) if target == "y" else None
-    except StreamError:
-        raise
-    except _DAMAGE as error:
-        raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
+    archive = _Archive(path, ("X", target))
+    shape, labels = archive.shapes
     if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
         raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
 
-    features = tuple(names) if names is not None and len(names) == shape[1] else ()
-    features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
-
     def blocks() -> Iterator[Chunk]:
+        for n_before, (X, y) in archive.rows():
+            yield X, _labels(y, target, path, n_before)
+
+    classes = archive.class_names if target == "y" else None
+    numbers = None if classes is None else tuple(range(len(classes)))
+    return Stream(name, blocks, chunk, archive.features, shape[0], None, numbers, str(path))
+
+
+def table(path: Path) -> Table:
+    """The samples in ``X``, without labels."""
+    archive = _Archive(path, ("X",))
+    (shape,) = archive.shapes
+    if len(shape) != 2 or shape[0] == 0 or shape[1] == 0:
+        raise StreamError(f"{path}: X must have a row for each sample, got {shape}")
+    features = archive.features
+
+    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[Block]:
+        for _n_before, (X,) in archive.rows():
+            yield Rows([features[column] for column in columns], X[:, list(columns)]), [X[:, place] for place in keep]
+
+    return Table(str(path), features, read, archive.is_named, shape[0])
+
+
+class _Archive:
+    """Arrays of an archive that have a row for each sample; ``X`` is the first."""
+
+    def __init__(self, path: Path, arrays: tuple[str, ...]) -> None:
+        self.path, self.arrays = path, arrays
+        try:
+            with zipfile.ZipFile(path) as archive:
+                there = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
+                for array in arrays:
+                    if array not in there:
+                        listed = ", ".join(map(repr, there)) or "none"
+                        raise StreamError(f"{path} has no array {array!r}; it has {listed}")
+                with ExitStack() as opened:
+                    members = [opened.enter_context(_member(archive, array, path)) for array in arrays]
+                    self.shapes = [member.shape for member in members]
+                    self._n_at_a_time = min(_rows_at_a_time(member, path) for member in members)
+                names = _texts(archive, "feature_names", path)
+                self.class_names = _texts(archive, "class_names", path)
+        except StreamError:
+            raise
+        except _DAMAGE as error:
+            raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
+        width = self.shapes[0][1] if len(self.shapes[0]) == 2 else 0
+        self.is_named = names is not None and len(names) == width
+        self.features = tuple(names if names and self.is_named else (f"x{place + 1}" for place in range(width)))
+
+    def rows(self) -> Iterator[tuple[int, list[npt.NDArray[Any]]]]:
+        """The arrays in pieces, with the number of rows before each."""
         n_rows = 0
         try:
-            with (
-                zipfile.ZipFile(path) as archive,
-                _member(archive, "X", path) as all_samples,
-                _member(archive, target, path) as all_labels,
-            ):
-                parts = (_rows(array, n_at_a_time, path) for array in (all_samples, all_labels))
-                for X, y in zip(*parts, strict=True):
+            with zipfile.ZipFile(self.path) as archive, ExitStack() as opened:
+                members = [opened.enter_context(_member(archive, array, self.path)) for array in self.arrays]
+                for X, *others in zip(*(_rows(one, self._n_at_a_time, self.path) for one in members), strict=True):
                     samples = X.astype(np.float64)
-                    check_finite(samples, features, str(path), n_rows)
-                    yield samples, _labels(y, target, path, n_rows)
+                    check_finite(samples, self.features, str(self.path), n_rows)
+                    yield n_rows, [samples, *others]
                     n_rows += len(X)
         except StreamError:
             raise
         except _DAMAGE as error:
-            raise StreamError(f"{path} is damaged after row {n_rows}: {reason(error)}") from error
-
-    numbers = None if classes is None else tuple(range(len(classes)))
-    return Stream(name, blocks, chunk, features, shape[0], None, numbers, str(path))
+            raise StreamError(f"{self.path} is damaged after row {n_rows}: {reason(error)}") from error
 
 
 def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.NDArray[Any]:

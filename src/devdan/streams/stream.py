@@ -69,6 +69,7 @@ class Stream:
     classes: tuple[Any, ...] | None = None
     origin: str = ""
     is_shuffled: bool = False
+    is_single_pass: bool = False  # it can be read only once
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
