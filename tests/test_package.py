@@ -25,7 +25,7 @@ ROOMS = [
     {"baselines", "streams"},
     {"evaluation"},
     {"", "river", "capymoa", "runs"},
-    {"report", "loggers"},
+    {"report", "loggers", "serving"},
     {"experiments"},
     {"cli"},
     {"__main__"},
