@@ -36,9 +36,15 @@ def prepared(stream: Stream, model: Any) -> Prepared:
             f"{type(model).__name__} needs a stream that can be read twice, since {why}, but {stream.origin} can be "
             "read only once: save it to a file first"
         )
-    stream = stream.scaled() if scaled else stream
+    stream = stream.scaled(_no_numbers(stream, model)) if scaled else stream
     if wants_classes:
         classes = sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
     if takes_two and len(classes or stream.classes or ()) > 2:
         model = one_against_the_rest(model)
     return Prepared(stream, model, classes, scaled)
+
+
+def _no_numbers(stream: Stream, model: StreamClassifier) -> list[str]:
+    """The columns that hold no quantities, as the user says, even if they are written as numbers."""
+    told = model._instructions()
+    return [name for name in stream.feature_names or () if told.of(name).kind in ("nominal", "date")]
