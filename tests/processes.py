@@ -31,12 +31,16 @@ def environment(**others):
 
 
 class Started:
-    """``devdan`` with these arguments in a folder, at work; ``most_bytes`` is as large as a file may become."""
+    """``devdan`` with these arguments in a folder, at work.
 
-    def __init__(self, *arguments, folder, most_bytes=None):
+    ``most_bytes`` is as large as a file may become; ``stdin`` is what it reads as standard input.
+    """
+
+    def __init__(self, *arguments, folder, most_bytes=None, stdin=os.devnull):
         self._said = [Path(folder) / name for name in (".stdout", ".stderr")]
         words = [str(word) for word in arguments]
-        self._process = _context().Process(target=_run, args=(words, folder, self._said, environment(), most_bytes))
+        given = (words, folder, self._said, environment(), most_bytes, stdin)
+        self._process = _context().Process(target=_run, args=given)
         self._process.start()
 
     def wait_until(self, condition):
@@ -65,8 +69,9 @@ class Started:
         return (self._process.exitcode, *(path.read_text() for path in self._said))
 
 
-def _run(words, folder, said, variables, most_bytes):
+def _run(words, folder, said, variables, most_bytes, stdin):
     os.chdir(folder)
+    sys.stdin = open(stdin)  # noqa: SIM115 (until the process ends)
     os.environ.update(variables)
     for number, path in enumerate(said, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)

@@ -25,7 +25,7 @@ ROOMS = [
     {"baselines", "streams"},
     {"evaluation"},
     {"", "river", "capymoa", "runs"},
-    {"report", "loggers"},
+    {"report", "loggers", "serving"},
     {"experiments"},
     {"cli"},
     {"__main__"},
@@ -129,7 +129,7 @@ assert "run" in names and len(names) >= 5
 for name in names:
     ends(name, "--help")
 for line in ("devdan ", "devdan run we", "devdan run --", "devdan run sea --model riv", "devdan fetch s", "devdan run "
-             "sea --labels d", "devdan run sea --log m"):
+             "sea --labels d", "devdan run sea --log m", "devdan predict m pyp", "devdan show s", "devdan learn m "):
     os.environ |= {"_DEVDAN_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     print("completed:", end=" ")
     ends()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
     from devdan.model.modelfile import ModelFileError
+    from devdan.model.opening import open_model
     from devdan.model.state import Event
 else:
     __getattr__, __dir__ = lazy.exports(
@@ -21,7 +22,8 @@ else:
         DEVDANEnsemble="model.ensemble",
         Event="model.state",
         ModelFileError="model.modelfile",
+        open_model="model.opening",
     )
 
 __version__ = "0.1.0"
-__all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError"]
+__all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError", "open_model"]

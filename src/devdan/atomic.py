@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,6 +18,13 @@ else:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Write the file atomically: after a crash there is the old file or the new one, never a partial one."""
+    with written_atomically(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def written_atomically(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place when all of it is there; after an error, nothing has changed."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
@@ -24,7 +32,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         umask = os.umask(0)

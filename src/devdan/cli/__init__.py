@@ -8,8 +8,11 @@ import typer
 
 import devdan
 from devdan.cli.compile import compile_models
+from devdan.cli.learn import learn
+from devdan.cli.predict import predict
 from devdan.cli.report import report
 from devdan.cli.run import RUN_HELP, run
+from devdan.cli.show import show
 from devdan.cli.streams import fetch, streams
 from devdan.cli.table import table
 
@@ -20,7 +23,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Learn from data streams with DEVDAN, a neural classifier that builds its own hidden layer.\n\n"
     "`devdan run sea` evaluates it on a built-in stream, `devdan run my.csv --target label` on your own file: each "
-    "chunk is predicted first, then learned from. `report.html` shows the results.",
+    "chunk is predicted first, then learned from. `report.html` shows the results. `devdan predict`, `devdan learn` "
+    "and `devdan show` are for the model that a run has left.",
 )
 
 
@@ -40,6 +44,6 @@ def main(
 
 
 app.command(help=RUN_HELP)(run)
-for command in (table, streams, fetch, report):
+for command in (predict, learn, show, table, streams, fetch, report):
     app.command()(command)
 app.command("compile")(compile_models)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Optional
@@ -26,6 +27,15 @@ def a_path(text: str | Path) -> Path:
     return Path(text)
 
 
+def words(text: str) -> list[str]:
+    """The words between commas, each once; one with a comma in it is in quotes, as in CSV."""
+    try:
+        found = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise ValueError(f"a list must be words separated by commas, got {text!r}: {error}") from None
+    return list(dict.fromkeys(word.strip() for word in found if word.strip()))
+
+
 class Order(str, Enum):
     """The order of the samples."""
 
@@ -33,18 +43,27 @@ class Order(str, Enum):
     shuffled = "shuffled"
 
 
-def _streams(incomplete: str) -> list[str]:
-    """Shell completion: the paper's streams, and files."""
+def _files(incomplete: str) -> list[str]:
+    """Shell completion: files and folders."""
     folder, _, start = incomplete.rpartition("/")
     paths = sorted(Path(folder or ".").glob(f"{start}*")) if "*" not in start else []
-    files = [f"{path}/" if path.is_dir() else str(path) for path in paths if not path.name.startswith(".")]
-    return [name for name in entries.ENTRIES if name.startswith(incomplete)] + files
+    return [f"{path}/" if path.is_dir() else str(path) for path in paths if not path.name.startswith(".")]
+
+
+def _streams(incomplete: str) -> list[str]:
+    """Shell completion: the paper's streams, and files."""
+    return [name for name in entries.ENTRIES if name.startswith(incomplete)] + _files(incomplete)
+
+
+def _models(incomplete: str) -> list[str]:
+    """Shell completion: folders, and files with models."""
+    return [path for path in _files(incomplete) if path.endswith(("/", ".devdan"))]
 
 
 Source = Annotated[
     str,
     typer.Argument(
-        help="One of the paper's streams by name, or a file: CSV, ARFF (also .gz), Parquet, NPZ.",
+        help="One of the paper's streams by name, a file (CSV, ARFF, also .gz; Parquet, NPZ), or - for standard input.",
         metavar="STREAM",
         show_default=False,
         autocompletion=_streams,
@@ -67,6 +86,29 @@ Header = Annotated[
     typer.Option(
         "--header/--no-header",
         help="Whether a CSV file has a header; by default, it has one if its first line contains no number.",
+        rich_help_panel=STREAM,
+    ),
+]
+Nominal = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        metavar="COLUMN",
+        help="A column of categories, whatever it looks like; may be repeated.",
+        rich_help_panel=STREAM,
+    ),
+]
+Numeric = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        metavar="COLUMN", help="A column of numbers, whatever it looks like; may be repeated.", rich_help_panel=STREAM
+    ),
+]
+Dates = Annotated[
+    Optional[list[str]],
+    typer.Option(
+        metavar="COLUMN[=FORMAT]",
+        help="A column of dates and, if not as in 2030-12-31, how they are written: born=dd/mm/yyyy, sent=epoch; may "
+        "be repeated.",
         rich_help_panel=STREAM,
     ),
 ]
@@ -146,3 +188,22 @@ Logs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]
+
+Saved = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model file, such as runs/my-devdan/model.devdan, or the folder of a run.",
+        show_default=False,
+        autocompletion=_models,
+    ),
+]
+Rowwise = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV, ARFF (also .gz), Parquet, NPZ; or - for standard input: CSV, or JSON in each line.",
+        show_default=False,
+        autocompletion=_files,
+    ),
+]

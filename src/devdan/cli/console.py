@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import signal
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -11,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 BAD_INPUT = 2
+_MANY_ROWS = 50_000
 out, err = Console(soft_wrap=True), Console(stderr=True)
 
 
@@ -22,6 +25,41 @@ def say(message: str) -> None:
 def note(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning in one line."""
     err.print(f"[yellow]note:[/] {escape(str(message))}", soft_wrap=True, highlight=False)
+
+
+def show_notes() -> None:
+    """Show each warning as a note, once."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            note(message)
+
+    warnings.showwarning = show
+    warnings.simplefilter("always", UserWarning)
+
+
+def stopped() -> NoReturn:
+    """Exit as after Ctrl-C."""
+    raise typer.Exit(128 + signal.SIGINT)
+
+
+@contextmanager
+def progress(name: str, total: int | None, wanted: bool = True) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, if there is much to do; call what it yields with the number of rows done."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} rows"),
+        TimeRemainingColumn(),
+    )
+    is_long = total is None or total >= _MANY_ROWS
+    with Progress(*columns, console=err, disable=not (wanted and is_long and err.is_terminal), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda n_rows: bar.update(task, completed=n_rows)
 
 
 def fail(message: object) -> NoReturn:

@@ -187,3 +187,60 @@ def listing(rows: list[dict[str, Any]]) -> Table:
             Text(here or row["get"], style="green" if here else "dim"),
         )
     return table
+
+
+def model(facts: dict[str, Any]) -> list[Table | Text]:
+    """What there is to know about a model."""
+    kind = "members" if facts["n_members"] else "layers"
+    n = facts["n_members"] or facts["n_layers"]
+    names = facts["feature_names"]
+    rows = [
+        ("model", facts["kind"]),
+        ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
+        ("options", ", ".join(f"{name}={value!r}" for name, value in facts["options"].items()) or "the defaults"),
+        ("has seen", f"{facts['n_samples']:,} samples, {facts['n_labels']:,} labels"),
+        ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
+        ("columns", f"{facts['n_features']:,}" + ("" if names else ", without names: by position")),
+        ("inputs", f"{facts['n_inputs']:,}"),
+        ("hidden units", f"{facts['n_hidden']:,} in {n} {kind if n > 1 else kind.removesuffix('s')}"),
+        ("parameters", f"{facts['n_parameters']:,}"),
+        *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
+    ]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in rows:
+        table.add_row(Text(name), Text(value, style="bold"))
+    parts: list[Table | Text] = [table]
+    if facts["columns"]:
+        parts += [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"]))]
+    parts += [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    if facts["events"]:
+        listed = Table(box=None, pad_edge=False)
+        for name in ("sample", "event", "phase", "hidden units", kind.removesuffix("s")):
+            listed.add_column(name, justify="left" if name in ("event", "phase") else "right")
+        for event in facts["events"]:
+            cells = (f"{event['sample']:,}", event["kind"], event["phase"], event["n_hidden"], event["network"] + 1)
+            listed.add_row(*map(str, cells))
+        parts += [Text(f"\nLatest of {facts['n_events']:,} events", style="bold"), listed]
+    return parts
+
+
+def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
+    """What became of each column; of many, those that are no plain numbers come first."""
+    shown = rows
+    if len(rows) > most:
+        shown = sorted(rows, key=lambda row: row["became"] == "number")[:most]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for row in shown:
+        table.add_row(Text(row["name"]), Text(row["became"]))
+    if len(rows) > most:
+        table.add_row(Text("…", style="dim"), Text(f"and {len(rows) - most:,} more: devdan show", style="dim"))
+    return table
+
+
+def shortened(values: list[Any], most: int = 20) -> str:
+    """A list that is not too long."""
+    return ", ".join(map(str, values[:most])) + (", …" if len(values) > most else "")
+
+
+def _phases(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n:,} {phase}" for phase, n in counts.items())

@@ -21,7 +21,7 @@ from devdan.streams import StreamError
 def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
     """Run to the end; Ctrl-C takes effect between two chunks, or at once before the first chunk or if repeated."""
     stopped: list[int] = []
-    begun = False
+    begun = is_whole = False
 
     def stop(number: int, _: Any) -> None:
         stopped.append(number)
@@ -42,6 +42,9 @@ def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
                 if stopped:
                     break
             else:
+                is_whole = True
+            if is_whole or job.stream.is_single_pass:  # what cannot be read again ends here
+                records.close()
                 job.finish()
                 log.finish(job.folder.results)
                 return
@@ -54,13 +57,16 @@ def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
         job.report()
         fail(f"{error}; the {job.n_safe:,} samples before it are saved: see {job.folder.report_path}")
     except OSError as error:
+        if job.stream.is_single_pass:
+            fail(of_disk(error))
         if job.n_safe == 0:
             fail(f"{of_disk(error)}; nothing is kept yet, start from the beginning with: {command('--resume')}")
         fail(f"{of_disk(error)}; the first {job.n_safe:,} samples are kept, go on with: {command('--resume')}")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    say(f"Stopped after {job.n_safe:,} samples. Continue with: {command('--resume')}")
+    way = "" if job.stream.is_single_pass else f" Continue with: {command('--resume')}"
+    say(f"Stopped after {job.n_safe:,} samples.{way}")
     raise typer.Exit(128 + stopped[0])
 
 

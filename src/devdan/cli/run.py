@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from devdan.cli import arguments as opt
-from devdan.cli.console import clear_errors, note, out, say
+from devdan.cli.console import clear_errors, note, out, say, show_notes
 from devdan.cli.retyped import again
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries, open_stream
@@ -22,6 +21,8 @@ Shows the progress and writes records.jsonl, summary.json, the model and report.
 
 - devdan run sea
 - devdan run my.csv --target label --labels delay:1000
+- devdan run my.csv --target label --drop id --nominal zip --dates born=dd/mm/yyyy
+- cat log.jsonl | devdan run - --target label
 - devdan run weather --model dae --set n_hidden=20 --seed 3 --json
 
 Label policies (combine several with +):
@@ -34,6 +35,9 @@ def run(
     target: opt.Target = None,
     drop: opt.Drop = None,
     header: opt.Header = None,
+    nominal: opt.Nominal = None,
+    numeric: opt.Numeric = None,
+    dates: opt.Dates = None,
     order: opt.Ordered = None,
     limit: opt.Limit = None,
     endless: opt.Endless = False,
@@ -64,12 +68,17 @@ def run(
     from devdan.model.estimator import StreamClassifier
     from devdan.runs.runfolder import IDENTITY, free_folder
 
-    warnings.showwarning = note
+    show_notes()
     with clear_errors():
         chosen = registry.parse_options(options or [])
-        learner = registry.build(model, seed, chosen)
+        told = registry.about_columns(nominal or [], numeric or [], dates or [])
+        learner = registry.build(model, seed, chosen, told)
         policy = Labels.parse(labels, seed)
+        if resume and stream == "-":
+            raise ValueError("--resume is for streams that can be read again, which standard input cannot")
         samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
+        if told:
+            _check_told(stream, samples, learner)
         samples = samples if limit is None else samples.first(limit)
         samples, learner, classes, scaled = prepared(samples, learner)
         settings = describe(
@@ -91,16 +100,14 @@ def run(
                     compile_kernel(learner)  # so that times do not include compiling
                 follow(job, loggers)
         result = job.folder.summary()
-    n_samples = result["n_samples"]
-    if result["cr_mean"] is None and 1 < n_samples <= chunk:
-        note(
-            f"nothing was scored: all {n_samples:,} samples are in the first chunk, which is learned before anything "
-            f"is predicted. Use a --chunk smaller than {chunk}, such as {max(n_samples // 10, 1)}"
-        )
+    _say_if_nothing_was_scored(result, chunk)
     if as_json:
         print(json.dumps({key: result.get(key) for key in (*IDENTITY, *Summary().criteria())}))
         return
     out.print(display.results(result))
+    if result.get("columns"):
+        out.print("\nColumns", style="bold")
+        out.print(display.columns(result["columns"]))
     out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
 
@@ -125,3 +132,19 @@ def _opened(
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
     stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop)
     return stream.shuffled() if order == "shuffled" else stream
+
+
+def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
+    n_samples = result["n_samples"]
+    if result["cr_mean"] is None and 1 < n_samples <= chunk:
+        note(
+            f"nothing was scored: all {n_samples:,} samples are in the first chunk, which is learned before anything "
+            f"is predicted. Use a --chunk smaller than {chunk}, such as {max(n_samples // 10, 1)}"
+        )
+
+
+def _check_told(source: str, stream: Stream, learner: Any) -> None:
+    """What is said about columns must be about columns that there are, of a table that may hold more than numbers."""
+    if entries.is_name(source) or source.endswith(".npz"):
+        raise ValueError(f"--nominal, --numeric and --dates are for tables; {source} has numbers only")
+    learner.check_columns(stream.feature_names)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
-import warnings
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from devdan.cli.arguments import Data, Drop, Header, Target, a_path
-from devdan.cli.console import clear_errors, err, note, out, say
+from devdan.cli.arguments import Data, Drop, Header, Target, a_path, words
+from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.cli.retyped import command
 from devdan.evaluation import registry
 from devdan.streams import entries
@@ -71,12 +69,12 @@ def table(
     from devdan.report import read_rows, write_tables
     from devdan.runs.gridfolder import GridFolder
 
-    warnings.showwarning = note
+    show_notes()
     with clear_errors():
         streams, files = _streams(names, target, drop or [], header)
         plan = gridjob.Plan(
             streams,
-            _listed(_words(wanted), registry.NAMES, "model"),
+            _listed(words(wanted), registry.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
@@ -103,7 +101,7 @@ def _streams(
 
     files: dict[str, gridjob.File] = {}
     names: list[str] = []
-    for word in [text] if os.path.isfile(text) else _words(text):
+    for word in [text] if os.path.isfile(text) else words(text):
         name = word
         if not entries.is_name(word) and (Path(word).suffix or Path(word).exists()):
             file, taken = Path(word).name, {*entries.ENTRIES, *files}
@@ -115,15 +113,6 @@ def _streams(
     if not files and (target is not None or header is not None or drop):
         raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
     return _listed(names, {**entries.ENTRIES, **files}, "stream"), files
-
-
-def _words(text: str) -> list[str]:
-    """The words between commas, each once; one with a comma in it is in quotes, as in CSV."""
-    try:
-        words = next(csv.reader([text], skipinitialspace=True), [])
-    except csv.Error as error:
-        raise ValueError(f"a list must be words separated by commas, got {text!r}: {error}") from None
-    return list(dict.fromkeys(word.strip() for word in words if word.strip()))
 
 
 def _listed(names: list[str], known: Collection[str], kind: str) -> list[str]:

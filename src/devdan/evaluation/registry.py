@@ -146,8 +146,10 @@ def near(word: str, known: Iterable[str], are: str) -> str:
     return f"{are} {', '.join(names)}." if names else "there are none."
 
 
-def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> Any:
+def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told: dict[str, Any] | None = None) -> Any:
     """Build the model with this name, or the class given as ``module:Class``, with these options.
+
+    ``told`` is what the user says about columns, see :func:`about_columns`; the members of an ensemble are told it.
 
     >>> build("devdan", seed=3, options={"n_hidden": 5})
     DEVDAN(n_hidden=5, random_state=3)
@@ -159,6 +161,7 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
 
     options = options or {}
     if name in PEERS:
+        _check_untold(name, told)
         return _peer(name, seed, options)
     if name in VARIANTS or name in BASELINES:
         kind, given = (VARIANTS | BASELINES)[name][1]()
@@ -182,8 +185,43 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None) -> An
         raise ValueError(f"{name} cannot be created: {error}") from error
     check_model(model)
     if isinstance(model, StreamClassifier):
+        if told:
+            _tell(model, told)
         model.check_options()
+    else:
+        _check_untold(name, told)
     return model
+
+
+def _tell(model: Any, told: dict[str, Any]) -> None:
+    """Set options about columns: its own, or its members'."""
+    if "estimator" in model.get_params(deep=False):
+        from sklearn.base import clone
+
+        model.set_params(estimator=clone(model._member).set_params(**told))
+    else:
+        model.set_params(**told)
+
+
+def _check_untold(name: str, told: dict[str, Any] | None) -> None:
+    if told:
+        raise ValueError(
+            f"--nominal, --numeric and --dates are for the models of this package; {name} gets each column as numbers"
+        )
+
+
+def about_columns(nominal: list[str], numeric: list[str], dates: list[str]) -> dict[str, Any]:
+    """What the user says about columns, as options of a model; dates may be followed by how they are written.
+
+    >>> about_columns(["zip"], [], ["sent=epoch", "born"])
+    {'nominal': ['zip'], 'dates': {'sent': 'epoch', 'born': 'iso'}}
+    """
+    spelled = {}
+    for text in dates:
+        column, _, how = text.partition("=")
+        spelled[column] = how or "iso"
+    told: dict[str, Any] = {"nominal": list(nominal), "numeric": list(numeric), "dates": spelled}
+    return {name: value for name, value in told.items() if value}
 
 
 def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from devdan.evaluation.learners import one_against_the_rest, takes_two_classes
 from devdan.model.classes import is_missing
 from devdan.model.estimator import StreamClassifier
-from devdan.streams import Stream
+from devdan.streams import Stream, StreamError
 
 
 class Prepared(NamedTuple):
@@ -28,10 +28,23 @@ def prepared(stream: Stream, model: Any) -> Prepared:
     """
     is_own = isinstance(model, StreamClassifier)
     scaled = is_own and model.scaling is None and stream.origin != "generated"
-    stream = stream.scaled() if scaled else stream
     takes_two, classes = takes_two_classes(model), None
-    if stream.classes is None and (takes_two or (hasattr(model, "partial_fit") and not is_own)):
+    wants_classes = stream.classes is None and (takes_two or (hasattr(model, "partial_fit") and not is_own))
+    if stream.is_single_pass and (scaled or wants_classes):
+        why = "its inputs are scaled to [0, 1] beforehand" if scaled else "it must know the classes beforehand"
+        raise StreamError(
+            f"{type(model).__name__} needs a stream that can be read twice, since {why}, but {stream.origin} can be "
+            "read only once: save it to a file first"
+        )
+    stream = stream.scaled(_no_numbers(stream, model)) if scaled else stream
+    if wants_classes:
         classes = sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
     if takes_two and len(classes or stream.classes or ()) > 2:
         model = one_against_the_rest(model)
     return Prepared(stream, model, classes, scaled)
+
+
+def _no_numbers(stream: Stream, model: StreamClassifier) -> list[str]:
+    """The columns that hold no quantities, as the user says, even if they are written as numbers."""
+    told = model._instructions()
+    return [name for name in stream.feature_names or () if told.of(name).kind in ("nominal", "date")]

@@ -15,6 +15,7 @@ from typing import Any
 
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
+from devdan.model.described import columns
 from devdan.report import write_report
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
@@ -82,6 +83,8 @@ class RunJob:
         """Save the model, the summary and the report."""
         self.folder.write_model(self.evaluation.model)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
+        if told := columns(self.evaluation.model):
+            result["columns"] = told
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self.report()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, time
 from typing import Any
@@ -77,6 +77,10 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         except BaseException:
             self.__dict__ = before
             raise
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Raise a ``ValueError`` if an option names a column that is not among these."""
+        self._instructions().check(names)
 
     # --- Inputs --------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ MAGIC = b"\x89DEVDAN\n"
 VERSION, OLDEST = 3, 2  # formats: the one that is written, and the first that is read
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
+_PICKLE = b"\x80"  # with which pickles begin
 _TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
 _MOST_TEXT = 2**24  # characters of an array of class names, padded to the longest; above this, one by one
 
@@ -58,12 +59,14 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
     write(path, header, np.concatenate(model._networks))
 
 
-def load(path: str | os.PathLike[str], kind: type[Model]) -> Model:
-    """Load a model of this class from a file."""
+def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
+    """Load a model from a file; it must be of one of these classes."""
     header, state = read(path)
     try:
-        if header.get("kind") != kind.__name__:
-            raise ValueError(f"it is a {header.get('kind')}, not a {kind.__name__}")
+        kind = next((kind for kind in kinds if kind.__name__ == header.get("kind")), None)
+        if kind is None:
+            known = " or a ".join(kind.__name__ for kind in kinds)
+            raise ValueError(f"it is a {header.get('kind')}, not a {known}")
         states = [padded(part) for part in _states(header["states"], state)]
         for part in states:
             check_state(part)
@@ -155,6 +158,11 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     """Read the header and the states; their contents are not validated yet."""
     with open(path, "rb") as file:
         content = file.read(len(MAGIC))
+        if content[:1] == _PICKLE:
+            raise ModelFileError(
+                f"{path} is a pickle, which may hold code and is not opened here; only models that were saved with "
+                "save() are"
+            )
         if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")
         content += file.read()

@@ -15,16 +15,13 @@ from typing import Any
 
 from devdan.atomic import FileLock, write_atomically
 from devdan.evaluation.record import Record
-from devdan.model import modelfile
-from devdan.model.devdan import DEVDAN
-from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.evolving import EvolvingClassifier
+from devdan.model.opening import open_model
 from devdan.runs import unpickling
 
 _DIGEST = 32  # bytes of the checksum before the checkpoint
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
 _MATCHED = (*IDENTITY, "options", "target", "header", "drop", "order", "limit", "endless", "scaled", "source", "devdan")
-_KINDS: dict[str, type[EvolvingClassifier]] = {kind.__name__: kind for kind in (DEVDAN, DEVDANEnsemble)}
 
 
 class RunError(ValueError):
@@ -166,8 +163,7 @@ class RunFolder:
     def model(self) -> Any:
         """The model that a finished run left."""
         if self.model_path.exists():
-            kind = modelfile.read(self.model_path)[0].get("kind")
-            return _KINDS.get(str(kind), DEVDAN).load(self.model_path)
+            return open_model(self.model_path)
         if self.pickled_model_path.exists():
             return unpickling.loads(self.pickled_model_path.read_bytes())
         raise RunError(f"there is no model in {self.path}: a run leaves it when it is finished")

@@ -24,19 +24,22 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
 
     ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
     (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a River dataset,
-    or any iterable of (X, y), in chunks or single samples. ``target`` names the column with the labels, ``chunk`` is
-    the chunk size, 500 by default.
+    or any iterable of (X, y), in chunks or single samples. ``"-"`` is standard input, and any other file that is open
+    may be given too: CSV, or an object of JSON in each line, read once and line by line. ``target`` names the column
+    with the labels, ``chunk`` is the chunk size, 500 by default.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
     <frame: 2 samples, 1 features, chunks of 500>
     """
-    from devdan.streams import catalogue, entries, files, sources  # noqa: PLC0415 (Arrow is slow to import)
+    from devdan.streams import catalogue, entries, files, lines, sources  # noqa: PLC0415 (Arrow is slow to import)
     from devdan.streams.stream import Stream, StreamError  # noqa: PLC0415 (likewise)
 
     if isinstance(source, Stream):
         return source if chunk is None else source.in_chunks_of(chunk)
     chunk = 500 if chunk is None else chunk
+    if source == "-" if isinstance(source, str) else hasattr(source, "readline"):
+        return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **options)
     if isinstance(source, (str, os.PathLike)):
         if entries.is_name(source):
             if target is not None:

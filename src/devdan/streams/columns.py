@@ -100,7 +100,7 @@ def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.
 
 
 class Columns:
-    """Turns batches of one table into chunks.
+    """Turns batches of one table into chunks, or into rows if it has no ``target``.
 
     ``values`` are the declared values of nominal columns; if they are ``closed``, no others may appear.
     ``missing_labels`` are the texts that mean a missing label. ``numeric_labels``: labels are texts, but of numbers.
@@ -109,7 +109,7 @@ class Columns:
     def __init__(
         self,
         names: Sequence[str],
-        target: int,
+        target: int | None,
         source: str,
         values: Mapping[int, Sequence[str]] | None = None,
         closed: bool = False,
@@ -121,21 +121,36 @@ class Columns:
         self.n_rows = 0  # rows converted so far
         self._declared = set(values or {})
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
-        self._missing_labels, self._numeric_labels = missing_labels, numeric_labels
+        self._missing_labels, self.numeric_labels = missing_labels, numeric_labels
 
     def chunk(self, batch: pa.RecordBatch) -> Chunk:
         """The batch's samples."""
-        columns = [self._feature(column, batch.column(column)) for column in self.features]
-        rows = Rows.of([self.names[column] for column in self.features], columns, batch.num_rows)
-        return self.labelled(rows, batch.column(self.target))
+        return self.labelled(self._features(batch), batch.column(self.target))
 
     def labelled(self, rows: Rows, labels: pa.Array) -> Chunk:
         """The rows with their labels."""
-        names = [name for place, name in enumerate(rows.names) if place not in rows.others]
-        check_finite(rows.numbers, names, self.source, self.n_rows)
+        self._check_finite(rows)
         y = self._labels(labels)
         self.n_rows += len(rows)
         return rows, y
+
+    def rows(self, batch: pa.RecordBatch | pa.Table) -> Rows:
+        """The batch's rows, without labels."""
+        return self.unlabelled(self._features(batch))
+
+    def unlabelled(self, rows: Rows) -> Rows:
+        """The rows, checked."""
+        self._check_finite(rows)
+        self.n_rows += len(rows)
+        return rows
+
+    def _features(self, batch: pa.RecordBatch | pa.Table) -> Rows:
+        columns = [self._feature(column, batch.column(column)) for column in self.features]
+        return Rows.of([self.names[column] for column in self.features], columns, batch.num_rows)
+
+    def _check_finite(self, rows: Rows) -> None:
+        names = [name for place, name in enumerate(rows.names) if place not in rows.others]
+        check_finite(rows.numbers, names, self.source, self.n_rows)
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """All of them."""
@@ -166,6 +181,12 @@ class Columns:
                     f"which is declared to hold {', '.join(sorted(known))[:80]}"
                 )
 
+    @property
+    def _target(self) -> int:
+        if self.target is None:
+            raise ValueError("a table without a target has no labels")
+        return self.target
+
     def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Words]:
         """The distinct labels (None for missing ones), and for each row its place among them; -1 for nulls."""
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
@@ -174,15 +195,15 @@ class Columns:
             for value in coded.dictionary.to_pylist()
         ]
         places = pc.fill_null(pc.cast(coded.indices, pa.int64()), -1).to_numpy(zero_copy_only=False)
-        self._check_declared(self.target, texts, [text is None for text in texts], places)
+        self._check_declared(self._target, texts, [text is None for text in texts], places)
         return texts, places
 
     def _labels(self, values: pa.Array) -> npt.NDArray[Any]:
-        kind, name = values.type, self.names[self.target]
+        kind, name = values.type, self.names[self._target]
         if _is_text(kind):
             texts, places = self._label_texts(values)
             self._check_classes(len(texts), len(values))
-            if self._numeric_labels:
+            if self.numeric_labels:
                 numbers = np.append([np.nan if text is None else self._number(text) for text in texts], np.nan)
                 return whole_numbers(numbers[places], name, self.source, self.n_rows)
             if None in texts or (places < 0).any():
@@ -193,7 +214,7 @@ class Columns:
             return np.array(texts or [""], dtype=object if is_long else str)[places]
         if pa.types.is_boolean(kind):
             return np.asarray(values.to_numpy(zero_copy_only=False))  # with None for missing labels
-        found = self._feature(self.target, values)
+        found = self._feature(self._target, values)
         if not isinstance(found, Numbers):
             raise StreamError(
                 f"{self.source}: the target {name!r} must be classes, got {kind}; classes are text or integers"
@@ -207,7 +228,7 @@ class Columns:
         """A label that is a number, written as such: "01" would be another class than "1"."""
         if not is_plain_number(text):
             raise StreamError(
-                f"{self.source}: the target {self.names[self.target]!r} has the label {text!r} after row "
+                f"{self.source}: the target {self.names[self._target]!r} has the label {text!r} after row "
                 f"{self.n_rows}, but numbers before; classes are all numbers or all text"
             )
         return float(text.replace(",", "."))
@@ -215,7 +236,7 @@ class Columns:
     def _check_classes(self, n_classes: int, n_rows: int) -> None:
         if self.n_rows == 0 and n_rows >= _MANY and 2 * n_classes > n_rows:
             raise StreamError(
-                f"{self.source}: the target {self.names[self.target]!r} has {n_classes:,} different labels in its "
+                f"{self.source}: the target {self.names[self._target]!r} has {n_classes:,} different labels in its "
                 f"first {n_rows:,} rows; is it the right column?"
             )
 

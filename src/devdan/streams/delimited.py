@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -20,12 +20,13 @@ from devdan.encoding.values import MISSING as _MISSING
 from devdan.streams import rowends
 from devdan.streams.columns import NAMELESS, Columns, is_plain_number, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, read_ahead, reason
+from devdan.streams.table import Block, Table
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK = 1 << 20  # bytes of text parsed at a time
-_LINE = 1 << 24  # characters of the longest line that is read where lines are
+LONGEST_LINE = 1 << 24  # characters of the longest line that is read where lines are
 _MARK = b"\xef\xbb\xbf"  # with which some programs begin a text in UTF-8
-_NOTHING = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing value or a missing label
+NO_LABEL = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing label
 
 
 @dataclass(frozen=True)
@@ -88,17 +89,31 @@ class Layout:
         return (pa.CompressedInputStream(raw, self.compression) if self.compression else raw), raw
 
     def batches(self, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> Generator[pa.RecordBatch, None, None]:
+        """The rows, one block at a time."""
+        with closing(self.tables(types, only)) as tables:
+            for table in tables:
+                yield from table.to_batches()
+
+    def tables(
+        self, types: dict[str, pa.DataType], only: Sequence[str] = (), as_text: Sequence[str] = ()
+    ) -> Generator[pa.Table, None, None]:
         """The rows, one block at a time; each block is read while the previous one is parsed.
 
-        Arrow can stream text by itself, but drops what it has read ahead when it meets an error, so the number of rows
-        learned from a damaged file would be random.
+        After them come the columns ``as_text``, just as they are written. Arrow can stream text by itself, but drops
+        what it has read ahead when it meets an error, so the number of rows learned from a damaged file would be
+        random.
         """
         n_rows, n_lines, types = 0, self.skipped, dict(types)
         try:
             with closing(read_ahead(self._texts())) as texts:
                 for text in texts:
-                    rows = self._read(TextBlock(text, n_rows, n_lines), types, only)
-                    yield from rows.to_batches()
+                    block = TextBlock(text, n_rows, n_lines)
+                    rows = self._read(block, types, only)
+                    if as_text:
+                        texts_alone = self.parsed(block, dict.fromkeys(as_text, pa.string()), as_text)
+                        for column in texts_alone.columns:
+                            rows = rows.append_column("text", column)
+                    yield rows
                     n_rows, n_lines = n_rows + rows.num_rows, n_lines + rowends.n_lines(text)
         except _EndlessRowError as error:
             raise self.endless(error, n_rows, n_lines) from None
@@ -233,7 +248,7 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
     place = kept.index(labels)
 
     def blocks() -> Generator[Chunk, None, None]:
-        columns = Columns(names, place, source, values, layout.closed, _NOTHING, numeric_labels)
+        columns = Columns(names, place, source, values, layout.closed, NO_LABEL, numeric_labels)
         with closing(layout.batches(types)) as batches:
             yield from columns.chunks(batch.select(kept) for batch in batches)
         if columns.n_rows == 0:
@@ -244,8 +259,33 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
     return Stream(name, lambda: read_ahead(blocks()), chunk, features, None, n_estimated, classes, source)
 
 
-def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], bool, int | None]:
+def table(layout: Layout) -> Table:
+    """Open a text as a table without labels."""
+    source, names = str(layout.path), distinct(layout.names)
+    types, _, n_estimated = _probe(layout, None)
+
+    def read(columns: Sequence[int], keep: Sequence[int], as_text: Collection[int]) -> Generator[Block, None, None]:
+        values = {place: layout.values[column] for place, column in enumerate(columns) if column in layout.values}
+        found = Columns([names[column] for column in columns], None, source, values, layout.closed)
+        chosen = types | {str(place): pa.string() for place in as_text if str(place) not in layout.types}
+        with closing(
+            layout.tables(chosen, [str(column) for column in columns], [str(place) for place in keep])
+        ) as all_:
+            for part in all_:
+                if part.num_rows > 0:
+                    yield found.rows(part), part.columns[len(columns) :]
+        if found.n_rows == 0:
+            raise StreamError(f"{source} has no rows")
+
+    return Table(
+        source, tuple(names), lambda *which: read_ahead(read(*which)), layout.named, estimated_rows=n_estimated
+    )
+
+
+def _probe(layout: Layout, labels: int | None) -> tuple[dict[str, pa.DataType], bool, int | None]:
     """The column types, judged by the first block, whether labels are numbers, and an estimate of the number of rows.
+
+    Without ``labels``, there is no such column.
 
     Numbers are floats, and so are columns that are empty so far; all else is text, which the model reads.
     """
@@ -270,6 +310,8 @@ def _probe(layout: Layout, labels: int) -> tuple[dict[str, pa.DataType], bool, i
         types[name] = layout.types.get(name, pa.float64() if is_number else pa.string())
         if not layout.named and pa.types.is_string(kind) and int(name) != labels:
             _check_first(layout, first.column(name), int(name))
+    if labels is None:
+        return types, False, n_estimated
     kind = schema.types[labels]
     if pa.types.is_boolean(kind):
         types[str(labels)] = kind
@@ -296,7 +338,7 @@ def _has_numeric_labels(layout: Layout, labels: int) -> bool:
     with closing(layout.batches({name: pa.string()}, [name])) as batches:
         for batch in batches:
             texts = [text.strip() for text in batch.column(name).unique().to_pylist() if text is not None]
-            if there := [text for text in texts if text not in _NOTHING]:
+            if there := [text for text in texts if text not in NO_LABEL]:
                 return all(map(is_plain_number, there))
     return True
 
@@ -314,11 +356,11 @@ def lines(path: Path, compression: str | None, errors: str = "strict") -> Iterat
     text = pa.CompressedInputStream(raw, compression) if compression else raw
     with raw, io.TextIOWrapper(io.BufferedReader(text), "utf-8-sig", errors) as parts:
         for number in count(1):
-            line = parts.readline(_LINE)
+            line = parts.readline(LONGEST_LINE)
             if not line:
                 return
-            if len(line) == _LINE:
-                raise StreamError(f"{path}: line {number} is longer than {_LINE:,} characters")
+            if len(line) == LONGEST_LINE:
+                raise StreamError(f"{path}: line {number} is longer than {LONGEST_LINE:,} characters")
             yield line
 
 
@@ -328,9 +370,7 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
     n_blank = next((place for place, line in enumerate(head) if line.strip()), None)
     if n_blank is None:
         raise StreamError(f"{path} is empty")
-    if delimiter is None:
-        bare = re.sub('"[^"]*"', "", "".join(head[n_blank:])).partition("\n")[0]
-        delimiter = max(",;\t", key=bare.count)  # the first delimiter if none is found
+    delimiter = delimiter_of("".join(head[n_blank:])) if delimiter is None else delimiter
     reader = csv.reader(head[n_blank:], delimiter=delimiter)
     cells = [cell.strip() for cell in next(reader)]
     first = "".join(head[n_blank : n_blank + reader.line_num])
@@ -338,9 +378,8 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
         raise StreamError(f"{path} is not UTF-8 text; convert it first")
     if rowends.has_open_quote(first.encode(), delimiter):
         raise StreamError(f"{path}: its first row opens a quote that is never closed; it begins with {first[:30]!r}")
-    if header is None:
-        header = not any(_is_number(cell) for cell in cells)
-    names = [cell.lstrip("# ") for cell in cells] if header else [f"column {place}" for place in range(len(cells))]
+    header = has_names(cells) if header is None else header
+    names = column_names(cells, header)
     skipped = n_blank + (reader.line_num if header else 0)
     rest = [cell.strip() for line in head[skipped:] for cell in line.split(delimiter)]
     comma = sum(re.fullmatch(r"[-+]?\d*,\d+", cell) is not None for cell in rest)
@@ -353,8 +392,28 @@ def csv_layout(path: Path, compression: str | None, delimiter: str | None, heade
         "," if comma > point else ".",
         skipped,
         header,
-        max(_BLOCK, min(16 * max(map(len, head)), 4 * _LINE)),
+        max(_BLOCK, min(16 * max(map(len, head)), 4 * LONGEST_LINE)),
     )
+
+
+def has_names(cells: Sequence[str]) -> bool:
+    """Whether the first row of a text looks like the names of its columns."""
+    return not any(_is_number(cell) for cell in cells)
+
+
+def column_names(cells: Sequence[str], header: bool) -> list[str]:
+    """The names in the first row or, if it has none, others."""
+    return [cell.lstrip("# ") for cell in cells] if header else [f"column {place}" for place in range(len(cells))]
+
+
+def delimiter_of(text: str) -> str:
+    r"""What separates the cells of a text, judged by its first line.
+
+    >>> delimiter_of("a;b;c\n1,5;2,5;3\n")
+    ';'
+    """
+    bare = re.sub('"[^"]*"', "", text).partition("\n")[0]
+    return max(",;\t", key=bare.count)  # the first delimiter if none is found
 
 
 def _is_number(cell: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +15,7 @@ from devdan.encoding.rows import distinct
 from devdan.streams import arff, delimited, npz
 from devdan.streams.columns import Columns, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, name_of, read_ahead, reason
+from devdan.streams.table import Block, Table
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 
@@ -38,23 +39,40 @@ def file(
     model encodes what is no number.
     """
     path = Path(path)
+    name = name or name_of(path)
+    with _readable(path):
+        kind, layout = _found(path, header)
+        if layout is not None:
+            return delimited.stream(layout, target, drop, name, chunk)
+        if kind == ".npz":
+            return npz.stream(path, "y" if target is None else str(target), name, chunk)
+        return _parquet(path, target, drop, name, chunk)
+
+
+def table(path: str | Path, *, header: bool | None = None) -> Table:
+    """Open a file as a table without labels, to predict from; formats and ``header`` as in :func:`file`."""
+    path = Path(path)
+    with _readable(path):
+        kind, layout = _found(path, header)
+        if layout is not None:
+            return delimited.table(layout)
+        return npz.table(path) if kind == ".npz" else _parquet_table(path)
+
+
+def _found(path: Path, header: bool | None) -> tuple[str, delimited.Layout | None]:
+    """The format of a file, and of a text its layout."""
     if not path.exists():
         raise StreamError(f"no such file: {path}")
     if path.is_dir():
         raise StreamError(f"{path} is a folder, not a file")
     compression = delimited.COMPRESSIONS.get(path.suffix.lower())
     kind = path.with_suffix("").suffix.lower() if compression else path.suffix.lower()
-    name = name or name_of(path)
-    with _readable(path):
-        if kind in _DELIMITERS:
-            layout = delimited.csv_layout(path, compression, _DELIMITERS[kind], header)
-            return delimited.stream(layout, target, drop, name, chunk)
-        if kind == ".arff":
-            return delimited.stream(arff.layout(path, compression), target, drop, name, chunk)
-        if compression is None and kind in (".parquet", ".pq"):
-            return _parquet(path, target, drop, name, chunk)
-        if compression is None and kind == ".npz":
-            return npz.stream(path, "y" if target is None else str(target), name, chunk)
+    if kind in _DELIMITERS:
+        return kind, delimited.csv_layout(path, compression, _DELIMITERS[kind], header)
+    if kind == ".arff":
+        return kind, arff.layout(path, compression)
+    if compression is None and kind in (".parquet", ".pq", ".npz"):
+        return kind, None
     raise StreamError(
         f"{path}: unknown file extension {''.join(path.suffixes[-2:]) or '(it has none)'!r}; "
         ".csv, .tsv, .txt, .data, .arff (also with .gz, .bz2, .zst), .parquet and .npz can be read"
@@ -110,15 +128,39 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
 
     def blocks() -> Generator[Chunk, None, None]:
         columns = Columns(columns_kept, kept.index(labels), source)
-        try:
-            with pa_parquet.ParquetFile(path) as table:
-                for batch in table.iter_batches(batch_size=1 << 13):
-                    yield from columns.chunks([batch.select(kept)])
-        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-            raise StreamError(f"{source} cannot be read after row {columns.n_rows}: {reason(error)}") from error
+        with closing(_batches(path)) as batches:
+            yield from columns.chunks(batch.select(kept) for batch in batches)
 
     features = tuple(name for place, name in zip(kept, columns_kept, strict=True) if place != labels)
     return Stream(name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source)
+
+
+def _parquet_table(path: Path) -> Table:
+    source = str(path)
+    with pa_parquet.ParquetFile(path) as table:
+        names, n_rows = distinct(table.schema_arrow.names), table.metadata.num_rows
+
+    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Generator[Block, None, None]:
+        found = Columns([names[column] for column in columns], None, source)
+        with closing(_batches(path)) as batches:
+            for batch in batches:
+                if batch.num_rows > 0:
+                    yield found.rows(batch.select(list(columns))), [batch.column(place) for place in keep]
+        if found.n_rows == 0:
+            raise StreamError(f"{source} has no rows")
+
+    return Table(source, tuple(names), lambda *which: read_ahead(read(*which)), n_rows=n_rows)
+
+
+def _batches(path: Path) -> Generator[pa.RecordBatch, None, None]:
+    n_rows = 0
+    try:
+        with pa_parquet.ParquetFile(path) as table:
+            for batch in table.iter_batches(batch_size=1 << 13):
+                yield batch
+                n_rows += batch.num_rows
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise StreamError(f"{path} cannot be read after row {n_rows}: {reason(error)}") from error
 
 
 def _index(schema: pa.Schema) -> set[str]:

@@ -10,7 +10,7 @@ import io
 import math
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -22,6 +22,7 @@ from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
+from devdan.streams.table import Block, Table
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
@@ -33,68 +34,107 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, Runtim
 
 def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
     """The samples in ``X``, or else in an array for each column, with the labels in the array ``target``."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            arrays = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
-            columns = ["X"] if "X" in arrays else [array for array in arrays if array not in (target, *_ABOUT)]
-            for array in (*(columns or ["X"]), target):
-                if array not in arrays:
-                    raise StreamError(f"{path} has no array {array!r}; it has {', '.join(map(repr, arrays)) or 'none'}")
-            with ExitStack() as opened:
-                members = [opened.enter_context(_member(archive, array, path)) for array in (*columns, target)]
-                shapes = [member.shape for member in members]
-                n_at_a_time = min(_rows_at_a_time(member, path) for member in members)
-            names = _texts(archive, "feature_names", path)
-            classes = _texts(archive, "class_names", path) if target == "y" else None
-    except StreamError:
-        raise
-    except _DAMAGE as error:
-        raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
-    shape, labels = shapes[0], shapes[-1]
-    by_column = columns != ["X"]
-    if by_column:
-        for array, its in zip(columns, shapes, strict=False):
-            if its != labels or len(its) != 1 or its[0] == 0:
-                raise StreamError(
-                    f"{path}: {array} and {target} must have a value for each sample, got {its} and {labels}"
-                )
-        features = tuple(columns)
-    else:
-        if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
-            raise StreamError(
-                f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}"
-            )
-        features = tuple(names) if names is not None and len(names) == shape[1] else ()
-        features = features or tuple(f"x{place + 1}" for place in range(shape[1]))
+    archive = _Archive(path, target)
 
     def blocks() -> Iterator[Chunk]:
-        n_rows = 0
+        for n_before, samples, y in archive.rows():
+            yield samples, _labels(y, target, path, n_before)
+
+    classes = archive.class_names if target == "y" else None
+    numbers = None if classes is None else tuple(range(len(classes)))
+    return Stream(name, blocks, chunk, archive.features, archive.n_rows, None, numbers, str(path))
+
+
+def table(path: Path) -> Table:
+    """The samples, without labels."""
+    archive = _Archive(path)
+    features = archive.features
+
+    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[Block]:
+        for _n_before, samples, _y in archive.rows():
+            rows = rows_of(samples, features)
+            yield rows.select(list(columns)), [rows[:, place] for place in keep]
+
+    return Table(str(path), features, read, archive.is_named, archive.n_rows)
+
+
+class _Archive:
+    """What of an archive has a row for each sample: ``X`` or an array for each column, and the labels."""
+
+    def __init__(self, path: Path, target: str | None = None) -> None:
+        self.path = path
         try:
-            with zipfile.ZipFile(path) as archive, ExitStack() as opened:
-                members = [opened.enter_context(_member(archive, array, path)) for array in (*columns, target)]
-                for *parts, y in zip(*(_rows(member, n_at_a_time, path) for member in members), strict=True):
-                    samples = _samples(parts, features, by_column, path)
-                    numbers = samples.numbers if isinstance(samples, Rows) else samples
-                    check_finite(numbers, features, str(path), n_rows)
-                    yield samples, _labels(y, target, path, n_rows)
-                    n_rows += len(y)
+            with zipfile.ZipFile(path) as archive:
+                there = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
+                columns = ["X"] if "X" in there else [array for array in there if array not in (target, *_ABOUT)]
+                self.arrays = [*(columns or ["X"]), *([target] if target else [])]
+                for array in self.arrays:
+                    if array not in there:
+                        listed = ", ".join(map(repr, there)) or "none"
+                        raise StreamError(f"{path} has no array {array!r}; it has {listed}")
+                with ExitStack() as opened:
+                    members = [opened.enter_context(_member(archive, array, path)) for array in self.arrays]
+                    shapes = [member.shape for member in members]
+                    self._n_at_a_time = min(_rows_at_a_time(member, path) for member in members)
+                names = _texts(archive, "feature_names", path)
+                self.class_names = _texts(archive, "class_names", path)
         except StreamError:
             raise
         except _DAMAGE as error:
-            raise StreamError(f"{path} is damaged after row {n_rows}: {reason(error)}") from error
+            raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
+        self._by_column, self._has_labels = columns != ["X"], target is not None
+        self._check(shapes, target)
+        self.n_rows = shapes[0][0]
+        width = 0 if self._by_column else shapes[0][1]
+        self.is_named = self._by_column or (names is not None and len(names) == width)
+        if self._by_column:
+            self.features = tuple(columns)
+        else:
+            self.features = tuple(names if names and self.is_named else (f"x{place + 1}" for place in range(width)))
 
-    numbers = None if classes is None else tuple(range(len(classes)))
-    return Stream(name, blocks, chunk, features, shape[0], None, numbers, str(path))
+    def _check(self, shapes: list[tuple[int, ...]], target: str | None) -> None:
+        """Raise an error unless all have a row for each sample."""
+        first, last = shapes[0], shapes[-1]
+        if not self._by_column:
+            labelled = last == first[:1] if target else True
+            if len(first) != 2 or 0 in first or not labelled:
+                also = f" and {target} a label, got {first} and {last}" if target else f", got {first}"
+                raise StreamError(f"{self.path}: X must have a row for each sample{also}")
+            return
+        for array, its in zip(self.arrays, shapes, strict=True):
+            if its != last or len(its) != 1 or its[0] == 0:
+                other = self.arrays[-1]
+                raise StreamError(
+                    f"{self.path}: {array} and {other} must have a value for each sample, got {its} and {last}"
+                )
 
+    def rows(self) -> Iterator[tuple[int, Any, Any]]:
+        """The samples in pieces, with the number of rows before each, and their labels, if any."""
+        n_rows = 0
+        try:
+            with zipfile.ZipFile(self.path) as archive, ExitStack() as opened:
+                members = [opened.enter_context(_member(archive, array, self.path)) for array in self.arrays]
+                for parts in zip(*(_rows(one, self._n_at_a_time, self.path) for one in members), strict=True):
+                    samples = self._samples(parts[:-1] if self._has_labels else parts)
+                    numbers = samples.numbers if isinstance(samples, Rows) else samples
+                    check_finite(numbers, self.features, str(self.path), n_rows)
+                    yield n_rows, samples, parts[-1] if self._has_labels else None
+                    n_rows += len(samples)
+        except StreamError:
+            raise
+        except _DAMAGE as error:
+            raise StreamError(f"{self.path} is damaged after row {n_rows}: {reason(error)}") from error
 
-def _samples(parts: list[npt.NDArray[Any]], features: tuple[str, ...], by_column: bool, path: Path) -> Any:
-    """A piece of X, as numbers if it holds nothing else, or the same rows of each column."""
-    try:
-        if by_column:
-            return Rows.of(features, [array_column(part, name) for part, name in zip(parts, features, strict=True)])
-        return rows_of(parts[0], features) if parts[0].dtype.kind in "USMm" else parts[0].astype(np.float64)
-    except TableError as error:
-        raise StreamError(f"{path}: {error}") from error
+    def _samples(self, parts: Sequence[npt.NDArray[Any]]) -> Any:
+        """A piece of X, as numbers if it holds nothing else, or the same rows of each column."""
+        try:
+            if self._by_column:
+                columns = [array_column(part, name) for part, name in zip(parts, self.features, strict=True)]
+                return Rows.of(self.features, columns)
+            X = parts[0]
+            return rows_of(X, self.features) if X.dtype.kind in "USMm" else X.astype(np.float64)
+        except TableError as error:
+            raise StreamError(f"{self.path}: {error}") from error
 
 
 def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -69,6 +69,7 @@ class Stream:
     classes: tuple[Any, ...] | None = None
     origin: str = ""
     is_shuffled: bool = False
+    is_single_pass: bool = False  # it can be read only once
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
@@ -111,13 +112,14 @@ class Stream:
         """
         return replace(self, blocks=lambda: _coded(self.blocks(), values))
 
-    def scaled(self) -> Stream:
+    def scaled(self, leave: Collection[str] = ()) -> Stream:
         """Each feature scaled to [0, 1] over the whole stream, as in the paper's experiments.
 
         This looks ahead: it reads the stream once to find the ranges. If all features are within [0, 1] they are
-        unchanged; otherwise each is scaled, and a constant feature becomes 0.
+        unchanged; otherwise each is scaled, and a constant feature becomes 0. Columns of tables to ``leave`` as they
+        are, such as dates in seconds, are named.
         """
-        return replace(self, blocks=lambda: _scaled(self.blocks))
+        return replace(self, blocks=lambda: _scaled(self.blocks, leave))
 
 
 def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
@@ -208,21 +210,34 @@ def _shuffled(blocks: Iterator[Chunk], seed: int) -> Iterator[Chunk]:
             yield X[some], y[some]
 
 
-def _scaled(blocks: Callable[[], Iterator[Chunk]]) -> Iterator[Chunk]:
-    low, high = np.array(np.inf), np.array(-np.inf)
+def _scaled(blocks: Callable[[], Iterator[Chunk]], leave: Collection[str]) -> Iterator[Chunk]:
+    low: dict[Any, float] = {}
+    high: dict[Any, float] = {}
     for some, _ in blocks():
         X = some.numbers if isinstance(some, Rows) else some
-        low = np.fmin(low, np.fmin.reduce(X, axis=0))
-        high = np.fmax(high, np.fmax.reduce(X, axis=0))
-    if (low >= 0).all() and (high <= 1).all():
+        least, most = np.fmin.reduce(X, axis=0).tolist(), np.fmax.reduce(X, axis=0).tolist()
+        for name, smallest, largest in zip(_numeric(some), least, most, strict=True):
+            low[name] = np.fmin(low.get(name, np.inf), smallest)
+            high[name] = np.fmax(high.get(name, -np.inf), largest)
+    for name in leave:
+        low[name], high[name] = 0.0, 1.0
+    if min(low.values(), default=0.0) >= 0 and max(high.values(), default=1.0) <= 1:
         yield from blocks()
         return
-    span = np.where(high > low, high - low, 1)
     for X, y in blocks():
+        begin, end = (np.array([ends[name] for name in _numeric(X)]) for ends in (low, high))
+        span = np.where(end > begin, end - begin, 1)
         if isinstance(X, Rows):  # what else there is in a table becomes inputs in [0, 1] anyway
-            yield Rows(X.names, (X.numbers - low) / span, X.others, X.flags), y
+            yield Rows(X.names, (X.numbers - begin) / span, X.others, X.flags), y
         else:
-            yield (X - low) / span, y
+            yield (X - begin) / span, y
+
+
+def _numeric(X: Any) -> Sequence[Any]:
+    """The columns of numbers; a column of a table may hold words from some row on."""
+    if isinstance(X, Rows):
+        return [name for place, name in enumerate(X.names) if place not in X.others]
+    return range(X.shape[1])
 
 
 def _coded(blocks: Iterator[Chunk], values: Mapping[str, Sequence[str]] | None) -> Iterator[Chunk]:

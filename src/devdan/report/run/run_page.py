@@ -14,6 +14,8 @@ from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
 from devdan.report.run.shown_run import ShownRun
 
+_MOST_COLUMNS = 200
+
 
 def page_of_run(run: ShownRun) -> str:
     """The report of one run."""
@@ -37,6 +39,8 @@ def page_of_run(run: ShownRun) -> str:
         changes=run_legend.changes(run),
         phases=[(phase, chart) for phase, chart in phases if chart],
         matrix=matrix(run),
+        columns=run.columns[:_MOST_COLUMNS],
+        more_columns=max(len(run.columns) - _MOST_COLUMNS, 0),
         settings=settings(run),
         points=points([run]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ class ShownRun:
     summary: Summary
     bins: Bins
     last: Record
+    columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
 
     @property
     def title(self) -> str:
@@ -72,4 +73,13 @@ def read_run(folder: Path) -> ShownRun:
         raise ReportError(str(error)) from None
     if last is None:
         raise ReportError(f"no records yet in {folder}")
-    return ShownRun(folder.resolve().name, info, run.has_summary, summary, bins, last)
+    return ShownRun(folder.resolve().name, info, run.has_summary, summary, bins, last, _columns(run))
+
+
+def _columns(run: RunFolder) -> list[tuple[str, str]]:
+    """What became of each column; runs of earlier versions, and of streams without names, do not say."""
+    try:
+        kept = run.summary().get("columns", []) if run.has_summary else []
+        return [(str(column["name"]), str(column["became"])) for column in kept]
+    except (RunError, TypeError, KeyError, AttributeError):
+        return []

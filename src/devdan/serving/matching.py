@@ -1,0 +1,112 @@
+"""Which model is meant, and which column of a table is which of the model's."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from devdan.encoding.column import NOMINAL, ColumnEncoding
+from devdan.encoding.rows import Column, Numbers, Rows, Texts
+from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
+from devdan.model.evolving import EvolvingClassifier
+from devdan.runs.runfolder import RunError, RunFolder
+from devdan.streams import StreamError
+
+_BY_POSITION = re.compile(r"column \d+")  # how a text without names has its columns called
+
+
+def model_path(path: Path) -> Path:
+    """The model file that is meant: itself, or that of a run's folder."""
+    if not path.is_dir():
+        return path
+    folder = RunFolder(path)
+    if folder.model_path.exists():
+        return folder.model_path
+    if folder.pickled_model_path.exists():
+        raise RunError(
+            f"{path} has a model of another kind, kept as a pickle: only DEVDAN and DEVDANEnsemble, which need none, "
+            "are opened here"
+        )
+    raise RunError(f"there is no model in {path}: a run leaves it when it is finished")
+
+
+class Matching(NamedTuple):
+    """The model's columns that a table has, as places among the model's and in the table; what the model ignores.
+
+    Columns that the model leaves out need not be there.
+    """
+
+    own: list[int]
+    places: list[int]
+    ignored: list[str]
+
+
+def matched(model: EvolvingClassifier, names: Sequence[str], named: bool, source: str) -> Matching:
+    """Find the model's columns among those of a table: by name or, if the model has no names, by position."""
+    known = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    left_out = {name for name, column in model.encoding_.columns.items() if column.left_out}
+    missing = [name for name in known if name not in names and name not in left_out]
+    own = [place for place, name in enumerate(known) if name in names]
+    if own and not missing:
+        ignored = [name for name in names if name not in set(known)]
+        return Matching(own, [list(names).index(known[place]) for place in own], ignored)
+    n = int(model.n_features_in_)
+    if all(map(_BY_POSITION.fullmatch, known)):
+        if len(names) != n:
+            raise StreamError(
+                f"{source} has {len(names)} columns, but the model takes {n}, by position, since it learned from "
+                "columns without names"
+            )
+        return Matching(list(range(n)), list(range(n)), [])
+    if not named:
+        raise StreamError(
+            f"{source} has no names for its columns, which the model knows by name: {_listed(known)}; if its first "
+            "line has them, say so with --header"
+        )
+    columns = "the column" if len(missing) == 1 else "the columns"
+    raise StreamError(
+        f"{source} lacks {columns} {_listed(missing)}; the model expects {_listed(known)}; there is {_listed(names)}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:20]))
+    return shown + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+
+
+def nominal(model: EvolvingClassifier, match: Matching) -> list[int]:
+    """Which columns of the table are nominal to the model."""
+    known = list(model.encoding_.columns.values())
+    return [place for own, place in zip(match.own, match.places, strict=True) if known[own].kind == NOMINAL]
+
+
+def _spelled(column: Column, known: ColumnEncoding) -> Column:
+    """Texts of a nominal column as the model knows them: it may have learned 007 from a file that had only numbers."""
+    if known.kind != NOMINAL or not isinstance(column, Texts):
+        return column
+    values = set(known.values)
+    texts = [
+        text if text in values or math.isnan(number(text)) or is_dressed(text) else plain_text(number(text))
+        for text in column.vocabulary.texts
+    ]
+    return replace(column, vocabulary=Vocabulary(texts))
+
+
+def given(model: EvolvingClassifier, rows: Rows, match: Matching) -> Any:
+    """Rows that have the columns matched, in that order, in the form that the model takes."""
+    if model._encoding is not None:
+        known = list(model._encoding.columns.values())
+        columns: list[Column] = [Numbers(np.full(len(rows), np.nan))] * len(known)
+        for place, column in zip(match.own, rows.columns(), strict=True):
+            columns[place] = _spelled(column, known[place])
+        return Rows.of([column.name for column in known], columns, len(rows))
+    if rows.others or not hasattr(model, "feature_names_in_"):
+        return rows if rows.others else rows.numbers
+    return pa.table(dict(zip(rows.names, rows.numbers.T, strict=True)))

@@ -1,0 +1,61 @@
+"""From a table and a model to predictions, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from devdan.arrays import Floats
+from devdan.model.evolving import EvolvingClassifier
+from devdan.serving.matching import given, matched, nominal
+from devdan.streams import StreamError
+from devdan.streams.table import Table
+
+ANSWER = "prediction"
+
+
+class Answers(NamedTuple):
+    """Predictions for a block of rows: the columns that are kept, the labels, and the probability of each class."""
+
+    kept: list[Any]
+    labels: npt.NDArray[Any]
+    shares: Floats
+
+
+class Predicting:
+    r"""The predictions of a model for a table. ``ignored`` are columns that it does not know.
+
+    >>> import io
+    >>> from devdan import DEVDAN
+    >>> from devdan.streams import lines
+    >>> model = DEVDAN(random_state=0).fit([{"x": 1.0}, {"x": 5.0}], ["low", "high"])
+    >>> todo = Predicting(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
+    >>> todo.head, todo.ignored, [answers.kept for answers in todo]
+    (['id', 'prediction', 'p(high)', 'p(low)'], [], [[['a']], [['b']]])
+    """
+
+    def __init__(self, model: EvolvingClassifier, table: Table, keep: Sequence[str] = ()) -> None:
+        self.model, self.table = model, table
+        self.classes = model.classes_
+        for name in keep:
+            if name not in table.names:
+                raise StreamError(f"{table.origin} has no column {name!r} to keep; it has {', '.join(table.names)}")
+        self.head = [*keep, ANSWER, *(f"p({label})" for label in self.classes.tolist())]
+        self.n_kept = len(keep)
+        if len(set(self.head)) < len(self.head):
+            raise StreamError(f"two columns would have the same name: {', '.join(self.head)}; keep each only once")
+        self._keep = [table.names.index(name) for name in keep]
+        self._match = matched(model, table.names, table.named, table.origin)
+        self.ignored = [name for name in self._match.ignored if name not in keep]
+
+    def __iter__(self) -> Iterator[Answers]:
+        model, match = self.model, self._match
+        blocks: Any = self.table.read(match.places, self._keep, nominal(model, match))
+        with closing(blocks):
+            for rows, kept in blocks:
+                shares = model.predict_proba(given(model, rows, match))
+                yield Answers(kept, np.asarray(self.classes[shares.argmax(axis=1)]), shares)
