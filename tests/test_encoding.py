@@ -32,7 +32,6 @@ from devdan.model.online import OnlineNetwork
 from devdan.model.state import check_state, new_state, restarted, with_features
 from devdan.streams import StreamError, open_stream
 
-pytestmark = pytest.mark.filterwarnings("ignore:the column")
 N = 600
 
 
