@@ -1,6 +1,8 @@
 """Writes docs/benchmarks.md from the results that are kept: `python benchmarks/page.py`.
 
-The results come from `make table` (benchmarks/results/table) and `python benchmarks/scale.py` (results/scale.json).
+The results come from `make table` (benchmarks/results/table), `python benchmarks/scale.py` (results/scale.json) and
+`python benchmarks/unbalanced.py` (results/unbalanced.json) and `python benchmarks/nominal.py` (results/nominal.json),
+which also fill docs/unbalanced.md and docs/your-table.md.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ import shutil
 from pathlib import Path
 from statistics import fmean
 
+import nominal
 import scale
+import unbalanced
 from deviations import put
 
 from devdan.evaluation.registry import NAMES
@@ -130,6 +134,8 @@ def main() -> None:
     shutil.copy(GridFolder(TABLE).ranks_path, PAGE.parent / "benchmarks-ranks.svg")
     shutil.copy(GridFolder(SCARCE).scarcity_path, PAGE.parent / "benchmarks-scarcity.svg")
     at_scale = json.loads(scale.RESULTS.read_text())
+    weighed = json.loads(unbalanced.RESULTS.read_text())
+    encoded = json.loads(nominal.RESULTS.read_text())
     text = [
         "# Benchmarks",
         "",
@@ -160,6 +166,21 @@ def main() -> None:
         "",
         scarce["progress"],
         scarce["scarcity"],
+        "## When a class is rare",
+        "",
+        '`python benchmarks/unbalanced.py`: what [`class_weight="balanced"`](unbalanced.md) is worth in chunks of 500; '
+        "recall, precision and F1 are the rare class'.",
+        "",
+        unbalanced.where_rare(weighed),
+        "What it costs where no class is rare:",
+        "",
+        unbalanced.where_even(weighed),
+        "## Tables with text and dates",
+        "",
+        "`python benchmarks/nominal.py`: [the model's own encoding](your-table.md) against codes in order of "
+        "appearance, accuracy in %, mean ± standard deviation of five seeds.",
+        "",
+        nominal.table(encoded),
         "## Speed at the paper's scale",
         "",
         "`python benchmarks/scale.py`: stand-ins with the shape of the two largest streams, run by `devdan run` from "
@@ -176,6 +197,9 @@ def main() -> None:
     ]
     PAGE.write_text("\n".join(text).rstrip() + "\n")
     put(ROOT / "docs" / "options.md", "options", options.markdown())
+    put(ROOT / "docs" / "unbalanced.md", "rare", unbalanced.where_rare(weighed))
+    put(ROOT / "docs" / "your-table.md", "nominal", nominal.table(encoded))
+    put(ROOT / "docs" / "unbalanced.md", "even", unbalanced.where_even(weighed))
     print(PAGE.relative_to(ROOT))
 
 

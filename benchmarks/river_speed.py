@@ -18,6 +18,7 @@ from speed import best, machine
 
 from devdan.model import kernel
 from devdan.model.state import scratch_for
+from devdan.model.weighing import NO_WEIGHTS
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 
@@ -34,7 +35,7 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
     face = DEVDANClassifier(seed=1)
     for x, label in zip(rows, y.tolist(), strict=True):  # as large as it will be
         face.learn_one(x, label)
-    network, out, order = face._network, np.zeros((n_samples, 2)), np.arange(n_samples)
+    network, out = face._network, np.zeros((n_samples, 2))
     scratch = scratch_for(network.state)
 
     def through_the_face() -> None:
@@ -44,7 +45,7 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
 
     def alone() -> None:
         kernel.predict_proba(network.state, scratch, X, out, 1.0)
-        kernel.learn_each(network.state, scratch, X, y, order, 0)
+        kernel.learn_each(network.state, scratch, X, y, NO_WEIGHTS, 0, kernel.DISCRIMINATIVE)
 
     whole, inner = (1e6 * best(run, 5) / n_samples for run in (through_the_face, alone))
     return {"face": whole, "kernel": inner, "overhead": whole - inner}

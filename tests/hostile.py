@@ -1,5 +1,7 @@
 """Input that nobody should bring, and legal input in every form that people do bring it in."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,6 +20,24 @@ def tables(draw, width, max_rows=12):
     X = random.normal(size=(draw(st.integers(1, max_rows)), width))
     extreme = random.random(X.shape) < draw(st.sampled_from([0.0, 0.1, 0.6]))
     return np.where(extreme, random.choice(EXTREMES, X.shape), X)
+
+
+CELLS = st.one_of(  # of a table, as people have them and as nobody should
+    st.none(), st.floats(allow_infinity=False), st.booleans(), st.integers(-(10**6), 10**6), st.text(max_size=5),
+    st.sampled_from(["a", "b", " a ", "yes", "no", "12", "$3", "2024-05-01", "2024-05-09T10:00:00Z", "NA", ""]),
+    st.sampled_from(["\ud800", "9999-12-31", "0001-01-01", pd.NaT, pd.NA, pd.Timestamp(0, tz="Asia/Tokyo")]),
+    st.integers(199, 202).map(lambda n: "x" * n),
+    st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)), st.dates(),
+)  # fmt: skip
+NO_CELLS = st.sampled_from([np.inf, [1], {}, object(), 1j, b"x", 10**400])
+
+
+@st.composite
+def mixed(draw, columns=("a", "b", "c"), cells=CELLS, max_rows=12):
+    """A table of all kinds of cells, as a frame or as dicts."""
+    rows = draw(st.lists(st.fixed_dictionaries({name: cells for name in columns}), min_size=1, max_size=max_rows))
+    rows = [{name: row[name] for name in columns} for row in rows]
+    return rows if draw(st.booleans()) else pd.DataFrame(rows, columns=list(columns), dtype=object)
 
 
 def read_only(X):

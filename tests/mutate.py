@@ -51,9 +51,14 @@ FACTORS = (0.9, 1.1, 1e6)
 EQUIVALENT = {
     "corrupt: net.masking > 0.0 and n > 1 → net.masking > 0.0": "of one feature, none is masked all the same",
     "corrupt: n > 1 → n >= 1": "of one feature, none is masked all the same",
-    "learn: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
+    "visit: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
     "learn_members: done[k] < len(visited) → done[k] <= len(visited)": "a call that has nothing to do",
     "TOLERANCE, WIDEST_SCOPE: 1024.0 → 921.6": "the scope doubles from 1 on, so that it ends at 1024 all the same",
+    "exponential: min(max(a, -36.0), 36.0) → max(a, -36.0)": "1 / (1 + e^36) is 2e-16, and it only gets smaller",
+    "evolve: not grows and net.prunes == 1.0 and should_prune(monitors[VARIANCE], variance) → net.prunes == 1.0 and "
+    "should_prune(monitors[VARIANCE], variance)": "where it grows, nothing asks whether there are too many units",
+    "learn_scaling: value[j] < low[j] → value[j] <= low[j]": "the same value again",
+    "learn_scaling: value[j] > high[j] → value[j] >= high[j]": "the same value again",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",

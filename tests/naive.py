@@ -141,6 +141,8 @@ class Naive:
         self.square = {name: np.zeros_like(getattr(self, name)) for name in ("b", "eta")}  # of the gradients, the mean
         self.slow = {name: getattr(self, name).copy() for name in ("W", "b", "output", "eta")}
         self.losses, self.averaged_since = np.zeros(2), 0
+        self.names = range(1000)  # what the classes are called in the option, in the order of the outputs
+        self.labels, self.label_weights = np.zeros(0, int), np.zeros(0)  # all that was taught
         self.events = []
 
     # scaling
@@ -197,8 +199,8 @@ class Naive:
             return sigmoid(y @ self.W.T + self.c)
         return softmax(y @ self.output + self.eta)
 
-    def learn(self, phase, x, target, counts):
-        """Grow or prune, then one SGD step; ``counts`` are the outputs that count."""
+    def learn(self, phase, x, target, counts, weight):
+        """Grow or prune, then one SGD step on the weighted loss; ``counts`` are the outputs that count."""
         phase.inputs = np.vstack([phase.inputs, x])
         x = np.nan_to_num(x)
         y = sigmoid(x @ self.W + self.b)
@@ -225,6 +227,7 @@ class Naive:
         y = sigmoid(x @ self.W + self.b)
         error = np.where(counts, self.outputs(phase, y) - target, 0)
         if phase.name == "generative":
+            error = weight * error
             delta = (error @ self.W) * y * (1 - y)
             rate = self.options.generative_learning_rate
             self.W = self.W - rate * (np.outer(error, y) + np.outer(x, delta))
@@ -233,6 +236,7 @@ class Naive:
         else:
             if self.options.optimizer == "adaptive":
                 error = error + 0.05 * (target - 1 / len(target))
+            error = weight * error
             delta = (self.output @ error) * y * (1 - y)
             if self.options.optimizer == "adaptive":
                 self.output = self.output * (1 - 0.005 * self.options.learning_rate)
@@ -314,7 +318,7 @@ class Naive:
 
     # the two verbs
 
-    def observe(self, row):
+    def observe(self, row, weight=1):
         self.n_seen += 1
         self.observed += 1
         self.seen = np.vstack([self.seen, row])
@@ -322,9 +326,20 @@ class Naive:
         x = self.corrupt(x)
         present = ~np.isnan(row)
         if self.options.generative and present.any():
-            self.learn(self.generative, x, np.nan_to_num(target), present)
+            self.learn(self.generative, x, np.nan_to_num(target), present, weight)
 
-    def judge(self, rows, labels):
+    def weight_of_class(self, label):
+        option = self.options.class_weight
+        if isinstance(option, dict):
+            return option.get(self.names[label], 1)
+        if option is None:
+            return 1
+        ages = np.arange(len(self.labels))[::-1]
+        counted = self.label_weights * (1 - 1 / max(10_000 * self.visits, 1)) ** ages
+        counts = {known: counted[self.labels == known].sum() for known in set(self.labels[counted > 0])}
+        return min(sum(counts.values()) / (len(counts) * counts[label]), 100) if label in counts else 1
+
+    def judge(self, rows, labels, weights=None):
         """Compare the weights and their averages on every fourth sample, before any of them is learned."""
         if len(self.eta) == 0 or self.options.averaging == 0:
             return
@@ -332,15 +347,16 @@ class Naive:
             if (self.taught + k) % 4 == 3:
                 for which, shares in enumerate(self.both(rows[k])):
                     seen = shares[labels[k]] if labels[k] < len(shares) else 0
-                    self.losses[which] = 0.998 * self.losses[which] - math.log(max(seen, 1e-4))
+                    weight = self.weight_of_class(labels[k]) * (1 if weights is None else weights[k])
+                    self.losses[which] = 0.998 * self.losses[which] - weight * math.log(max(seen, 1e-4))
         if self.trust()[1] < 0.01:
             self.losses, self.averaged_since = np.zeros(2), self.taught
 
-    def teach(self, row, label):
-        self.judge([row], [label])
-        self.learn_label(row, label)
+    def teach(self, row, label, weight=1):
+        self.judge([row], [label], [weight])
+        self.learn_label(row, label, weight)
 
-    def learn_label(self, row, label):
+    def learn_label(self, row, label, weight=1):
         new = self.taught >= self.n_seen
         self.n_seen += new
         self.taught += 1
@@ -350,7 +366,9 @@ class Naive:
         self.know(label)
         target = np.zeros(len(self.eta))
         target[label] = 1
-        self.learn(self.discriminative, x, target, np.ones(len(target), bool))
+        self.labels, self.label_weights = np.append(self.labels, label), np.append(self.label_weights, weight)
+        weight = weight * self.weight_of_class(label)
+        self.learn(self.discriminative, x, target, np.ones(len(target), bool), weight)
 
     def know(self, label):
         """An output for the class, and for those before it."""

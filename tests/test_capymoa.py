@@ -51,11 +51,28 @@ def learned(n=300, kind=DEVDANClassifierSSL, **options):
 
 
 def observed(learner):
-    return learner._network.net.n_learned[kernel.GENERATIVE]
+    return _learned(learner, kernel.GENERATIVE)
 
 
 def taught_to(learner):
-    return learner._network.net.n_learned[kernel.DISCRIMINATIVE]
+    return _learned(learner, kernel.DISCRIMINATIVE)
+
+
+def _learned(learner, phase):
+    network = learner._network  # which has no state before the first instance
+    return network.net.n_learned[phase] if len(network.state) > 0 else 0
+
+
+# --- Weights of classes ------------------------------------------------------------------------------------------
+
+
+def test_classes_are_weighed_by_their_names_in_the_schema():
+    learner = learned(class_weight={"yes": 4.0, "maybe": 0.5})
+    assert learner._network.net.class_weight.tolist() == [1.0, 4.0, 0.5]
+    balanced = learned(class_weight="balanced")
+    counts = balanced._network.net.class_count
+    assert counts.sum() == pytest.approx(300, rel=0.02)
+    assert counts.argmin() == 2
 
 
 # --- Evaluations -------------------------------------------------------------------------------------------------

@@ -277,8 +277,8 @@ def test_an_interrupted_chunk_leaves_a_model_that_works(taught, monkeypatch, tmp
     """Ctrl-C between the phases, when the classes are known and their outputs are not there yet."""
     visit = DEVDAN._visit_layers
 
-    def interrupted(self, samples, codes, first, last):
-        visit(self, samples, codes, first, last)
+    def interrupted(self, samples, codes, weights, first, last):
+        visit(self, samples, codes, weights, first, last)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(DEVDAN, "_visit_layers", interrupted)

@@ -699,13 +699,24 @@ def test_columns_are_what_the_user_says(model, tmp_path):
         (["t.csv", "--nominal", "zip", "--model", "sklearn-sgd"], "are for the models of this package; sklearn-sgd"),
         (["t.csv", "--nominal", "zip", "--model", "sklearn.naive_bayes:GaussianNB"], "for the models of this package"),
         (["sea", "--numeric", "x1"], "are for tables; sea has numbers only"),
+        (["t.npz", "--numeric", "x1"], "are for tables; t.npz has numbers only"),
     ],
 )
 def test_what_cannot_be_said_about_columns(arguments, message, tmp_path):
     people(tmp_path / "t.csv")
-    target = [] if arguments[0] == "sea" else ["--target", "label"]
+    np.savez(tmp_path / "t.npz", X=np.zeros((20, 2)), y=np.arange(20) % 2)
+    target = ["--target", "label"] if arguments[0] == "t.csv" else []
     assert message in devdan("run", *arguments, *target, folder=tmp_path, code=2).stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_npz_file_may_be_a_table(tmp_path):
+    some = {name: np.array(cells) for name, cells in zip(HEAD, zip(*rows(300), strict=True), strict=True)}
+    np.savez(tmp_path / "t.npz", zip=np.arange(300) % 4, **some)
+    devdan("run", "t.npz", "--target", "label", "--nominal", "zip", "--chunk", 50, "--out", "run", folder=tmp_path)
+    assert open_model(tmp_path / "run/model.devdan").encoding_.columns["zip"].kind == "nominal"
+    found = cells(devdan("predict", "run", "t.npz", "--keep", "id", folder=tmp_path).stdout)
+    assert [row[0] for row in found[1:]] == some["id"].tolist()
 
 
 def test_the_page_says_what_became_of_the_columns(made, tmp_path):

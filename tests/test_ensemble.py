@@ -8,6 +8,7 @@ import pytest
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
 from devdan.model.state import new_state, scratch_for
+from devdan.model.weighing import NO_WEIGHTS
 from devdan.streams import sea
 
 
@@ -46,7 +47,7 @@ def test_a_member_learns_what_a_network_learns_that_visits_the_same_samples():
         order = np.repeat(np.arange(len(X)), visits[0])
         for phase in range(2):
             kernel.shuffle(kernel.Network(state).random, order)
-            assert kernel.learn(state, scratch_for(state), X, outputs, order, 0, phase, phase) == len(order)
+            assert kernel.learn(state, scratch_for(state), X, outputs, NO_WEIGHTS, order, 0, phase, phase) == len(order)
         words = slice(24, None)  # the words before also counts what came to the ensemble
         # Compiled into another function, the same sums may be rounded otherwise.
         np.testing.assert_allclose(state[words], after[words], rtol=0, atol=1e-10)

@@ -484,7 +484,8 @@ def test_a_damaged_npz_says_after_which_row(tmp_path):
         ({"X": X, "y": X[:, 0]}, "the target 'y' must be classes"),
         ({"X": X}, "no array 'y'; it has 'X'"),
         ({"X": X, "y": Y[:5]}, "X must have a row"),
-        ({"X": X.astype(str), "y": Y}, "X must hold numbers"),
+        ({"x": X[:, 0], "z": X[:9, 0], "y": Y}, "z and y must have a value for each sample"),
+        ({"y": Y}, "no array 'X'; it has 'y'"),
     ):
         np.savez(path, **arrays)
         with pytest.raises(StreamError, match=message):

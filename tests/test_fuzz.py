@@ -6,6 +6,7 @@ twin; what it refuses is not. So as long as both are the same to the bit, copies
 """
 
 import copy
+import json
 import pickle
 import tempfile
 from itertools import pairwise
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import BROKEN, CLASSES, EXTREMES, FORMS, MISLABELLED, labels, tables
+from hostile import BROKEN, CELLS, CLASSES, EXTREMES, FORMS, MISLABELLED, NO_CELLS, labels, mixed, tables
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -91,6 +92,7 @@ GOOD_OPTIONS = {
     "learning_rate": [0.0, 0.04, 1.0],
     "momentum": [0.0, 0.9, 0.999],
     "averaging": [0.0, 0.5, 0.998],
+    "class_weight": [None, "balanced", {}, {3: 0.5, "dry": 1e6, True: 1e-6, "x": 7}],
 }
 START_OPTIONS = GOOD_OPTIONS | {
     "optimizer": ["adaptive", "momentum"],
@@ -99,6 +101,23 @@ START_OPTIONS = GOOD_OPTIONS | {
     "interleave": [True, False],
 }
 BAD_VALUES = st.sampled_from([None, "text", -1, 0, 1, 2.5, 10**400, np.nan, np.inf, [], {}, np.zeros(2), object()])
+
+
+GOOD_WEIGHTS = [0, 0.0, 1, 0.5, 3.0, 1e-300, 5e-324, 1e6, True]
+BAD_WEIGHTS = [-1.0, -5e-324, 1e7, np.nan, np.inf, "1", None, 1j, [1], {}, 10**400, pd.NA]
+
+
+@st.composite
+def sample_weights(draw, n):
+    """Weights of samples, mostly legal."""
+    weights = draw(st.lists(st.sampled_from(GOOD_WEIGHTS), min_size=n, max_size=n))
+    form = draw(st.sampled_from([list, np.array, pd.Series, tuple, lambda weights: np.array(weights, np.float32)]))
+    broken = draw(st.sampled_from([False] * 5 + [True]))
+    if broken and draw(st.booleans()):
+        return draw(st.sampled_from([*BAD_WEIGHTS, np.ones(n + 1), np.ones((n, 1)), "text", object(), 0.5]))
+    if broken and n > 0:
+        return [draw(st.sampled_from(BAD_WEIGHTS)), *weights[1:]]
+    return form(weights)
 
 
 def options(choices):
@@ -149,6 +168,11 @@ class SklearnFace(Twins):
     @rule(data=ANY, verb=st.sampled_from(["fit", *["partial_fit"] * 4, "teach"]))
     def learn(self, data, verb):
         self.attempt(verb, *self.labelled(data))
+
+    @rule(data=ANY, verb=st.sampled_from(["fit", *["partial_fit"] * 4, "teach"]))
+    def learn_weighted(self, data, verb):
+        n, X = self.given(data)
+        self.attempt(verb, X, data.draw(labels(n, self.kind)), sample_weight=data.draw(sample_weights(n)))
 
     @rule(data=ANY, times=st.integers(1, 30))
     def learn_long(self, data, times):
@@ -235,7 +259,40 @@ class DeepFace(SklearnFace):
     def layers_fit_each_other(self):
         if self.model is not None and self.model.__sklearn_is_fitted__():
             for lower, upper in pairwise(kernel.Network(state) for state in self.states()):
-                assert upper.n_features == self.model.n_features_in_ + lower.n_hidden
+                assert upper.n_features == self.model._n_inputs + lower.n_hidden
+
+
+class TableFace(SklearnFace):
+    """DEVDAN on tables with cells of all kinds, of which some are of none."""
+
+    def new(self, chosen):
+        return DEVDAN(random_state=0, max_categories=3, **chosen)
+
+    def words(self, model):
+        encoded = None if model._encoding is None else json.dumps(model._encoding.kept())
+        return super().words(model), encoded
+
+    def table(self, data):
+        return data.draw(mixed())
+
+    def given(self, data):
+        X = data.draw(mixed(cells=data.draw(st.sampled_from([*[CELLS] * 5, st.one_of(CELLS, NO_CELLS)]))))
+        return len(X), X
+
+    def learn_long(self, data, times):
+        pass  # rows of a table cannot be repeated as an array's can
+
+    @rule(data=ANY)
+    def predictions_are_probabilities(self, data):
+        X = self.table(data)
+        try:
+            probabilities = self.model.predict_proba(X)
+        except NotFittedError:
+            return
+        assert np.isfinite(probabilities).all()
+        inputs = self.model.encode(X)
+        assert inputs.shape == (len(X), kernel.Network(self.states()[0]).n_features)
+        assert not np.isinf(inputs).any()
 
 
 class EnsembleFace(SklearnFace):
@@ -255,7 +312,9 @@ class EnsembleFace(SklearnFace):
 
 NAMES = st.sampled_from(["a", "b", "c", "d", "", 1, 2.5, ("t", 1), None])
 NUMBERS = st.one_of(st.floats(-5, 5), st.sampled_from([*EXTREMES.tolist(), 3, True, None, np.float32(2), np.int8(1)]))
-NO_NUMBERS = st.sampled_from([np.inf, -np.inf, "text", 10**400, 1j, [1, 2], np.zeros(2), {}, object(), b"?", pd.NA])
+NO_NUMBERS = st.one_of(
+    CELLS, st.sampled_from([np.inf, -np.inf, "text", 10**400, 1j, [1, 2], np.zeros(2), {}, object(), b"?", pd.NA])
+)
 NO_SAMPLES = st.sampled_from([None, 5, "text", [1.0], {1.0}, np.zeros(2)])
 SAMPLES = st.one_of(
     *[st.dictionaries(NAMES, NUMBERS, max_size=5)] * 4, st.dictionaries(NAMES, NO_NUMBERS, max_size=3), NO_SAMPLES
@@ -277,14 +336,16 @@ FRAMES = st.one_of(
 class RiverFace(Twins):
     """devdan.river.DEVDANClassifier: features and classes come and go."""
 
-    @initialize(chosen=options({name: START_OPTIONS[name] for name in ("n_hidden", "masking", "scaling", "averaging")}))
+    started = ("n_hidden", "masking", "scaling", "averaging", "class_weight")
+
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in started}))
     def begin(self, chosen):
         from devdan.river import DEVDANClassifier  # noqa: PLC0415 (an optional extra)
 
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._network.state.tobytes(), list(model._columns.items()), list(model._codes.items())
+        return model._network.state.tobytes(), repr(model.encoding_.kept()), list(model._codes.items())
 
     def states(self):
         state = self.model._network.state
@@ -293,6 +354,17 @@ class RiverFace(Twins):
     @rule(x=SAMPLES, y=RIVER_LABELS)
     def learn_one(self, x, y):
         self.attempt("learn_one", x, y)
+
+    @rule(x=SAMPLES, y=RIVER_LABELS, w=st.sampled_from([*GOOD_WEIGHTS, *BAD_WEIGHTS]))
+    def learn_one_weighted(self, x, y, w):
+        self.attempt("learn_one", x, y, w)
+
+    @rule(X=FRAMES, data=ANY)
+    def learn_many_weighted(self, X, data):
+        n = len(X) if hasattr(X, "__len__") else 1
+        y = data.draw(st.lists(st.sampled_from(GOOD_LABELS), min_size=n, max_size=n))
+        w = data.draw(st.one_of(sample_weights(n), st.sampled_from([*GOOD_WEIGHTS, *BAD_WEIGHTS])))
+        self.attempt("learn_many", X, pd.Series(y, dtype=object), w)
 
     @rule(x=SAMPLES, verb=st.sampled_from(["learn_unlabeled_one", "predict_one", "predict_proba_one"]))
     def use_one(self, x, verb):
@@ -325,6 +397,11 @@ class RiverFace(Twins):
 
 @quiet
 class TestSklearn(SklearnFace.TestCase):
+    settings = SETTINGS
+
+
+@quiet
+class TestTables(TableFace.TestCase):
     settings = SETTINGS
 
 

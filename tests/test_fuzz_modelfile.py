@@ -23,6 +23,8 @@ NAMES = np.array(["dry", "rain", "snow"])
 MODELS = {
     "one": DEVDAN(random_state=0).partial_fit(X, Y),
     "minmax": DEVDAN(random_state=0, scaling="minmax", optimizer="momentum").observe(X).teach(X, NAMES[Y]),
+    "balanced": DEVDAN(random_state=0, class_weight="balanced").partial_fit(X, Y),
+    "weighted": DEVDAN(random_state=0, class_weight={"dry": 3.0}).partial_fit(X, NAMES[Y]),
     "unlabelled": DEVDAN(random_state=0, scaling=None).observe(np.abs(X) % 1),
     "deep": DEVDAN(n_layers="auto", random_state=0).partial_fit(X, Y.astype(float)),
     "three": DEVDAN(n_layers=3, random_state=0).partial_fit(X, Y == 1),

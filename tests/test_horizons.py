@@ -10,6 +10,7 @@ from naive import Naive, Phase, Random
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
+from devdan.model import ensemble
 
 STILL = {
     "learning_rate": 0.0,
@@ -176,6 +177,88 @@ def test_a_virtual_drift_is_told_at_the_sample_where_the_oracle_tells_it(case, v
             expected.append(t + 1)
     assert drifts(model, "generative") == expected
     assert bool(expected) == (visits > 0.0001)  # else the past is the latest sample, too
+
+
+# --- Weights of classes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("visits", [None, 0.3, 2, 0.0003, 0.00009])  # with the last, only the latest label counts
+@pytest.mark.parametrize("share", [0.2, 0.001])
+def test_a_class_weighs_what_it_does_by_the_latest_labels(visits, share, monkeypatch):
+    """After many labels a single step tells the weights: it moves the offsets by the weighted error."""
+    monkeypatch.setattr(ensemble, "_GROWN_UP", np.inf)  # so that no member is replaced
+    random = np.random.default_rng(5)
+    y = (random.random(30_000) < np.repeat([0.5, share], [600, 29_400])).astype(int)
+    y[-2:] = 1, 0
+    X = np.zeros((30_000, 1))
+    still = {**STILL, "optimizer": "momentum", "momentum": 0.0, "scaling": None, "class_weight": "balanced"}
+    model = DEVDAN(**still, random_state=1)
+    if visits is not None:
+        model = DEVDANEnsemble(1, estimator=model, visits=visits, random_state=1)
+    model.teach(X, y, classes=[0, 1])
+    oracle = Naive(1, 0, DEVDAN(**still), visits or 1)
+    oracle.labels = y if visits is None else np.repeat(y, poissons(word_of(1), visits, len(y)))
+    oracle.label_weights = np.ones(len(oracle.labels))
+    before = model._first().output_bias[:2].copy()
+    model.set_params(**{"learning_rate" if visits is None else "estimator__learning_rate": 1e-6})
+    for label in (1, 0):
+        n_learned, shares = int(model._first().n_learned[1]), model.predict_proba(X[:1])[0]
+        while model._first().n_learned[1] == n_learned:  # until a member visits it
+            model.teach(X[:1], [label])
+        expected = np.zeros(2)
+        for _ in range(model._first().n_learned[1] - n_learned):
+            oracle.labels, oracle.label_weights = np.append(oracle.labels, label), np.append(oracle.label_weights, 1)
+            expected += 1e-6 * oracle.weight_of_class(label) * ((np.arange(2) == label) - shares)
+        after = model._first().output_bias[:2].copy()
+        np.testing.assert_allclose(after - before, expected, rtol=1e-3)
+        before = after
+    if share == 0.001 and visits in (None, 2):
+        assert oracle.weight_of_class(1) == 100
+    np.testing.assert_allclose(
+        model._first().class_count[:2].sum(), horizon_of(len(oracle.labels), visits or 1), rtol=1e-9
+    )
+
+
+def horizon_of(n, visits):
+    """How many of n labels are counted, if earlier ones fade over 10,000 samples."""
+    kept = 1 - 1 / max(10_000 * visits, 1)
+    return (1 - kept**n) / (1 - kept)
+
+
+def poissons(word, mean, n):
+    """How often a member visits each of n samples."""
+    draws = Random(word)
+    return [draws.poisson(mean) for _ in range(n)]
+
+
+@pytest.mark.parametrize("option", ["balanced", {0: 0.5, 1: 4}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_member_weighs_classes_and_samples_as_the_oracle_does(option, weighted):
+    random = np.random.default_rng(3)
+    y = (random.random(300) < 0.15).astype(int)
+    X = random.normal(size=(300, 2)) + y[:, None]
+    given = random.gamma(2.0, 0.5, size=300) if weighted else np.ones(300)
+    options = DEVDAN(averaging=0.9, shuffle=False, class_weight=option, learning_rate=0.01)
+    model = DEVDANEnsemble(1, estimator=options, visits=2, random_state=1)
+    draws, oracle = Random(word_of(1)), None
+    for start in range(0, 300, 6):
+        part = slice(start, start + 6)
+        rows, labels, weights = X[part], y[part], given[part]
+        model.partial_fit(rows, labels, classes=[0, 1], **({"sample_weight": weights} if weighted else {}))
+        visited = np.repeat(np.arange(6), [draws.poisson(2) for _ in rows])
+        if oracle is None:
+            oracle = Naive(2, draws.word, options, 2)
+            draws = oracle.random
+        for t in visited:
+            oracle.observe(rows[t], weights[t])
+        oracle.judge(rows[visited], labels[visited], weights[visited])
+        for t in visited:
+            if len(oracle.eta) == 0:
+                oracle.know(1)  # both classes were named in advance
+            oracle.learn_label(rows[t], labels[t], weights[t])
+        for row, shares in zip(rows, model.predict_proba(rows), strict=True):
+            np.testing.assert_allclose(shares, oracle.predict_proba(row), atol=1e-10, rtol=0)
+    assert model.events_ == oracle.events
 
 
 # --- Learning ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from devdan import DEVDAN
 from devdan.model import kernel
 from devdan.model.state import add_feature, check_state, new_state, remove_feature, resized, scratch_for, set_settings
+from devdan.model.weighing import NO_WEIGHTS
 
 JIT = not config.DISABLE_JIT
 
@@ -78,6 +79,20 @@ CASES = {
     "fixed structure": {"grow": False, "prune": False, "n_hidden": 4},
     "no pruning": {"prune": False},
     "plain autoencoder": {"masking": 0.0},
+    "balanced": {"class_weight": "balanced", "rare": 0.05},
+    "balanced, momentum": {"class_weight": "balanced", "rare": 0.05, "optimizer": "momentum", "learning_rate": 0.001},
+    "very rare": {"class_weight": "balanced", "rare": 0.004, "n_classes": 2},
+    "classes that are given weights": {"class_weight": {0: 0.5, 2: 3}},
+    "given weights, momentum": {"class_weight": {1: 20.0}, "optimizer": "momentum", "learning_rate": 0.015},
+    "weighted samples": {"weighted": True, "generative_learning_rate": 0.01},
+    "weighted samples, momentum": {"weighted": True, "optimizer": "momentum", "learning_rate": 0.015},
+    "weighted samples of balanced classes": {
+        "weighted": True,
+        "class_weight": "balanced",
+        "rare": 0.2,
+        "learning_rate": 0.01,
+    },
+    "weighted samples of weighted classes": {"weighted": True, "class_weight": {1: 2.5}},
 }
 
 
@@ -85,6 +100,22 @@ def agree(values, expected, what):
     """To 1e-10; NumPy's own assertion takes ten times as long, and there are a hundred thousand of them here."""
     assert values.shape == expected.shape, what
     assert (np.abs(values - expected) <= 1e-10).all(), what
+
+
+def learn_both(model, oracle, t, row, label, code, weight):
+    """Both get the same, in one phase or both; with a weight now and then both phases at once."""
+    weights = {} if weight == 1 else {"sample_weight": [weight]}
+    if weights and t % 3 == 0:
+        model.partial_fit(row, [label], **weights)
+        oracle.observe(row[0], weight)
+        oracle.teach(row[0], code, weight)
+        return
+    if t % 7 != 6:
+        model.observe(row)
+        oracle.observe(row[0])
+    if t % 5 != 4:
+        model.teach(row, [label], **weights)
+        oracle.teach(row[0], code, weight)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -96,30 +127,26 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     swapped, shifted = options.pop("swapped", 600), options.pop("shifted", 600)
     y[swapped:] = n_classes - 1 - y[swapped:]
     X[shifted:] += 3
+    random = np.random.default_rng(4)
+    y[random.random(600) > options.pop("rare", 1.0)] = 0
     y[:20] = 0  # further classes come later
+    given = random.gamma(1.0, 2.0, size=600) if options.pop("weighted", False) else np.ones(600)
     seed = options.pop("random_state", 5)
     model = DEVDAN(random_state=seed, shuffle=False, **options)
     word = int(check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64))
     oracle = Naive(n_features, word, model)
-    labels = []
+    labels = oracle.names = list(dict.fromkeys(y.tolist()))  # in order of appearance
     for t in range(len(X)):
         row = X[t : t + 1]
-        if t % 7 != 6:
-            model.observe(row)
-            oracle.observe(X[t])
-        if t % 5 != 4:
-            if y[t] not in labels:
-                labels.append(y[t])
-            model.teach(row, y[t : t + 1])
-            oracle.teach(X[t], labels.index(y[t]))
+        learn_both(model, oracle, t, row, y[t], labels.index(y[t]), given[t])
         weights = model.weights_
-        order = np.argsort(labels)  # the oracle's outputs are in order of appearance
+        order = np.argsort(labels[: len(oracle.eta)])  # the oracle's outputs are in order of appearance
         agree(weights["encoder"], oracle.W, f"encoder at {t}")
         agree(weights["encoder_bias"], oracle.b, f"encoder_bias at {t}")
         agree(weights["decoder_bias"], oracle.c, f"decoder_bias at {t}")
         agree(weights["output"], oracle.output[:, order], f"output at {t}")
         agree(weights["output_bias"], oracle.eta[order], f"output_bias at {t}")
-        if labels and t % 3 == 0:
+        if len(order) and t % 3 == 0:
             probabilities = model.predict_proba(row)[0][np.argsort(order)]
             agree(probabilities, oracle.predict_proba(X[t]), f"predict_proba at {t}")
         if t >= 20 and t % 6 == 0:  # by then no feature has always been missing
@@ -132,10 +159,13 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
             assert model.variance_[phase.name] == pytest.approx(np.mean(phase.variance.values), abs=1e-10)
     if case == "both phases grow and prune":
         assert len({(event.phase, event.kind) for event in model.events_ if event.kind != "drift"}) == 4
+    if case == "very rare":  # at first more so than any weight makes up for
+        assert (np.cumsum(y == 0)[y == 1] > 200).any()
     if case == "labels swapped":  # the averages begin anew, once that is clear
         assert oracle.averaged_since > 240
     drifts = {event.phase for event in model.events_ if event.kind == "drift"}
-    assert ("discriminative" in drifts) == (case == "a real drift")
+    rare = "rare" in CASES[case]  # when such a class comes, the error changes
+    assert rare or ("discriminative" in drifts) == (case == "a real drift")
     assert ("generative" in drifts) == (case == "a virtual drift")
 
 
@@ -204,7 +234,7 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
         net.start = 2
         scratch = scratch_for(state)
         X = random.random((3, 5))
-        kernel.learn(state, scratch, X, np.zeros(0, np.int64), np.arange(3), 0, 0, 0)
+        kernel.learn(state, scratch, X, np.zeros(0, np.int64), NO_WEIGHTS, np.arange(3), 0, 0, 0)
         work = kernel.Work(scratch, net)
         forward(state, scratch, kernel.GENERATIVE)
         before = np.abs(work.reconstruction[0] - work.target)
@@ -250,7 +280,7 @@ def test_many_networks_are_stepped_in_one_call():
     done = np.zeros(5, np.int64)
     for phase in range(2):
         done[:] = 0
-        kernel.learn_members(states, scratch, X, y, order, cuts, done, phase)
+        kernel.learn_members(states, scratch, X, y, NO_WEIGHTS, order, cuts, done, phase)
         assert (done == np.diff(cuts)).all()
     together = np.zeros((60, 3))
     kernel.predict_members(states, scratch, X, together)
@@ -258,7 +288,7 @@ def test_many_networks_are_stepped_in_one_call():
     for k, state in enumerate(alone):
         for phase in range(2):
             own = order[cuts[k] : cuts[k + 1]]
-            assert kernel.learn(state, scratch, X, y, own, 0, phase, phase) == len(own)
+            assert kernel.learn(state, scratch, X, y, NO_WEIGHTS, own, 0, phase, phase) == len(own)
         kernel.predict_proba(state, scratch, X, each[k], 1.0)
     assert states.tobytes() == alone.tobytes()
     assert len({state.tobytes() for state in states}) == len(states)
@@ -307,7 +337,7 @@ def test_all_layers_are_judged_by_every_fourth_sample():
         model.partial_fit(X[start : start + 7], y[start : start + 7])
     codes = model._classes.outputs[y]
     judged = np.arange(7, 300, 4)  # in the first chunk no class is known
-    for state, inputs in zip(model._networks, model._inputs(X), strict=True):
+    for state, inputs in zip(model._networks, model._layer_inputs(X), strict=True):
         out = np.zeros((len(X), 2))
         kernel.predict_proba(state, scratch_for(state), inputs, out, 1.0)
         losses = -np.log(out[judged, codes[judged]])
@@ -321,10 +351,10 @@ def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
     for state in (ample, tight):
         set_settings(kernel.Network(state), SETTINGS)
     order = np.arange(300)
-    assert kernel.learn(ample, scratch_for(ample), X, y, order, 0, 0, 1) == 300
+    assert kernel.learn(ample, scratch_for(ample), X, y, NO_WEIGHTS, order, 0, 0, 1) == 300
     done, stops = 0, 0
     while done < 300:
-        done = kernel.learn(tight, scratch_for(tight), X, y, order, done, 0, 1)
+        done = kernel.learn(tight, scratch_for(tight), X, y, NO_WEIGHTS, order, done, 0, 1)
         if done < 300:
             stops += 1
             tight = resized(tight, 4, int(kernel.Network(tight).max_hidden) + 1, 3)
@@ -357,3 +387,14 @@ def test_a_condition_is_met_where_both_sides_are_equal():
     monitor = np.array([10.0, 0.5, 0.0625, 0.25, 0.25, 0.0])  # 0.5 + 0.25 >= 0.25 + 2 · 0.25
     assert called(kernel.exceeds, monitor, 2.0)
     assert not called(kernel.exceeds, monitor, 2.0 + 1e-9)
+
+
+def test_of_units_that_are_equally_significant_the_first_is_pruned():
+    weights = {"encoder": np.ones((2, 3)), "output": np.array([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]])}
+    model = DEVDAN.paper(initial_weights=weights, grow=False, generative=False, learning_rate=0.0, random_state=0)
+    X = np.array([[0.2, 0.8]])
+    model.teach(X, [0], classes=[0, 1])
+    monitor = kernel.Network(model._networks[0]).monitors[kernel.DISCRIMINATIVE, kernel.VARIANCE]
+    monitor[:] = 5.0, 0.1, 0.1, -9.0, 0.0, 0.0  # so that the variance is far above its minimum
+    model.teach(X, [0])
+    assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]

@@ -46,6 +46,10 @@ def rewritten(path, change_header=None, change_state=None):
         ({"masking": np.float64(0.3), "n_hidden": np.int64(4)}, np.array(["x", "y", "z"], object)),
         ({"random_state": np.random.RandomState(3), "shuffle": False}, np.array([1.0, 2.0, 4.0])),
         ({"initial_weights": {"encoder": np.eye(4)}}, np.array([False, True, True])),
+        ({"class_weight": "balanced"}, np.array([3, 7, 9])),
+        ({"class_weight": {3: 0.5, np.int64(7): np.float32(4)}}, np.array([3, 7, 9])),
+        ({"class_weight": {"dry": 2, "hail": 9}}, np.array(["dry", "rain", "snow"])),
+        ({"class_weight": {True: 7.5}}, np.array([False, True, True])),
     ],
 )
 def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
@@ -145,8 +149,8 @@ def test_longer_newer_and_foreign_files(path):
     path.write_bytes(content + b"x")
     with pytest.raises(ModelFileError, match="corrupt: its checksum does not match"):
         DEVDAN.load(path)
-    path.write_bytes(content[:8] + b"\x03" + content[9:])
-    with pytest.raises(ModelFileError, match=r"newer devdan \(format 3, this one reads 2\): upgrade devdan"):
+    path.write_bytes(content[:8] + b"\x04" + content[9:])
+    with pytest.raises(ModelFileError, match=r"newer devdan \(format 4, this one reads 3\): upgrade devdan"):
         DEVDAN.load(path)
     path.write_bytes(content[:8] + b"\x01" + content[9:])
     with pytest.raises(ModelFileError, match="has format 1, which this devdan no longer reads"):
@@ -198,6 +202,12 @@ def set_word(name, index, value):
         set_word("output_bias_moment", 0, -1.0),
         set_word("mean", 0, 1e151),
         set_word("low", 0, -1e151),
+        set_word("class_count", 0, -1.0),
+        set_word("class_count", 2, np.nan),
+        set_word("class_count", 0, 1e101),
+        set_word("class_weight", 0, -0.5),
+        set_word("class_weight", 0, np.inf),
+        set_word("weighing", None, kernel.BALANCED),
     ],
 )
 def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
@@ -229,6 +239,11 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
         lambda header: header.update(dtype="<U100000000"),
         lambda header: header.update(classes=[1, 1, 1]),
         lambda header: header.update(feature_names=["a"]),
+        lambda header: header["options"].update(class_weight="balanced"),
+        lambda header: header["options"].update(class_weight=[[0, 2.0]]),
+        lambda header: header["options"].update(class_weight=[[[0], 2.0]]),
+        lambda header: header["options"].update(class_weight=[[0, -2.0]]),
+        lambda header: header["options"].update(class_weight=[0]),
     ],
 )
 def test_a_strangers_header_is_checked(path, change):

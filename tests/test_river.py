@@ -140,13 +140,13 @@ def test_drifts_are_signalled_when_they_happen():
 
 def test_a_feature_without_a_name_is_refused():
     model = learned()
-    before = words(model), dict(model._columns)
+    before = words(model), model.encoding_
     for x in ({np.nan: 1.0}, {"x0": 1.0, float("nan"): 2.0}):
         with pytest.raises(ValueError, match="name must be equal to itself"):
             model.learn_one(x, "up")
         with pytest.raises(ValueError, match="name must be equal to itself"):
             model.learn_many(pd.DataFrame([list(x.values())], columns=list(x)), pd.Series(["up"]))
-    assert (words(model), model._columns) == before
+    assert (words(model), model.encoding_) == before
 
 
 def test_labels_of_any_kind():
@@ -156,13 +156,13 @@ def test_labels_of_any_kind():
     assert list(model.predict_proba_one({"a": 1.0})) == [True, "rain", 3, ("a", 1), None]
 
 
-@pytest.mark.parametrize("value", ["text", [1, 2], np.inf, -np.inf, object()])
+@pytest.mark.parametrize("value", [[1, 2], np.inf, -np.inf, object()])
 @pytest.mark.parametrize("name", ["x0", "another"])
-def test_a_value_that_is_no_number_leaves_the_model_as_it_predicts(value, name):
+def test_a_value_of_no_kind_leaves_the_model_as_it_predicts(value, name):
     model = learned()
     x = next(iter(samples(1)))[0]
     before = model.predict_proba_one(x)
-    with pytest.raises(ValueError, match=r"must be a number|infinity"):
+    with pytest.raises(ValueError, match=rf"column '{name}'"):
         model.learn_one({**x, name: value}, "up")
     assert model.predict_proba_one(x) == before
     model.learn_one(x, "up")
@@ -223,24 +223,22 @@ def test_with_labels_that_come_late():
 @pytest.mark.parametrize("y", [float("nan"), pd.NaT, pd.NA, [1], np.zeros(2)], ids=repr)
 def test_what_is_no_label_is_refused_and_leaves_the_model_as_it_was(y):
     for model in (learned(), DEVDANClassifier(seed=1)):
-        before = words(model), dict(model._columns), dict(model._codes)
+        before = words(model), model.encoding_, dict(model._codes)
         with pytest.raises((ValueError, TypeError)):
             model.learn_one({"x0": 1.0, "new": 2.0}, y)
         with pytest.raises((ValueError, TypeError)):
             model.learn_many(pd.DataFrame({"x0": [1.0, 2.0], "new": 2.0}), pd.Series(["up", y], dtype=object))
-        assert (words(model), model._columns, model._codes) == before
+        assert (words(model), model.encoding_, model._codes) == before
 
 
-@pytest.mark.parametrize(
-    "value", ["text", 1j, np.inf, 10**400, np.datetime64("2020", "s")], ids=lambda value: str(value)[:9]
-)
-def test_a_frame_with_a_column_of_no_numbers_leaves_the_model_as_it_was(value):
-    column = pd.Series([value], dtype=object if isinstance(value, int) else None)  # pandas 2 takes no integer so large
+@pytest.mark.parametrize("value", [1j, np.inf, 10**400, [1]], ids=lambda value: str(value)[:9])
+def test_a_frame_with_a_column_of_no_kind_leaves_the_model_as_it_was(value):
+    column = pd.Series([value], dtype=object)
     for model in (learned(), DEVDANClassifier(seed=1)):
-        before = words(model), dict(model._columns), dict(model._codes)
-        with pytest.raises(ValueError, match=r"must hold numbers|could not convert|infinity"):
+        before = words(model), model.encoding_, dict(model._codes)
+        with pytest.raises(ValueError, match="column 'new'"):
             model.learn_many(pd.DataFrame({"x0": [1.0], "new": column}), pd.Series(["up"]))
-        assert (words(model), model._columns, model._codes) == before
+        assert (words(model), model.encoding_, model._codes) == before
 
 
 @pytest.mark.parametrize("x", [None, 5, "text", [1.0], np.zeros(2)], ids=repr)
@@ -265,8 +263,8 @@ def test_samples_and_frames_that_are_none(x):
 
 def test_a_bad_value_leaves_no_trace():
     model = learned()
-    before = words(model), dict(model._columns)
-    for value in ("text", np.inf, 10**400):
-        with pytest.raises(ValueError, match=r"must be a number|infinity"):
+    before = words(model), model.encoding_
+    for value in ((1, 2), np.inf, 10**400):
+        with pytest.raises(ValueError, match="column 'another'"):
             model.learn_one({"x0": 1.0, "another": value}, "up")
-    assert (words(model), model._columns) == before
+    assert (words(model), model.encoding_) == before

@@ -58,6 +58,9 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    class_weight : {"balanced", None} or dict, default=None
+        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
+        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
     nominal : list of str, default=None
         Columns that hold categories although they look like numbers, dates or ids.
     numeric : list of str, default=None
@@ -94,6 +97,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
         averaging: float = 0.998,
+        class_weight: str | dict[str, float] | None = None,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
@@ -113,6 +117,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             generative_learning_rate=generative_learning_rate,
             learning_rate=learning_rate,
             averaging=averaging,
+            class_weight=class_weight,
             nominal=nominal,
             numeric=numeric,
             dates=dates,
@@ -164,7 +169,12 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
 
     def _new_row(self, instance: LabeledInstance | Instance) -> Floats:
         """The features of an instance, in the form that the kernel needs; inputs that it needs are added."""
-        return self._network.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
+        begins = len(self._network.state) == 0
+        inputs = self._network.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
+        if begins:
+            for code, label in enumerate(self.schema.get_label_values()):
+                self._network.add_class(code, label)
+        return inputs
 
     def _rows(self, instance: Instance) -> Rows:
         """An instance as a table of one row."""

@@ -16,8 +16,10 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
+from devdan.model import options
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.state import Event
+from devdan.model.weighing import NO_WEIGHTS, check_sample_weight
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +57,9 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    class_weight : {"balanced", None} or dict, default=None
+        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
+        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
     nominal : list of str, default=None
         Columns that hold categories although they look like numbers, dates or ids.
     numeric : list of str, default=None
@@ -89,6 +94,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
         averaging: float = 0.998,
+        class_weight: str | dict[Any, float] | None = None,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
@@ -105,6 +111,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.generative_learning_rate = generative_learning_rate
         self.learning_rate = learning_rate
         self.averaging = averaging
+        self.class_weight = class_weight
         self.nominal = nominal
         self.numeric = numeric
         self.dates = dates
@@ -114,12 +121,10 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self._network = OnlineNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
         self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """What an earlier version has pickled knows its features by their places."""
-        columns = state.pop("_columns", None)
-        self.__dict__.update(
-            {"nominal": None, "numeric": None, "dates": None, "drop": None, "max_categories": 64, **state}
-        )
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        """What an earlier version has pickled knows its features by their places, and fewer options."""
+        columns = attributes.pop("_columns", None)
+        self.__dict__.update({**{name: options.OPTIONS[name].default for name in options.ONLINE}, **attributes})
         if columns is not None:
             self._network.know_numbers(sorted(columns, key=columns.__getitem__))
 
@@ -134,34 +139,47 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
-    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+        """Learn from a sample, whose loss is multiplied by ``w`` in both phases; with 0 it is left out."""
         self._check_label(y)
+        weights = NO_WEIGHTS
+        if w != 1.0:
+            weights = check_sample_weight([w], 1, "w")
+            if weights[0] == 0.0:
+                return
         row = self._new_row(x)
-        self._network.learn(row, self._code(y))
+        self._network.learn(row, self._code(y), weights)
 
     def learn_unlabeled_one(self, x: dict[Any, Any]) -> None:
         """Learn from a sample without a label: the generative phase."""
         self._network.observe(self._new_row(x))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
-        """Learn from the rows one by one, with the same result as :meth:`learn_one`."""
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
+        """Learn from the rows one by one, with the same result as :meth:`learn_one`; ``w`` may be a number for all."""
         _check_frame(X)
         if len(X) != len(y):
             raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
-        if len(X) == 0:
-            return
         labels = y.tolist() if hasattr(y, "tolist") else list(y)
         for label in set(labels):
             self._check_label(label)
+        weights = NO_WEIGHTS
+        if not (np.ndim(w) == 0 and w == 1.0):
+            weights = check_sample_weight(np.full(len(X), w) if np.ndim(w) == 0 else w, len(X), "w")
+            X, labels = X[weights > 0.0], [label for label, weight in zip(labels, weights, strict=True) if weight > 0.0]
+            weights = weights[weights > 0.0]
+        if len(X) == 0:
+            return
         rows = _rows(X)
         before = self._network.encoding
-        if len(before) > 0 and before.learned(rows)[1].order == before.order:
+        after = before.learned(rows)[1]  # may fail, so it comes first
+        if len(self._network.state) > 0 and after.order == before.order:
             inputs = self._network.new_inputs(rows, self.seed)
-            self._network.learn_rows(inputs, np.array([self._code(label) for label in labels], np.int64))
+            codes = np.array([self._code(label) for label in labels], np.int64)
+            self._network.learn_rows(inputs, codes, weights)
             return
         for k, label in enumerate(labels):  # inputs are added or removed between samples
             inputs = self._network.new_inputs(rows[k : k + 1], self.seed)
-            self._network.learn(inputs, self._code(label))
+            self._network.learn(inputs, self._code(label), weights[k : k + 1])
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 
@@ -235,8 +253,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         code = self._codes.get(y)
         if code is None:
             code = self._codes[y] = len(self._codes)
-            if code >= self._network.net.max_classes:
-                self._network.make_room(classes=2 * code)
+            self._network.add_class(code, y)
         return code
 
 

@@ -146,6 +146,11 @@ def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
 
 def _check_told(source: str, stream: Stream, learner: Any) -> None:
     """What is said about columns must be about columns that there are, of a table that may hold more than numbers."""
-    if entries.is_name(source) or source.endswith(".npz"):
+    from devdan.encoding.rows import Rows
+
+    is_table = not entries.is_name(source)
+    if source.lower().endswith(".npz"):  # which may hold either
+        is_table = isinstance(next(stream.blocks())[0], Rows)
+    if not is_table:
         raise ValueError(f"--nominal, --numeric and --dates are for tables; {source} has numbers only")
     learner.check_columns(stream.feature_names)

@@ -306,10 +306,10 @@ class ColumnEncoding:
             if self.told.kind != "numeric":
                 return np.full(len(column), np.nan), None, rows.as_texts(column)
             return np.where(column.missing, np.nan, column.values / 1e6), None, None
-        meant = column.vocabulary.flags if self.kind == FLAG else column.vocabulary.numbers
+        meant = column.vocabulary.flags
         if self.told.kind == "numeric":  # dates too
             times = column.vocabulary.times("iso")
-            meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, column.vocabulary.flags)
+            meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, meant)
         numbers = np.append(meant, np.nan)[column.places]
         if self.told.kind == "numeric":
             return numbers, None, None

@@ -187,7 +187,7 @@ def joined(parts: Sequence[Any]) -> Any:
         return parts[0]
     if not isinstance(parts[0], Rows):
         return np.concatenate(parts)
-    if all(part.others.keys() == parts[0].others.keys() for part in parts) and not parts[0].others:
+    if not any(part.others or part.flags != parts[0].flags for part in parts):
         return Rows(parts[0].names, np.concatenate([part.numbers for part in parts]), {}, parts[0].flags)
     columns = [_joined_columns(list(same)) for same in zip(*(part.columns() for part in parts), strict=True)]
     return Rows.of(parts[0].names, columns)
@@ -195,8 +195,10 @@ def joined(parts: Sequence[Any]) -> Any:
 
 def _joined_columns(parts: list[Column]) -> Column:
     first = parts[0]
-    if isinstance(first, Numbers) and all(isinstance(part, Numbers) for part in parts):
-        return Numbers(np.concatenate([part.values for part in parts]), first.flags)  # type: ignore[union-attr]
+    numbers = [part for part in parts if isinstance(part, Numbers)]
+    flags = {part.flags for part in numbers if not part.missing.all()}
+    if len(numbers) == len(parts) and len(flags) <= 1:
+        return Numbers(np.concatenate([part.values for part in numbers]), True in flags)
     if isinstance(first, Times) and all(isinstance(part, Times) and part.clock == first.clock for part in parts):
         return Times(np.concatenate([part.values for part in parts]), first.clock)  # type: ignore[union-attr]
     if isinstance(first, Texts) and all(

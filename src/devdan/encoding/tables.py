@@ -63,7 +63,7 @@ def column_of(values: Sequence[Any], name: str, n_before: int = 0) -> Column:
     """A column of Python's values, which may be of different kinds; ``n_before`` rows came before, for messages."""
     plain = [_plain(value, name, n_before + row) for row, value in enumerate(values)]
     kinds = {type(value) for value in plain if value is not None}
-    if kinds <= {float} or kinds <= {bool}:
+    if kinds <= {float} or kinds == {bool}:
         numbers = np.array([np.nan if value is None else value for value in plain], dtype=np.float64)
         return Numbers(numbers, flags=kinds == {bool})
     if kinds <= {_Moment} or kinds <= {_Clock}:
@@ -83,7 +83,7 @@ def _plain(value: Any, name: str, row: int) -> Any:
     """The value as None, a float, a bool, a text or a time."""
     kind = type(value)
     if kind is float:
-        return None if value != value else value  # noqa: PLR0124
+        return _finite(value, name, row)
     if kind is str or kind is bool or value is None:
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "Mm":
@@ -98,7 +98,7 @@ def _plain(value: Any, name: str, row: int) -> Any:
             raise TableError(
                 f"X must hold numbers in the range of a float, got a larger one in row {row + 1}, column {name!r}"
             ) from error
-        return None if number != number else number  # noqa: PLR0124
+        return _finite(number, name, row)
     if isinstance(value, str):
         return str(value)
     if type(value).__name__ in ("NaTType", "NAType"):  # pandas' missing values
@@ -115,6 +115,16 @@ def _plain(value: Any, name: str, row: int) -> Any:
     )
 
 
+def _finite(value: float, name: str, row: int) -> float | None:
+    if value - value == 0.0:
+        return value
+    if value != value:  # noqa: PLR0124
+        return None
+    raise TableError(
+        f"row {row + 1} has infinity in the column {name!r}; a missing value is NaN, all others must be finite"
+    )
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -127,17 +137,18 @@ def _text(value: Any) -> str:
 
 def _from_array(X: np.ndarray[Any, Any], names: Sequence[str] | None) -> Rows:
     if X.dtype.names is not None:
-        columns = [_from_values(X[name], name) for name in X.dtype.names]
+        columns = [array_column(X[name], name) for name in X.dtype.names]
         return Rows.of(X.dtype.names, columns, len(X))
     if X.ndim != 2:
         raise TableError(f"X must have two dimensions, a row for each sample; got {X.ndim}. Reshape your data")
     names = [f"x{place}" for place in range(X.shape[1])] if names is None else names
     if X.dtype.kind in "fiub":
         return Rows(names, np.asarray(X, dtype=np.float64))
-    return Rows.of(names, [_from_values(X[:, k], name) for k, name in enumerate(names)], len(X))
+    return Rows.of(names, [array_column(X[:, k], name) for k, name in enumerate(names)], len(X))
 
 
-def _from_values(values: np.ndarray[Any, Any], name: str) -> Column:
+def array_column(values: np.ndarray[Any, Any], name: str) -> Column:
+    """A column of an array."""
     kind = values.dtype.kind
     if kind in _NUMBERS or kind == "b":
         return Numbers(values.astype(np.float64), flags=kind == "b")
@@ -180,13 +191,13 @@ def _from_series(series: Any, name: str) -> Column:
     if isinstance(dtype, np.dtype):
         if dtype.kind == "O":
             return column_of(series.tolist(), name)
-        return _from_values(series.to_numpy(), name)
+        return array_column(series.to_numpy(), name)
     if type(dtype).__name__ == "CategoricalDtype":
         known = column_of(dtype.categories.tolist(), name)
         texts = [_text(value) for value in _spelled(known)]
         return Texts(series.cat.codes.to_numpy().astype(np.int64), Vocabulary(texts), declared=True)
     if type(dtype).__name__ == "DatetimeTZDtype":
-        return _from_values(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), name)
+        return array_column(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy(), name)
     if getattr(dtype, "kind", "O") in "fiub" and hasattr(dtype, "numpy_dtype"):
         numbers = series.to_numpy(dtype=np.float64, na_value=np.nan)
         return Numbers(numbers, flags=dtype.kind == "b")

@@ -22,9 +22,11 @@ NO_TIME = int(np.iinfo(np.int64).min)  # a missing time, as NumPy's NaT
 DAY = 86_400_000_000  # in microseconds
 FLAGS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _LONGEST = 200  # characters of a value that are kept
-_PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+_PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _DRESSED = re.compile(
-    r"(?P<minus>[-+])?(?P<unit>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?(?P<mark>[%$€£¥])?"
+    r"(?P<minus>[-+])?(?P<unit>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?"
+    r"(?P<mark>[%$€£¥])?",
+    re.ASCII,
 )
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?", re.ASCII)

@@ -66,6 +66,9 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     averaging : float in [0, 1), default=0.998
         Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
         averaged weights by how well each did recently; 0 turns averaging off.
+    class_weight : {"balanced", None} or dict, default=None
+        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
+        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
     n_layers : int or "auto", default=1
         Number of layers. Each layer above the first is another such network, whose inputs are the features and the
         hidden units of the layer below. The layers' predictions are mixed by how well each did recently. ``"auto"``
@@ -132,6 +135,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         optimizer: str = "adaptive",
         momentum: float = 0.9,
         averaging: float = 0.998,
+        class_weight: str | dict[Any, float] | None = None,
         n_layers: int | str = 1,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
@@ -155,6 +159,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self.optimizer = optimizer
         self.momentum = momentum
         self.averaging = averaging
+        self.class_weight = class_weight
         self.n_layers = n_layers
         self.nominal = nominal
         self.numeric = numeric
@@ -171,7 +176,10 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def _options(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in options.NAMES}
+        chosen = {name: getattr(self, name) for name in options.NAMES}
+        if isinstance(self.class_weight, dict):
+            chosen["class_weight"] = dict(self.class_weight)  # a copy, so that changes inside are noticed
+        return chosen
 
     def _begin(self, classes: Classes, n_named: int) -> None:
         n = self._n_inputs
@@ -200,24 +208,24 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     def _make_room(self, n_classes: int) -> None:
         self._networks = [resized(state, classes=n_classes) for state in self._networks]
 
-    def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
+    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         if self.interleave:
-            self._visit_layers(X, codes, first, last)
+            self._visit_layers(X, codes, weights, first, last)
         else:
             for phase in range(first, last + 1):
-                self._visit_layers(X, codes, phase, phase)
+                self._visit_layers(X, codes, weights, phase, phase)
 
-    def _visit_layers(self, X: Floats, codes: Words, first: int, last: int) -> None:
+    def _visit_layers(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         """Train each layer on each sample once, from the bottom up and in the same order."""
         order = np.arange(len(X))
         if self.shuffle and len(X) > 1:
             kernel.shuffle(self._first().random, order)
         if self.n_layers == 1:
-            self._learn_layer(0, X, codes, order, first, last)
+            self._learn_layer(0, X, codes, weights, order, first, last)
             return
         if last == DISCRIMINATIVE:
             for state, inputs in zip(self._networks, self._layer_inputs(X), strict=True):
-                kernel.assess(state, scratch_for(state), inputs, codes, order)
+                kernel.assess(state, scratch_for(state), inputs, codes, weights, order)
         n, n_taught, inputs = X.shape[1], int(self._first().n_learned[DISCRIMINATIVE]), X
         depth = layers.depth(self._networks) if self.n_layers == "auto" else int(self.n_layers)
         del self._networks[depth:]
@@ -228,21 +236,23 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
                 if k > 0:
                     self._networks[k] = layers.followed(self._networks[k], self._networks[k - 1], n)
                     inputs = layers.features(X, self._networks[k - 1], inputs)
-                self._learn_layer(k, inputs, codes, order, first, last)
+                self._learn_layer(k, inputs, codes, weights, order, first, last)
         finally:  # the layers must stay consistent even after Ctrl-C
             self._networks = layers.fitting(self._networks, n)
 
-    def _learn_layer(self, layer: int, X: Floats, codes: Words, order: Words, first: int, last: int) -> None:
+    def _learn_layer(
+        self, layer: int, X: Floats, codes: Words, weights: Floats, order: Words, first: int, last: int
+    ) -> None:
         """Train a layer, enlarging its state whenever it is full."""
         done = 0
         while True:
             state = self._networks[layer]
-            done = kernel.learn(state, scratch_for(state), X, codes, order, done, first, last)
+            done = kernel.learn(state, scratch_for(state), X, codes, weights, order, done, first, last)
             if done == len(order):
                 return
             self._networks[layer] = resized(state, hidden=2 * Network(state).max_hidden)
 
-    def _take(self, networks: list[Floats]) -> None:
+    def _check_networks(self, networks: list[Floats]) -> None:
         if self.n_layers != "auto" and len(networks) > int(self.n_layers):
             raise ValueError("it has more layers than n_layers allows")
         for below, state in pairwise(networks):
@@ -250,6 +260,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
             fits = upper.n_features == self._n_inputs + lower.n_hidden and upper.n_followed == lower.n_events
             if not fits or upper.max_classes != lower.max_classes:
                 raise ValueError("its layers are inconsistent")
+
+    def _take(self, networks: list[Floats]) -> None:
         self._networks = networks
 
     # --- Prediction ----------------------------------------------------------------------------------------------

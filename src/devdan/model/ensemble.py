@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
-from devdan.model import kernel, options
+from devdan.model import kernel, options, weighing
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
@@ -110,10 +110,12 @@ class DEVDANEnsemble(EvolvingClassifier):
         size = self._n_inputs, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
         self._states = np.array([new_state(*size, int(seed)) for seed in seeds])
 
-    def _take(self, networks: list[Floats]) -> None:
+    def _check_networks(self, networks: list[Floats]) -> None:
         rooms = {(*sizes_of(state), Network(state).n_features) for state in networks}
         if len(networks) != self.n or len(rooms) != 1:
             raise ValueError("its members are inconsistent")
+
+    def _take(self, networks: list[Floats]) -> None:
         self._states = np.array(networks)
 
     def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
@@ -125,13 +127,13 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _enlarge(self, hidden: int = 0, classes: int = 0) -> None:
         self._states = np.array([resized(state, hidden=hidden, classes=classes) for state in self._states])
 
-    def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
+    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         self._count(len(X), first, last)
         before = self._n_drifts()
-        self._learn_members(slice(0, len(self._states)), X, codes, first, last)
+        self._learn_members(slice(0, len(self._states)), X, codes, weights, first, last)
         replaced = self._replace(np.flatnonzero(self._n_drifts() > before))
         if replaced is not None:
-            self._learn_members(slice(replaced, replaced + 1), X, codes, first, last)
+            self._learn_members(slice(replaced, replaced + 1), X, codes, weights, first, last)
 
     def _count(self, n_samples: int, first: int, last: int) -> None:
         """Labels are assumed to belong to earlier samples, as long as there are enough of those."""
@@ -142,7 +144,7 @@ class DEVDANEnsemble(EvolvingClassifier):
             net.n_came += n_samples
         net.n_came = max(net.n_came, net.n_labels_came)
 
-    def _learn_members(self, members: slice, X: Floats, codes: Words, first: int, last: int) -> None:
+    def _learn_members(self, members: slice, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         """Let members visit the samples they draw from a chunk, the same in both phases; in threads if faster."""
         n_members = members.stop - members.start
         visits = np.empty((n_members, len(X)), np.int64)
@@ -158,7 +160,7 @@ class DEVDANEnsemble(EvolvingClassifier):
             def learn(part: slice, phase: int = phase, done: Words = done) -> None:
                 states = self._states[members][part]
                 own = cuts[part.start : part.stop + 1]
-                kernel.learn_members(states, scratch_for(states[0]), X, codes, order, own, done[part], phase)
+                kernel.learn_members(states, scratch_for(states[0]), X, codes, weights, order, own, done[part], phase)
 
             while (done < np.diff(cuts)).any():
                 self._spread(learn, n_members, len(order))
@@ -224,8 +226,8 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _kept_options(self) -> dict[str, Any]:
         params = super()._kept_options()
         member = DEVDAN(**{name: value for name, value in self._chosen.items() if name in options.NAMES})
-        return {**params, "estimator": member.get_params()}
+        return {**params, "estimator": weighing.to_pairs(member.get_params())}
 
     @classmethod
     def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls(**{**params, "estimator": DEVDAN(**params["estimator"])})
+        return cls(**{**params, "estimator": DEVDAN(**weighing.of_pairs(params["estimator"]))})

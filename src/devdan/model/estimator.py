@@ -102,12 +102,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         self._check_is_fitted()
         return self._inputs(X)
 
-    def _learned_inputs(self, X: Any, reset: bool) -> tuple[Floats, Encoding | None]:
-        """The inputs to learn from, and the encoding with what is new in them."""
+    def _learned_inputs(self, X: Any, reset: bool, kept: Any = None) -> tuple[Floats, Encoding | None]:
+        """The inputs to learn from, and the encoding with what is new in them; ``kept`` are the rows that count."""
         if not self._is_plain(X, reset):
             X = _as_table(X)
             if is_table(X) if reset else self._encoding is not None:
                 rows = self._rows(X, reset)
+                rows = rows if kept is None else rows[kept]
                 before = Encoding(instructions=self._instructions()) if reset or not self._encoding else self._encoding
                 inputs, encoding = before.learned(rows)
                 if len(encoding) == 0:
@@ -116,7 +117,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
                     if note not in before.notes:
                         warnings.warn(note, EncodingWarning, stacklevel=5)
                 return self._finished(inputs, reset, encoding), encoding
-        return self._finished(self._validated(X, reset), reset, None), None
+            X = self._validated(X, reset)
+        return self._finished(X if kept is None else X[kept], reset, None), None
 
     def _inputs(self, X: Any) -> Floats:
         """The inputs to predict from; almost free for a plain array of the right form."""
@@ -200,12 +202,17 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             return np.asarray(X, dtype=np.float64)
 
     @staticmethod
-    def _encoded(y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
+    def _labels(y: Any, n_samples: int) -> npt.NDArray[Any]:
+        """The labels as an array, one per sample."""
+        labels = check_labels(y)
+        if len(labels) != n_samples:
+            raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(labels)}")
+        return labels
+
+    @classmethod
+    def _encoded(cls, y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
         """The labels as outputs, the classes including new ones, and how many were named in advance."""
-        y = check_labels(y)
-        if len(y) != n_samples:
-            raise ValueError(f"X and y must have the same number of samples, got {n_samples} and {len(y)}")
-        n_named = 0
+        y, n_named = cls._labels(y, n_samples), 0
         if named is not None:
             named = np.unique(check_labels(named))
             if len(named) == 0:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
+from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding, Instructions
-from devdan.model import kernel, modelfile, options
+from devdan.model import kernel, modelfile, options, weighing
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.model.state import PHASES, Event, counted, events_of, set_settings
+from devdan.model.state import PHASES, Event, counted, events_of, padded, set_settings
+from devdan.model.weighing import NO_WEIGHTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -51,12 +54,16 @@ class EvolvingClassifier(StreamClassifier):
         """Make room for more classes in the networks."""
 
     @abstractmethod
-    def _visit(self, X: Floats, codes: Words, first: int, last: int) -> None:
+    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         """Train the networks on the samples in the phases ``first`` to ``last``."""
 
     @abstractmethod
+    def _check_networks(self, networks: list[Floats]) -> None:
+        """Raise a ``ValueError`` if networks, from a file, are not a valid model."""
+
+    @abstractmethod
     def _take(self, networks: list[Floats]) -> None:
-        """Continue with networks from a file; raises a ``ValueError`` if they are not a valid model."""
+        """Continue with these networks."""
 
     @abstractmethod
     def _add_probabilities(self, X: Floats, out: Floats) -> None:
@@ -72,65 +79,102 @@ class EvolvingClassifier(StreamClassifier):
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
-    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
-        """Reset the model and make one pass over the samples, as a single chunk."""
-        return self._learn(X, y, None, GENERATIVE, DISCRIMINATIVE, afresh=True)
+    def fit(self, X: npt.ArrayLike, y: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+        """Reset the model and make one pass over the samples, as a single chunk.
 
-    def partial_fit(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
-        """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name classes in advance."""
-        return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE)
+        ``sample_weight`` has a number for each sample, by which its loss is multiplied in both phases. A sample of
+        weight 0 is left out, and so is its label.
+        """
+        return self._learn(X, y, None, GENERATIVE, DISCRIMINATIVE, sample_weight, afresh=True)
+
+    def partial_fit(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name classes in advance.
+
+        ``sample_weight`` is as in :meth:`fit`.
+        """
+        return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
 
     def observe(self, X: npt.ArrayLike) -> Self:
         """Learn from an unlabelled chunk: the generative phase."""
         return self._learn(X, None, None, GENERATIVE, GENERATIVE)
 
-    def teach(self, X: npt.ArrayLike, y: npt.ArrayLike, classes: npt.ArrayLike | None = None) -> Self:
+    def teach(
+        self,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
         """Learn from a chunk whose labels have arrived: the discriminative phase. A label may be a new class.
 
         The samples are assumed to have been observed before, as long as no more are taught than were observed, so
-        ``scaling="standard"`` does not count them again.
+        ``scaling="standard"`` does not count them again. ``sample_weight`` is as in :meth:`fit`.
         """
-        return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE)
+        return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
 
-    def _learn(self, X: Any, y: Any, classes: Any, first: int, last: int, afresh: bool = False) -> Self:
+    def _learn(
+        self, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None, afresh: bool = False
+    ) -> Self:
         with self._unharmed():
             afresh = afresh or not self.__sklearn_is_fitted__()
-            X, encoding = self._learned_inputs(X, reset=afresh)
+            weights, kept = NO_WEIGHTS, None
+            if sample_weight is not None:
+                weights = weighing.check_sample_weight(sample_weight, _num_samples(X))
+                kept = weights > 0.0
+                y, weights = self._labels(y, len(weights))[kept], weights[kept]
+                if afresh and len(weights) == 0:
+                    raise ValueError("sample_weight must be greater than zero for at least one sample to start from")
+                if len(weights) == 0:
+                    return self
+            X, encoding = self._learned_inputs(X, reset=afresh, kept=kept)
             known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
             if last == DISCRIMINATIVE:
                 if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
                     classes = y  # the outputs exist already, so their classes must be known
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named, encoding)
-        self._visit(X, codes, first, last)
+        self._visit(X, codes, weights, first, last)
         return self
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
         """Check the options, create or enlarge the networks, and pass the options to them."""
         before, self._encoding = self._encoding, encoding
         chosen = self._options()
-        changed = afresh or any(value is not self._chosen[name] for name, value in chosen.items())
+        changed = afresh or not all(map(is_, chosen.values(), self._chosen.values()))
         if changed:
             options.check(chosen)
         if afresh:
             self._begin(classes, n_named)
-        else:
+        elif changed:
             for name in options.fixed(chosen):
                 if not options.same(chosen[name], self._chosen[name]):
                     raise ValueError(
                         f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
                     )
-            if before is not None and encoding is not None and before.order != encoding.order:
-                self._change_inputs(len(before), *before.changes(encoding))
+        if not afresh and encoding is not None and before is not None and before.order != encoding.order:
+            self._change_inputs(len(before), *before.changes(encoding))
         room = self._first().max_classes
         if len(classes) > room:
             self._make_room(max(len(classes), 2 * room))
-        if changed or n_named > 0:
-            for state in self._networks:
-                net = Network(state)
-                set_settings(net, options.settings(chosen))
-                net.n_named = n_named or net.n_named
         self._classes, self._chosen = classes, chosen
+        if changed or n_named > 0:
+            self._pass_options()
+            for net in self._nets():
+                net.n_named = n_named or net.n_named
+
+    def _pass_options(self) -> None:
+        """Pass the options to the networks."""
+        settings, nets = options.settings(self._chosen), self._nets()
+        given = weighing.weights_given(self._chosen["class_weight"], self._classes, nets[0].max_classes)
+        for net in nets:
+            set_settings(net, settings)
+            net.class_weight[:] = given
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 
@@ -228,11 +272,21 @@ class EvolvingClassifier(StreamClassifier):
         params = {**self.get_params(deep=False), **chosen}
         if not isinstance(params["random_state"], (int, np.integer)):
             params["random_state"] = None  # the state of the generator is in the networks' states
-        return params
+        return weighing.to_pairs(params)
 
     @classmethod
     def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls(**params)
+        return cls(**weighing.of_pairs(params))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What an earlier version has pickled knows nothing of newer options, and its states lack newer fields."""
+        super().__setstate__(state)
+        for name in self._get_param_names():
+            if name in options.OPTIONS:
+                self.__dict__.setdefault(name, options.OPTIONS[name].default)
+        if "_chosen" in self.__dict__:
+            self._chosen = {name: options.OPTIONS[name].default for name in options.NAMES} | self._chosen
+            self._take([padded(network) for network in self._networks])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to one file; a model from :meth:`load` continues bit for bit."""

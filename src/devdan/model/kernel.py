@@ -36,6 +36,7 @@ BIAS2, VARIANCE, SURPRISE = range(3)  # what a phase's monitors watch
 COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)  # words of a monitor
 LATE = MIN_MEAN  # the monitor of the surprise has no minima, but a recent mean
 UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
+ALIKE, BALANCED, GIVEN = 0.0, 1.0, 2.0  # what classes weigh
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
@@ -78,7 +79,8 @@ class Network(Block):
     averaging: float = number()
     layered: float = number()  # whether there are other layers
     visits: float = number()  # how often each sample is visited, on average
-    reserved_settings: Floats = numbers(2)
+    weighing: float = number()  # of classes: ALIKE, BALANCED or GIVEN
+    reserved_settings: Floats = numbers(1)
 
     monitors: Floats = numbers(2, 3, 6)  # of each phase: BIAS2, VARIANCE and SURPRISE
     losses: Floats = numbers(3)  # of the weights, their averages and both mixed, on labels not learned yet
@@ -105,6 +107,8 @@ class Network(Block):
     output_bias_moment: Floats = numbers(M)
     output_bias_slow: Floats = numbers(M)
     events: Words = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
+    class_count: Floats = numbers(M)  # labels taught, over a horizon, unless classes weigh ALIKE
+    class_weight: Floats = numbers(M)  # if they are GIVEN
 
 
 class Work(Block):
@@ -124,6 +128,7 @@ class Work(Block):
     every_class: Floats = numbers(M)  # ones
     prediction: Floats = numbers(3, M)  # Ĉ, E[Ĉ], E[Ĉ²]
     flat_prediction: Floats = one_row(prediction)
+    only: Words = integers(1)  # the order in which a single sample is visited
 
 
 # =================================================================================================================
@@ -513,9 +518,9 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
 
 
 @compiled
-def step_generative(net: Network, work: Work) -> None:
-    """SGD on the cross-entropy L(x, z) over W, which encodes and decodes, b and c."""
-    n, r, rate = net.n_features, net.n_hidden, net.generative_rate
+def step_generative(net: Network, work: Work, weight: float) -> None:
+    """SGD on the cross-entropy L(x, z), times a weight, over W, which encodes and decodes, b and c."""
+    n, r, rate = net.n_features, net.n_hidden, weight * net.generative_rate
     error, y, delta, x = work.reconstruction[ACTUAL], work.hidden[ACTUAL], work.delta, work.inputs[ACTUAL]
     W, b, c = net.encoder, net.encoder_bias, net.decoder_bias
     for j in range(n):
@@ -542,9 +547,10 @@ def accelerate(weights: Floats, moment: Floats, slope: float, values: Floats, le
 
 
 @compiled
-def step_discriminative(net: Network, work: Work) -> None:
-    """SGD with momentum on the cross-entropy L(C, Ĉ) over W, b, Φ and η."""
-    n, r, m, rate, momentum = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate, net.momentum
+def step_discriminative(net: Network, work: Work, weight: float) -> None:
+    """SGD with momentum on the cross-entropy L(C, Ĉ), times a weight, over W, b, Φ and η."""
+    n, r, m = net.n_features, net.n_hidden, net.n_classes
+    rate, momentum = weight * net.discriminative_rate, net.momentum
     y, delta, error = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL]
     for o in range(m):
         error[o] = rate * (error[o] - work.one_hot[o])
@@ -571,19 +577,22 @@ def backpropagate(error: Floats, output: Floats, y: Floats, delta: Floats, m: in
 
 
 @compiled
-def learn_sample(net: Network, work: Work, phase: int) -> None:
-    """One sample in one phase: grow or prune by the network's significance, then one SGD step."""
+def learn_sample(net: Network, work: Work, phase: int, weight: float) -> None:
+    """One sample in one phase: grow or prune by the network's significance, then one SGD step.
+
+    The ``weight`` of its loss, 1 in the paper, is for that step alone.
+    """
     expect_input(net, work, phase)
     forward(net, work, phase)
     watch_drift(net, work, phase)  # beyond the paper
     if evolve(net, work, phase):
         forward(net, work, phase)
     if phase == GENERATIVE:
-        step_generative(net, work)
+        step_generative(net, work, weight)
     elif net.adaptive_rate == 1.0:  # beyond the paper
-        step_adaptive(net, work)
+        step_adaptive(net, work, weight)
     else:
-        step_discriminative(net, work)
+        step_discriminative(net, work, weight)
 
 
 # =================================================================================================================
@@ -678,14 +687,14 @@ def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: flo
 
 
 @compiled
-def step_adaptive(net: Network, work: Work) -> None:
+def step_adaptive(net: Network, work: Work, weight: float) -> None:
     """:func:`step_discriminative` at a rate that adapts to each unit instead, and with smoothed labels."""
     n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate
     share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
     y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
     W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias
     for o in range(m):
-        error[o] = error[o] - (1.0 - SMOOTHING) * work.one_hot[o] - SMOOTHING / m
+        error[o] = weight * (error[o] - (1.0 - SMOOTHING) * work.one_hot[o] - SMOOTHING / m)
     backpropagate(error, output, y, delta, m, r)
     adapt(error, net.output_bias_moment, m, rate, share)
     adapt(delta, net.encoder_bias_moment, r, rate, share)
@@ -700,6 +709,42 @@ def step_adaptive(net: Network, work: Work) -> None:
         x_j = x[j]
         for i in range(r):
             W[j, i] -= x_j * delta[i]
+
+
+# --- Weights of samples and classes: what their losses are multiplied by -----------------------------------------
+
+CLASS_HORIZON = 10_000.0  # samples over which labels are counted
+HEAVIEST = 100.0  # balanced class: of two, one that has 1 in 200 labels; a rarer one would be learned from too few
+
+
+@compiled
+def weight_of_sample(weights: Floats, sample: int) -> float:
+    """Its own, or 1 if there are none."""
+    return weights[sample] if len(weights) > 0 else 1.0
+
+
+@compiled
+def count_label(net: Network, label: int, weight: float) -> None:
+    """Count a label that is taught, with the weight of its sample; earlier ones fade."""
+    kept = 1.0 - 1.0 / max(CLASS_HORIZON * net.visits, 1.0)
+    for o in range(net.n_classes):
+        net.class_count[o] *= kept
+    net.class_count[label] += weight
+
+
+@compiled
+def weight_of_class(net: Network, label: int) -> float:
+    """The weight given, or n / (K n_c) for the n_c of n labels, of K classes, that are of this class; 1 if none is."""
+    if net.weighing == GIVEN:
+        return net.class_weight[label]  # type: ignore[no-any-return]
+    if net.class_count[label] == 0.0:
+        return 1.0
+    total, n_counted = 0.0, 0.0
+    for o in range(net.n_classes):
+        total += net.class_count[o]
+        n_counted += 1.0 if net.class_count[o] > 0.0 else 0.0
+    weight: float = min(total / (n_counted * net.class_count[label]), HEAVIEST)
+    return weight
 
 
 # --- Averaged weights: better predictions while the stream is stable ---------------------------------------------
@@ -778,25 +823,29 @@ def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
 
 
 @compiled
-def judge(net: Network, work: Work, X: Floats, labels: Words, order: Words) -> None:
+def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
     """Compare the weights and their averages on labelled samples, before any of these is learned from.
 
-    If the averages lag behind a drift they restart, so that their horizon is never longer than the concept.
+    The losses are weighted as they are in learning. If the averages lag behind a drift they restart, so that their
+    horizon is never longer than the concept.
     """
     n, m, out, losses = net.n_features, net.n_classes, work.prediction[ACTUAL], net.losses
     if m == 0:
         return
     share = trust(net)
     for t in range(STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE, len(order), STRIDE):
+        label, weight = labels[order[t]], weight_of_sample(weights, order[t])
+        if net.weighing != ALIKE:
+            weight *= weight_of_class(net, label)
         find(X[order[t]], work.clean, work.present, n)
         scale(net, work)
         mixed = 0.0
         for slow in range(2):
             predict(net, work, slow, out, m)
-            seen = out[labels[order[t]]] if labels[order[t]] < m else 0.0
-            losses[slow] = LOSS_MEMORY * losses[slow] - math.log(max(seen, LEAST_PROBABILITY))
+            seen = out[label] if label < m else 0.0
+            losses[slow] = LOSS_MEMORY * losses[slow] - weight * math.log(max(seen, LEAST_PROBABILITY))
             mixed += share * seen if slow == 1 else (1.0 - share) * seen
-        losses[2] = LOSS_MEMORY * losses[2] - math.log(max(mixed, LEAST_PROBABILITY))
+        losses[2] = LOSS_MEMORY * losses[2] - weight * math.log(max(mixed, LEAST_PROBABILITY))
     if net.averaging > 0.0 and trust(net) < DOUBT:
         net.averaged_since = net.n_learned[DISCRIMINATIVE]
         losses[0] = 0.0
@@ -883,16 +932,24 @@ def know(net: Network, work: Work, label: int) -> None:
         x[j] = clean[j]
 
 
-@entry
-def learn(
-    state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int, first: int, last: int
+@compiled
+def visit(
+    state: Floats,
+    scratch: Floats,
+    X: Floats,
+    labels: Words,
+    weights: Floats,
+    order: Words,
+    start: int,
+    first: int,
+    last: int,
 ) -> int:
     """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; returns where it stopped.
 
     It stops at the end, or before the sample at which the state may need room for more hidden units. Labels are only
     read in the discriminative phase. The scaling learns only from new samples: those that are observed, and those that
     are taught when as many were taught as seen, so that they cannot have been observed. Learning a range twice does no
-    harm, so ranges are always learned.
+    harm, so ranges are always learned. ``weights`` are those of the samples in the loss; without any, all weigh 1.
     """
     net = Network(state)
     work = Work(scratch, net)
@@ -905,7 +962,7 @@ def learn(
         if net.n_hidden + 2 > net.max_hidden:  # each phase may grow one
             return t
         if not judged:
-            judge(net, work, X, labels, order)
+            judge(net, work, X, labels, weights, order)
             judged = True
         n_present = find(X[order[t]], work.clean, work.present, net.n_features)
         new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
@@ -914,27 +971,50 @@ def learn(
         if new or net.scaling == MINMAX:
             learn_scaling(net, work)
         scale(net, work)
+        weight = weight_of_sample(weights, order[t])
         for phase in range(first, last + 1):
             net.n_learned[phase] += 1
             if phase == GENERATIVE:
                 corrupt(net, work)
             else:
                 know(net, work, labels[order[t]])
+                if net.weighing != ALIKE:
+                    count_label(net, labels[order[t]], weight)
+                    weight *= weight_of_class(net, labels[order[t]])
             if phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0):
-                learn_sample(net, work, phase)
+                learn_sample(net, work, phase, weight)
             if phase == DISCRIMINATIVE and net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
                 follow(net)
     return len(order)
 
 
 @entry
-def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, start: int) -> int:
-    """:func:`learn` from the samples ``order[start:]`` one by one, in both phases, as if each were a chunk."""
-    none, first, last = np.int64(0), np.int64(GENERATIVE), np.int64(DISCRIMINATIVE)  # literals are compiled separately
-    for t in range(start, len(order)):
-        if learn(state, scratch, X, labels, order[t : t + 1], none, first, last) == 0:  # type: ignore[arg-type]
+def learn(
+    state: Floats,
+    scratch: Floats,
+    X: Floats,
+    labels: Words,
+    weights: Floats,
+    order: Words,
+    start: int,
+    first: int,
+    last: int,
+) -> int:
+    """:func:`visit`, for Python; what is compiled calls that, since a copy of an entry may round differently."""
+    return visit(state, scratch, X, labels, weights, order, start, first, last)
+
+
+@entry
+def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, start: int, last: int) -> int:
+    """:func:`learn` from the samples ``X[start:]`` one by one, in the phases up to ``last``; each is a chunk."""
+    none, first = np.int64(0), np.int64(GENERATIVE)  # literals are compiled separately
+    only = Work(scratch, Network(state)).only
+    only[0] = 0
+    for t in range(start, len(X)):
+        x, label, weight = X[t : t + 1], labels[t : t + 1], weights[t : t + 1]
+        if visit(state, scratch, x, label, weight, only, none, first, last) == 0:  # type: ignore[arg-type]
             return t
-    return len(order)
+    return len(X)
 
 
 @entry
@@ -946,10 +1026,10 @@ def shuffle(random: Random, order: Words) -> None:
 
 
 @entry
-def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, order: Words) -> None:
+def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
     """:func:`judge` one of several layers; all are judged before the lowest learns, since the others build on it."""
     net = Network(state)
-    judge(net, Work(scratch, net), X, labels, order)
+    judge(net, Work(scratch, net), X, labels, weights, order)
 
 
 @entry
@@ -994,7 +1074,15 @@ def bag(states: Floats, phase: int, visits: Words) -> None:
 
 @entry
 def learn_members(
-    states: Floats, scratch: Floats, X: Floats, labels: Words, order: Words, cuts: Words, done: Words, phase: int
+    states: Floats,
+    scratch: Floats,
+    X: Floats,
+    labels: Words,
+    weights: Floats,
+    order: Words,
+    cuts: Words,
+    done: Words,
+    phase: int,
 ) -> None:
     """:func:`learn` for the networks in the rows of ``states``; the k-th visits ``order[cuts[k] : cuts[k + 1]]``.
 
@@ -1003,7 +1091,7 @@ def learn_members(
     for k in range(len(states)):
         visited = order[cuts[k] : cuts[k + 1]]
         if done[k] < len(visited):
-            done[k] = learn(states[k], scratch, X, labels, visited, done[k], phase, phase)
+            done[k] = visit(states[k], scratch, X, labels, weights, visited, done[k], phase, phase)
 
 
 @entry

@@ -11,7 +11,7 @@ import numpy as np
 from devdan.arrays import Floats
 from devdan.model import kernel
 from devdan.model.kernel import Network
-from devdan.model.state import SETTINGS, add_feature, new_state, remove_feature, scratch_for
+from devdan.model.state import SETTINGS, WEIGHED, add_feature, new_state, remove_feature, scratch_for
 
 
 def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:
@@ -22,6 +22,8 @@ def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -
     net = Network(state)
     for name in (*SETTINGS, "n_named"):
         setattr(net, name, getattr(below, name))
+    for name in WEIGHED:
+        getattr(net, name)[:] = getattr(below, name)
     net.n_features = n_features + below.n_hidden
     net.n_followed = below.n_events
     net.n_seen = net.n_learned[kernel.DISCRIMINATIVE] = n_taught % kernel.STRIDE

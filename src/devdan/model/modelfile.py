@@ -23,12 +23,12 @@ from devdan.encoding import encoding
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
 from devdan.model.kernel import Network
-from devdan.model.state import aligned, check_state
+from devdan.model.state import aligned, check_state, padded
 
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION = 2
+VERSION, OLDEST = 3, 2  # formats: the one that is written, and the first that is read
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
@@ -67,7 +67,7 @@ def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
         if kind is None:
             known = " or a ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"it is a {header.get('kind')}, not a {known}")
-        states = _states(header["states"], state)
+        states = [padded(part) for part in _states(header["states"], state)]
         for part in states:
             check_state(part)
         model = _restored(header, states, kind)
@@ -113,7 +113,9 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     if any(getattr(net, word) != value for net in nets for word, value in options.settings(chosen).items()):
         raise ValueError("options and states do not match")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
+    model._check_networks(states)
     model._take(states)
+    model._pass_options()
     model._warned = bool(header["warned"])
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
@@ -167,8 +169,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
-    if version < VERSION:
-        raise ModelFileError(f"{path} has format {version}, which this devdan no longer reads, only {VERSION}")
+    if version < OLDEST:
+        raise ModelFileError(f"{path} has format {version}, which this devdan no longer reads, only {OLDEST} and later")
     if version > VERSION:
         raise ModelFileError(
             f"{path} was saved by a newer devdan (format {version}, this one reads {VERSION}): upgrade devdan"

@@ -13,22 +13,24 @@ from devdan.arrays import Floats, Words, all_writable
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.single import SingleRow
-from devdan.model import kernel, options
-from devdan.model.kernel import GENERATIVE, Network
+from devdan.model import kernel, options, weighing
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notice import EncodingWarning
 from devdan.model.state import (
     EVENTS,
     Event,
     events_of,
     new_state,
+    padded,
     resized,
     room_for,
     scratch_for,
     set_settings,
     with_features,
 )
+from devdan.model.weighing import NO_WEIGHTS
 
-_FIRST = np.zeros(1, np.int64)  # the order in which one sample is visited
+_DEFAULTS = {name: options.OPTIONS[name].default for name in options.NAMES}
 
 
 class OnlineNetwork:
@@ -39,21 +41,21 @@ class OnlineNetwork:
     """
 
     def __init__(self, **chosen: Any) -> None:
-        self._options = {name: chosen.get(name, options.OPTIONS[name].default) for name in options.NAMES}
+        self._options = {**_DEFAULTS, **chosen}
         options.check(self._options)
         self.know_numbers([])
-        self._label = _FIRST.copy()  # of the current sample
+        self._label = np.zeros(1, np.int64)  # of the current sample
         self.state = np.empty(0)  # until learning begins
         self._drifts_before = b""  # drift counters before the latest sample
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """What follows from the state is made anew, also where an earlier version has pickled it."""
         self.__dict__.update(all_writable(attributes))
-        self._options = {name: self._options.get(name, options.OPTIONS[name].default) for name in options.NAMES}
+        self._options = {**_DEFAULTS, **self._options}
         if "encoding" not in attributes:  # there was none
             self.know_numbers([])
         if len(self.state) > 0:
-            self._hold(self.state)
+            self._hold(padded(self.state))
 
     def begin(self, n_features: int, seed: int | None, n_named: int = 0) -> None:
         """Create the state, with an output for each class named in advance."""
@@ -101,24 +103,26 @@ class OnlineNetwork:
 
     # --- Learning and prediction ---------------------------------------------------------------------------------
 
-    def learn(self, row: Floats, code: int) -> None:
-        """Learn from a labelled sample in both phases."""
+    def learn(self, row: Floats, code: int, weights: Floats = NO_WEIGHTS) -> None:
+        """Learn from a labelled sample in both phases; it may have a weight."""
         self._drifts_before = self.net.n_drifts.tobytes()
         self._label[0] = code
-        while kernel.learn_each(self.state, self._scratch, row, self._label, _FIRST, 0) == 0:
+        while kernel.learn_each(self.state, self._scratch, row, self._label, weights, 0, DISCRIMINATIVE) == 0:
             self._grow_room()
 
-    def learn_rows(self, rows: Floats, codes: Words) -> None:
+    def learn_rows(self, rows: Floats, codes: Words, weights: Floats = NO_WEIGHTS) -> None:
         """:meth:`learn` from each, one after the other."""
         self._drifts_before = self.net.n_drifts.tobytes()
-        done, order = 0, np.arange(len(rows))
-        while (done := kernel.learn_each(self.state, self._scratch, rows, codes, order, done)) < len(rows):
-            self._grow_room()
+        done = 0
+        while done < len(rows):
+            done = kernel.learn_each(self.state, self._scratch, rows, codes, weights, done, DISCRIMINATIVE)
+            if done < len(rows):
+                self._grow_room()
 
     def observe(self, row: Floats) -> None:
         """Learn from a sample without a label: the generative phase."""
         self._drifts_before = self.net.n_drifts.tobytes()
-        while kernel.learn(self.state, self._scratch, row, self._label, _FIRST, 0, GENERATIVE, GENERATIVE) == 0:
+        while kernel.learn_each(self.state, self._scratch, row, self._label, NO_WEIGHTS, 0, GENERATIVE) == 0:
             self._grow_room()
 
     def predict_proba(self, rows: Floats, n_classes: int) -> Floats:
@@ -146,6 +150,12 @@ class OnlineNetwork:
     def change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
         """Remove some of the inputs, of which there are this many, and add others after the rest."""
         self._hold(with_features(self.state, n_inputs, gone, n_new))
+
+    def add_class(self, code: int, label: Any) -> None:
+        """Make room for a class, and set what it weighs."""
+        if code >= self.net.max_classes:
+            self.make_room(classes=2 * code)
+        self.net.class_weight[code] = weighing.weight_given(self._options["class_weight"], label)
 
     def make_room(self, hidden: int = 0, classes: int = 0) -> None:
         """Make room for at least this many hidden units and classes."""

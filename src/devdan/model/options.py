@@ -19,10 +19,12 @@ from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import check_date_format
 from devdan.model import kernel
 from devdan.model.state import LARGEST_LEARNED
+from devdan.model.weighing import LARGEST_WEIGHT
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
+_WEIGHINGS = {None: kernel.ALIKE, "balanced": kernel.BALANCED}  # or a dict
 _MOST_LAYERS = 100
 _MOST_CATEGORIES = 10_000
 _MOST_VISITS = 700  # above this, the Poisson draws would be too small: exp(-visits) is close to the smallest float
@@ -86,6 +88,12 @@ def _is_rate(value: Any) -> bool:
 
 def _is_depth(value: Any) -> bool:
     return (isinstance(value, str) and value == "auto") or (is_count(value) and value <= _MOST_LAYERS)
+
+
+def _is_weighing(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(is_real(weight) and 0 < weight <= LARGEST_WEIGHT for weight in value.values())
+    return is_among(value, _WEIGHINGS)
 
 
 def is_names(value: Any) -> bool:
@@ -170,6 +178,14 @@ NETWORK = (
         "averaging", 0.998,
         "Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the "
         "averaged weights by how well each did recently; 0 turns averaging off.",
+    ),
+    Option(
+        "class_weight", None, _is_weighing,
+        f"None, 'balanced' or a dict of numbers greater than 0 and at most {LARGEST_WEIGHT:,.0f}",
+        'Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it '
+        "was among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.",
+        '{"balanced", None} or dict, default=None',
+        word="weighing", value=lambda value: kernel.GIVEN if isinstance(value, dict) else _WEIGHINGS[value],
     ),
     Option(
         "n_layers", 1, _is_depth, f"'auto' or an integer from 1 to {_MOST_LAYERS}",

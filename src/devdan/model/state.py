@@ -25,6 +25,7 @@ SETTINGS = tuple(
     name for name, field in Network.fields().items() if not field.shape and field.dtype.kind == "f"
 )  # the options as the kernel knows them
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
+WEIGHED = ("class_count", "class_weight")  # what classes weigh
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -171,12 +172,15 @@ def _by_feature(net: Network) -> list[Floats]:
 
 
 def restarted(state: Floats) -> Floats:
-    """A network of this size that has learned nothing but the scale of the features, and remembers the counts."""
+    """A network of this size that has learned nothing but the scale of the features and how many labels each class has.
+
+    It remembers the counts.
+    """
     fresh = new_state(*sizes_of(state), seed=0)
     old, new = Network(state), Network(fresh)
-    for name in ("random", *SCALE, "n_drifts", "n_changes"):
+    for name in ("random", *SCALE, "n_drifts", "n_changes", *WEIGHED):
         getattr(new, name)[:] = getattr(old, name)
-    for name in (*SETTINGS, "n_named", "n_came", "n_labels_came"):
+    for name in (*SETTINGS, "n_features", "n_named", "n_came", "n_labels_came"):
         setattr(new, name, getattr(old, name))
     new.events[0] = old.n_learned[kernel.DISCRIMINATIVE], kernel.DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
     new.n_events = 1
@@ -184,6 +188,19 @@ def restarted(state: Floats) -> Floats:
 
 
 # --- States from elsewhere ---------------------------------------------------------------------------------------
+
+
+def padded(state: Floats) -> Floats:
+    """A state that ends where those of an earlier version did, with zeros for the fields that came later.
+
+    Any other is returned as it is.
+    """
+    room = sizes_of(state) if len(state) >= len(SIZES) else (-1,) * len(SIZES)
+    if min(room) < 0 or Network.places(room)[WEIGHED[0]][0] != len(state):
+        return state
+    longer = aligned(Network.n_words(room))
+    longer[: len(state)] = state
+    return longer
 
 
 def check_state(state: Floats) -> None:
@@ -215,6 +232,7 @@ def check_state(state: Floats) -> None:
     counts = [net.scale_count, net.input_count, net.monitors[:, :, kernel.COUNT], net.square, net.input_square]
     if net.adaptive_rate == 1.0:  # then the moments are mean squares
         counts += [getattr(net, f"{name}_moment") for name in AVERAGED]
+    counts += [net.class_count, net.class_weight]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, kernel.SQUARE])):
         raise ValueError("the state holds a negative count or variance")
     monitored = tuple(net.monitors[:, :, word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE))

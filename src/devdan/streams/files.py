@@ -36,8 +36,8 @@ def file(
     first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
     ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
     number. ``drop`` leaves columns out. ``as_text`` names columns of a text that stay as they are written even if they
-    look like numbers, such as codes with leading zeros, which are nominal. An NPZ file holds the samples in ``X`` and
-    the labels in ``y``, or in the array that ``target`` names. The samples come as
+    look like numbers, such as codes with leading zeros, which are nominal. An NPZ file holds the samples in ``X``, or
+    in an array for each column, and the labels in ``y``, or in the array that ``target`` names. The samples come as
     :class:`~devdan.encoding.rows.Rows`: the model encodes what is no number.
     """
     path = Path(path)

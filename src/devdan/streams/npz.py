@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.encoding.rows import Rows
+from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
 from devdan.streams.table import Block, Table
@@ -26,56 +27,54 @@ from devdan.streams.table import Block, Table
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
 _HEADER = 1 << 16
+_ABOUT = ("feature_names", "class_names")  # arrays that are not samples
 # Errors raised for damaged archives; a RuntimeError if a flipped bit marks them as encrypted or otherwise compressed.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
 def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
-    """The samples in ``X`` with the labels in the array ``target``."""
-    archive = _Archive(path, ("X", target))
-    shape, labels = archive.shapes
-    if len(shape) != 2 or shape[0] == 0 or shape[1] == 0 or labels != shape[:1]:
-        raise StreamError(f"{path}: X must have a row for each sample and {target} a label, got {shape} and {labels}")
+    """The samples in ``X``, or else in an array for each column, with the labels in the array ``target``."""
+    archive = _Archive(path, target)
 
     def blocks() -> Iterator[Chunk]:
-        for n_before, (X, y) in archive.rows():
-            yield X, _labels(y, target, path, n_before)
+        for n_before, samples, y in archive.rows():
+            yield samples, _labels(y, target, path, n_before)
 
     classes = archive.class_names if target == "y" else None
     numbers = None if classes is None else tuple(range(len(classes)))
-    return Stream(name, blocks, chunk, archive.features, shape[0], None, numbers, str(path))
+    return Stream(name, blocks, chunk, archive.features, archive.n_rows, None, numbers, str(path))
 
 
 def table(path: Path) -> Table:
-    """The samples in ``X``, without labels."""
-    archive = _Archive(path, ("X",))
-    (shape,) = archive.shapes
-    if len(shape) != 2 or shape[0] == 0 or shape[1] == 0:
-        raise StreamError(f"{path}: X must have a row for each sample, got {shape}")
+    """The samples, without labels."""
+    archive = _Archive(path)
     features = archive.features
 
     def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[Block]:
-        for _n_before, (X,) in archive.rows():
-            yield Rows([features[column] for column in columns], X[:, list(columns)]), [X[:, place] for place in keep]
+        for _n_before, samples, _y in archive.rows():
+            rows = rows_of(samples, features)
+            yield rows.select(list(columns)), [rows[:, place] for place in keep]
 
-    return Table(str(path), features, read, archive.is_named, shape[0])
+    return Table(str(path), features, read, archive.is_named, archive.n_rows)
 
 
 class _Archive:
-    """Arrays of an archive that have a row for each sample; ``X`` is the first."""
+    """What of an archive has a row for each sample: ``X`` or an array for each column, and the labels."""
 
-    def __init__(self, path: Path, arrays: tuple[str, ...]) -> None:
-        self.path, self.arrays = path, arrays
+    def __init__(self, path: Path, target: str | None = None) -> None:
+        self.path = path
         try:
             with zipfile.ZipFile(path) as archive:
                 there = [Path(member).stem for member in archive.namelist() if member.endswith(".npy")]
-                for array in arrays:
+                columns = ["X"] if "X" in there else [array for array in there if array not in (target, *_ABOUT)]
+                self.arrays = [*(columns or ["X"]), *([target] if target else [])]
+                for array in self.arrays:
                     if array not in there:
                         listed = ", ".join(map(repr, there)) or "none"
                         raise StreamError(f"{path} has no array {array!r}; it has {listed}")
                 with ExitStack() as opened:
-                    members = [opened.enter_context(_member(archive, array, path)) for array in arrays]
-                    self.shapes = [member.shape for member in members]
+                    members = [opened.enter_context(_member(archive, array, path)) for array in self.arrays]
+                    shapes = [member.shape for member in members]
                     self._n_at_a_time = min(_rows_at_a_time(member, path) for member in members)
                 names = _texts(archive, "feature_names", path)
                 self.class_names = _texts(archive, "class_names", path)
@@ -83,25 +82,59 @@ class _Archive:
             raise
         except _DAMAGE as error:
             raise StreamError(f"{path} is not an NPZ file, or is incomplete: {reason(error)}") from error
-        width = self.shapes[0][1] if len(self.shapes[0]) == 2 else 0
-        self.is_named = names is not None and len(names) == width
-        self.features = tuple(names if names and self.is_named else (f"x{place + 1}" for place in range(width)))
+        self._by_column, self._has_labels = columns != ["X"], target is not None
+        self._check(shapes, target)
+        self.n_rows = shapes[0][0]
+        width = 0 if self._by_column else shapes[0][1]
+        self.is_named = self._by_column or (names is not None and len(names) == width)
+        if self._by_column:
+            self.features = tuple(columns)
+        else:
+            self.features = tuple(names if names and self.is_named else (f"x{place + 1}" for place in range(width)))
 
-    def rows(self) -> Iterator[tuple[int, list[npt.NDArray[Any]]]]:
-        """The arrays in pieces, with the number of rows before each."""
+    def _check(self, shapes: list[tuple[int, ...]], target: str | None) -> None:
+        """Raise an error unless all have a row for each sample."""
+        first, last = shapes[0], shapes[-1]
+        if not self._by_column:
+            labelled = last == first[:1] if target else True
+            if len(first) != 2 or 0 in first or not labelled:
+                also = f" and {target} a label, got {first} and {last}" if target else f", got {first}"
+                raise StreamError(f"{self.path}: X must have a row for each sample{also}")
+            return
+        for array, its in zip(self.arrays, shapes, strict=True):
+            if its != last or len(its) != 1 or its[0] == 0:
+                other = self.arrays[-1]
+                raise StreamError(
+                    f"{self.path}: {array} and {other} must have a value for each sample, got {its} and {last}"
+                )
+
+    def rows(self) -> Iterator[tuple[int, Any, Any]]:
+        """The samples in pieces, with the number of rows before each, and their labels, if any."""
         n_rows = 0
         try:
             with zipfile.ZipFile(self.path) as archive, ExitStack() as opened:
                 members = [opened.enter_context(_member(archive, array, self.path)) for array in self.arrays]
-                for X, *others in zip(*(_rows(one, self._n_at_a_time, self.path) for one in members), strict=True):
-                    samples = X.astype(np.float64)
-                    check_finite(samples, self.features, str(self.path), n_rows)
-                    yield n_rows, [samples, *others]
-                    n_rows += len(X)
+                for parts in zip(*(_rows(one, self._n_at_a_time, self.path) for one in members), strict=True):
+                    samples = self._samples(parts[:-1] if self._has_labels else parts)
+                    numbers = samples.numbers if isinstance(samples, Rows) else samples
+                    check_finite(numbers, self.features, str(self.path), n_rows)
+                    yield n_rows, samples, parts[-1] if self._has_labels else None
+                    n_rows += len(samples)
         except StreamError:
             raise
         except _DAMAGE as error:
             raise StreamError(f"{self.path} is damaged after row {n_rows}: {reason(error)}") from error
+
+    def _samples(self, parts: Sequence[npt.NDArray[Any]]) -> Any:
+        """A piece of X, as numbers if it holds nothing else, or the same rows of each column."""
+        try:
+            if self._by_column:
+                columns = [array_column(part, name) for part, name in zip(parts, self.features, strict=True)]
+                return Rows.of(self.features, columns)
+            X = parts[0]
+            return rows_of(X, self.features) if X.dtype.kind in "USMm" else X.astype(np.float64)
+        except TableError as error:
+            raise StreamError(f"{self.path}: {error}") from error
 
 
 def _labels(y: npt.NDArray[Any], target: str, path: Path, n_before: int) -> npt.NDArray[Any]:
@@ -141,10 +174,8 @@ def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Membe
             shape, by_column, dtype = read(header)
         except ValueError as error:
             raise StreamError(f"{path}: the array {array!r} cannot be read: {reason(error)}") from error
-        if dtype.kind not in "biufUS":
-            raise StreamError(
-                f"{path}: the array {array!r} holds {dtype}; only numbers, or text for labels, are supported"
-            )
+        if dtype.kind not in "biufUSMm":
+            raise StreamError(f"{path}: the array {array!r} holds {dtype}; only numbers, text and times are supported")
         member = _Member(array, content, shape, dtype, by_column and len(shape) > 1, info.compress_size)
         n_there = info.file_size - header.tell()
         if min(shape, default=0) < 0 or member.n_bytes > n_there:
@@ -166,8 +197,6 @@ def _rows_at_a_time(member: _Member, path: Path) -> int:
 def _rows(member: _Member, n_at_a_time: int, path: Path) -> Iterator[npt.NDArray[Any]]:
     name, content, shape, dtype, by_column, _ = member
     width = math.prod(shape[1:])
-    if name == "X" and dtype.kind in "US":
-        raise StreamError(f"{path}: X must hold numbers, got text")
     if by_column:
         if member.n_bytes > max(_WHOLE, _RATIO * member.n_packed):
             raise StreamError(

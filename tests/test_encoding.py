@@ -1,0 +1,576 @@
+"""Tables as people have them become the same inputs, whatever door they come through."""
+
+import gzip
+import json
+import pickle
+import warnings
+from datetime import date, datetime, time, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from hostile import CELLS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.baselines import PClass, PENsemble
+from devdan.encoding import values
+from devdan.encoding.encoding import Encoding, Instructions, restored
+from devdan.encoding.rows import joined
+from devdan.encoding.single import SingleRow
+from devdan.encoding.tables import TableError, from_dicts, rows_of
+from devdan.evaluation import prequential
+from devdan.model.kernel import Network
+from devdan.model.online import OnlineNetwork
+from devdan.model.state import check_state, new_state, restarted, with_features
+from devdan.streams import StreamError, open_stream
+
+pytestmark = pytest.mark.filterwarnings("ignore:the column")
+N = 600
+
+
+def frame(n=N, seed=0):
+    """A table with a column of every kind, some values missing, and labels that depend on some."""
+    random = np.random.default_rng(seed)
+    start = pd.Timestamp("2023-12-20 06:30:00")
+    columns = {
+        "id": [f"user-{k:05}" for k in range(n)],
+        "row": np.arange(n, dtype=float),
+        "age": random.normal(40, 10, size=n).round(3),
+        "city": random.choice(["Köln", "Bonn", "São Paulo", "a, b"], size=n),
+        "plan": pd.Categorical(random.choice(["free", "gold"], size=n)),
+        "member": random.random(n) > 0.5,
+        "agrees": random.choice(["yes", "no"], size=n),
+        "price": [f"${value:.2f}" for value in random.random(n) * 100],
+        "when": start + pd.to_timedelta(np.arange(n) * 5000, unit="s"),
+        "visits": random.integers(0, 9, size=n),
+    }
+    table = pd.DataFrame(columns)
+    for name in ("age", "city", "when", "agrees", "price"):
+        table.loc[random.random(n) < 0.05, name] = None
+    table.loc[0, "age"] = None  # so that not even the first row tells everything
+    label = np.where((table["city"] == "Bonn") ^ (table["age"] > 40), "in", "out")
+    table["label"] = label
+    return table
+
+
+FRAME = frame()
+FEATURES = [name for name in FRAME if name != "label"]
+
+
+def texts(table):
+    """The cells as a file has them."""
+    whole = table.copy()
+    whole["when"] = [None if pd.isna(value) else value.isoformat() for value in table["when"]]
+    whole["member"] = ["true" if value else "false" for value in table["member"]]
+    return whole
+
+
+def write_csv(table, path):
+    text = texts(table).to_csv(index=False)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def write_arff(table, path):
+    kinds = {"age": "numeric", "row": "numeric", "visits": "numeric", "plan": "{free,gold}", "label": "{in,out}"}
+    lines = ["@relation t", *(f"@attribute {name} {kinds.get(name, 'string')}" for name in table), "@data"]
+    for row in texts(table).itertuples(index=False):
+        lines.append(
+            ",".join("?" if pd.isna(cell) else f"'{cell}'" if isinstance(cell, str) else str(cell) for cell in row)
+        )
+    path.write_text("\n".join(lines))
+
+
+def write_npz(table, path):
+    arrays = {}
+    for name in table:
+        column = table[name]
+        if name == "when":
+            arrays[name] = column.to_numpy("M8[us]")
+        elif column.dtype == object or name == "plan" or str(column.dtype) == "str":
+            arrays[name] = np.array(["" if pd.isna(value) else value for value in column])
+        else:
+            arrays[name] = column.to_numpy()
+    np.savez(path, **arrays)
+
+
+FILES = {"t.csv": write_csv, "t.csv.gz": write_csv, "t.arff": write_arff, "t.npz": write_npz}
+TOKYO = "Asia/Tokyo"
+FRAMES = {
+    "pandas": lambda table: table,
+    "pandas, all objects": lambda table: table.astype(object),
+    "pandas, from Arrow": lambda table: table.convert_dtypes(dtype_backend="pyarrow"),
+    "pandas, with a zone": lambda table: table.assign(when=table["when"].dt.tz_localize("UTC").dt.tz_convert(TOKYO)),
+    "pandas, dates as text": lambda table: table.assign(when=texts(table)["when"]),
+    "Arrow": lambda table: pa.Table.from_pandas(table, preserve_index=False),
+    "Arrow, dictionaries": lambda table: pa.Table.from_pandas(
+        table.assign(city=table["city"].astype("category")), preserve_index=False
+    ),
+    "Polars": pl.from_pandas,
+    "Polars, enum": lambda table: pl.from_pandas(table).with_columns(pl.col("plan").cast(pl.Enum(["free", "gold"]))),
+}  # fmt: skip
+
+
+def objects(table):
+    """Rows as JSON has them."""
+    text = texts(table).to_json(orient="records", lines=True)
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def doors(tmp_path):
+    for name, make in FILES.items():
+        make(FRAME, tmp_path / name)
+        yield name, open_stream(tmp_path / name, target="label", chunk=100)
+    pa_parquet.write_table(pa.Table.from_pandas(FRAME, preserve_index=False), tmp_path / "t.parquet")
+    yield "t.parquet", open_stream(tmp_path / "t.parquet", target="label", chunk=100)
+    for name, make in FRAMES.items():
+        yield name, open_stream(make(FRAME), target="label", chunk=100)
+    samples = objects(FRAME)
+    pairs = [({name: sample[name] for name in FEATURES}, sample["label"]) for sample in samples]
+    yield "JSON", open_stream(pairs, chunk=100)
+    yield "a frame and labels", open_stream((FRAME[FEATURES], FRAME["label"].to_numpy()), chunk=100)
+
+
+def trained(model, stream):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        records = list(prequential(stream, model))
+    return model, [record.counts for record in records]
+
+
+def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
+    model, counts = trained(DEVDAN(random_state=1), open_stream(FRAME, target="label", chunk=100))
+    expected = model.predict_proba(FRAME[FEATURES])
+    assert model.score(FRAME[FEATURES], FRAME["label"]) > 0.8
+    for door, stream in doors(tmp_path):
+        other, its = trained(DEVDAN(random_state=1), stream)
+        assert its == counts, door
+        assert other.encoding_.kept() == model.encoding_.kept(), door
+        assert other._networks[0].tobytes() == model._networks[0].tobytes(), door
+        assert other.predict_proba(FRAME[FEATURES]).tobytes() == expected.tobytes(), door
+    for form, make in FRAMES.items():
+        table = make(FRAME)
+        features = table[FEATURES] if "pandas" in form else table.select(FEATURES)
+        assert model.predict_proba(features).tobytes() == expected.tobytes(), form
+    assert model.predict_proba(rows_of(objects(FRAME)).select(range(len(FEATURES)))).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "layers", "pclass", "pensemble"])
+def test_every_estimator_takes_the_table(kind, tmp_path):
+    make = {
+        "ensemble": lambda: DEVDANEnsemble(3, random_state=1),
+        "layers": lambda: DEVDAN(n_layers=2, random_state=1),
+        "pclass": PClass,
+        "pensemble": PENsemble,
+    }[kind]
+    whole = FRAME.dropna().reset_index(drop=True) if kind[0] == "p" else FRAME
+    pa_parquet.write_table(pa.Table.from_pandas(whole, preserve_index=False), tmp_path / "t.parquet")
+    write_csv(whole, tmp_path / "t.csv")
+    answers = []
+    for name in ("t.parquet", "t.csv"):
+        model, _ = trained(make(), open_stream(tmp_path / name, target="label", chunk=100))
+        answers.append(model.predict_proba(whole[FEATURES]).tobytes())
+        assert model.n_features_in_ == len(FEATURES)
+        assert model.feature_names_in_.tolist() == FEATURES
+    assert answers[0] == answers[1]
+
+
+def test_rivers_class_takes_dicts_of_all_kinds():
+    DEVDANClassifier = pytest.importorskip("devdan.river").DEVDANClassifier
+    table = FRAME[:300]
+    plain = [
+        {name: None if value is pd.NaT else value for name, value in row.items()} for row in table.to_dict("records")
+    ]
+    python = [row | {"when": row["when"] and row["when"].to_pydatetime()} for row in plain]
+    answers = []
+    for samples in (plain, python, objects(table)):
+        model = DEVDANClassifier(seed=1)
+        for sample in samples:
+            model.learn_one({name: sample[name] for name in FEATURES}, sample["label"])
+        answers.append(model._network.state.tobytes())
+    model = DEVDANClassifier(seed=1)
+    for part in (table[:120], table[120:]):
+        model.learn_many(part[FEATURES], part["label"])
+    answers.append(model._network.state.tobytes())
+    assert len(set(answers)) == 1
+    shares = model.predict_proba_many(table[FEATURES])
+    for row, sample in enumerate(objects(table)):
+        one = model.predict_proba_one({name: sample[name] for name in FEATURES})
+        np.testing.assert_array_equal(list(one.values()), shares.iloc[row])
+
+
+def test_capymoas_class_gives_each_nominal_value_an_input():
+    adapter = pytest.importorskip("devdan.capymoa")
+    from capymoa.core import LabeledInstance  # noqa: PLC0415
+    from capymoa.stream import Schema  # noqa: PLC0415
+
+    schema = Schema.from_custom(["x", "city", "y"], target="y", categories={"city": ["Bonn", "Köln"], "y": ["a", "b"]})
+    learner = adapter.DEVDANClassifier(schema)
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        x = np.array([random.normal(), random.integers(2)])
+        learner.train(LabeledInstance.from_array(schema, x, int(x[1])))
+    assert sorted(learner.encoding_.input_names) == ["city=Bonn", "city=Köln", "x"]
+    assert learner.predict(LabeledInstance.from_array(schema, np.array([0.0, 1.0]), 0)) == 1
+
+
+# --- What becomes of a column ------------------------------------------------------------------------------------
+
+
+def encoded(**columns):
+    rows = rows_of(pd.DataFrame(columns))
+    return Encoding().learned(rows)
+
+
+def test_kinds_and_what_they_become():
+    X, encoding = encoded(
+        number=[1.5, np.nan, 3.0], flag=[True, False, True], says=["yes", "No", None], city=["b", "a", "b"],
+        money=["$1,234.50", "5 %", "-2"], clock=["00:00", "06:00", "18:30:30"],
+    )  # fmt: skip
+    names = [
+        "number",
+        "flag",
+        "says",
+        "city=b",
+        "money",
+        "clock: time of day (sine)",
+        "clock: time of day (cosine)",
+        "city=a",
+    ]
+    assert encoding.input_names == names
+    np.testing.assert_array_equal(X[:, 0], [1.5, np.nan, 3.0])
+    np.testing.assert_array_equal(X[:, 1], [1, 0, 1])
+    np.testing.assert_array_equal(X[:, 2], [1, 0, np.nan])
+    np.testing.assert_array_equal(X[:, [3, 7]], [[1, 0], [0, 1], [1, 0]])
+    np.testing.assert_array_equal(X[:, 4], [1234.5, 5, -2])
+    np.testing.assert_allclose(X[:2, 5:7], [[0.5, 1.0], [1.0, 0.5]], atol=1e-12)
+    assert {name: column.kind for name, column in encoding.columns.items()} == {
+        "number": "number", "flag": "flag", "says": "flag", "city": "nominal", "money": "number", "clock": "time",
+    }  # fmt: skip
+    assert "written as text such as '$1,234.50'" in repr(encoding)
+
+
+def test_dates_become_what_repeats_once_they_span_it():
+    def periods(*times):
+        return encoded(when=pd.to_datetime(list(times)), x=range(len(times)))[1].columns["when"].periods
+
+    assert periods("2024-01-01 10:00", "2024-01-01 20:00") == []
+    assert periods("2024-01-01 10:00", "2024-01-02 11:00") == ["time of day"]
+    assert periods("2024-01-01", "2024-01-03") == []  # always midnight
+    assert periods("2024-01-01", "2024-01-08") == ["day of week"]
+    assert periods("2024-01-01", "2024-12-31") == ["day of week", "day of year"]
+    times = pd.date_range("2023-01-01", periods=800, freq="17h")
+    X, encoding = encoded(when=times)
+    sine = dict(zip(encoding.input_names, X.T, strict=True))["when: day of week (sine)"]
+    expected = [0.5 + 0.5 * np.sin(2 * np.pi * ((t.dayofweek * 24 + t.hour) / 168)) for t in times]
+    np.testing.assert_allclose(sine, expected, atol=1e-9)
+
+
+def test_a_category_of_tomorrow_is_neutral_and_learned_when_it_comes():
+    rows = rows_of([{"city": "a", "x": 1.0}, {"city": "b", "x": 2.0}])
+    _, encoding = Encoding().learned(rows)
+    later = rows_of([{"city": "c", "x": 3.0}])
+    np.testing.assert_array_equal(encoding.applied(later), [[np.nan, 3.0, np.nan]])
+    X, grown = encoding.learned(later)
+    np.testing.assert_array_equal(X, [[0, 3, 0, 1]])
+    assert encoding.input_names == ["city=a", "x", "city=b"]  # as it was
+    assert grown.input_names == ["city=a", "x", "city=b", "city=c"]
+
+
+def test_counters_and_ids_are_left_out_and_told_about():
+    n = 300
+    random = np.random.default_rng(0)
+    ids, x = [f"{k:x}-{k}" for k in range(n)], random.random(n)
+    table = pd.DataFrame(
+        {"id": ids, "row": range(n), "epoch": 1.7e9 + np.arange(n) * 60.0, "x": x, "step": x.cumsum() * 0}
+    )
+    with pytest.warns(UserWarning, match="the column 'id' is left out: it is nearly unique") as caught:
+        model = DEVDAN(random_state=0).partial_fit(table, x > 0.5)
+    assert len(caught) == 3
+    assert [name for name, column in model.encoding_.columns.items() if column.left_out] == ["id", "row", "epoch"]
+    assert model.encoding_.input_names == ["x", "step"]
+    kept = DEVDAN(random_state=0, numeric=["row"], nominal=["id"], drop=["epoch"]).partial_fit(table, x > 0.5)
+    assert kept.encoding_.columns["row"].left_out == ""
+    assert len(kept.encoding_.columns["id"].values) == 64
+    assert kept.encoding_.columns["epoch"].left_out == "as told"
+
+
+def test_what_rose_for_a_while_is_back_when_it_falls():
+    encoding, seen = Encoding(), []
+    for value in [*range(150), 3, *range(1200)]:
+        _, encoding = encoding.learned(rows_of([{"t": float(value), "x": 0.0}]))
+        seen.append("t" in encoding.input_names)
+    assert seen[:99] == [True] * 99
+    assert seen[99:150] == [False] * 51
+    assert all(seen[150:])
+
+
+def test_further_values_share_inputs_and_memory_stays_flat():
+    encoding = Encoding()
+    sizes = []
+    for start in range(0, 100_000, 5_000):
+        rows = rows_of(pd.DataFrame({"name": np.repeat([f"v{k}" for k in range(start, start + 2_500)], 2), "x": 0.0}))
+        X, encoding = encoding.learned(rows)
+        sizes.append(len(pickle.dumps(encoding)))
+        assert np.isfinite(X).all()
+    assert len(encoding.columns["name"].values) == 64
+    assert len(encoding) == 64 + 16 + 1
+    assert len(set(sizes[2:])) == 1
+    assert X[0].sum() == 1.0
+
+
+def test_a_word_among_numbers_gets_an_input_of_its_own():
+    X, encoding = encoded(x=["1", "2", "unknown", None, "3"])
+    assert encoding.input_names == ["x", "x=unknown"]
+    np.testing.assert_array_equal(X, [[1, 0], [2, 0], [np.nan, 1], [np.nan, np.nan], [3, 0]])
+    assert encoding.notes == ["the column 'x' holds numbers, but also words such as 'unknown'"]
+
+
+BAD_DATES = ["9999-12-31", "1066-10-14", "2024-02-30", "NaT", "", "2024-01-01T00:00:00+25:00"]
+
+
+def test_odd_values_have_one_meaning():
+    huge = "x" * 1_000_000
+    _, encoding = encoded(a=[huge, "\ud800 alone", " ", None, "NA"], b=[None] * 5)
+    assert max(map(len, encoding.columns["a"].values)) < 200
+    assert len(encoding.columns["a"].values) == 2
+    assert encoding.columns["b"].kind == ""
+    json.dumps(encoding.kept())  # also what is no text in UTF-8
+    X, encoding = encoded(when=["2024-01-01", *BAD_DATES])
+    assert encoding.columns["when"].values == ["2024-02-30"]
+    assert np.isfinite(X[:3]).sum() > 0
+    zones = encoded(when=["2024-01-01T12:00:00+02:00", "2024-01-02T10:00:00Z", "2024-01-09 10:00"])[0]
+    same = encoded(when=pd.to_datetime(["2024-01-01 10:00", "2024-01-02 10:00", "2024-01-09 10:00"]))[0]
+    np.testing.assert_array_equal(zones, same)
+
+
+def test_dates_in_other_forms_by_being_told():
+    when = pd.to_datetime(["2024-03-01 00:00", "2024-03-02 12:00", "2024-04-20 18:30"])
+    reference = encoded(when=when)[0]
+    forms = {
+        "epoch": (when - pd.Timestamp(0)).total_seconds().to_numpy(),
+        "epoch-ms": (when - pd.Timestamp(0)).total_seconds().to_numpy() * 1000,
+        "dd/mm/yyyy HH:MM": when.strftime("%d/%m/%Y %H:%M"),
+        "%m-%d-%y %H.%M": when.strftime("%m-%d-%y %H.%M"),
+        "iso": when.strftime("%Y-%m-%d %H:%M"),
+    }
+    for form, column in forms.items():
+        told = Encoding(instructions=Instructions(dates={"when": form}))
+        np.testing.assert_array_equal(told.learned(rows_of(pd.DataFrame({"when": column})))[0], reference)
+    with pytest.raises(ValueError, match=r"the column 'when' is said to hold dates .* begins with '2024"):
+        Encoding(instructions=Instructions(dates={"when": "dd/mm/yyyy"})).learned(
+            rows_of(pd.DataFrame({"when": ["2024-03-01"]}))
+        )
+    clock = Encoding(instructions=Instructions(numeric=["when"])).learned(rows_of(pd.DataFrame({"when": when})))[0]
+    np.testing.assert_array_equal(clock[:, 0], forms["epoch"])
+
+
+def test_values_of_python_of_all_kinds():
+    zone = timezone(timedelta(hours=1))
+    at = datetime(2024, 1, 1, 1, tzinfo=zone)
+    minute = np.timedelta64(1, "m")
+    rows = rows_of([
+        {"a": at, "b": date(2024, 1, 1), "c": time(10, 30), "d": timedelta(minutes=1)},
+        {"a": np.datetime64("2024-01-01"), "b": pd.Timestamp("2024-01-01"), "c": time(10, 30), "d": minute},
+        {"a": pd.NaT, "b": None, "c": None, "d": pd.NaT},
+    ])  # fmt: skip
+    a, b, c, d = rows.objects()
+    assert a[0] == a[1] == b[0] == b[1] == "2024-01-01T00:00:00.000000"
+    assert [a[2], b[2], c[2], d[2]] == [None] * 4
+    assert d[:2] == [60.0, 60.0]
+    for value in ([1], {}, object(), 1j):
+        with pytest.raises(TableError, match=r"row 1 has a .* in the column 'x'"):
+            rows_of([{"x": value}])
+    with pytest.raises(TableError, match=r"the column 'x' holds list.*leave it out"):
+        rows_of(pa.table({"x": [[1]]}))
+
+
+def test_labels_keep_their_identity(tmp_path):
+    (tmp_path / "t.csv").write_text("x,label\n1,01\n2,1\n3,1\n")
+    assert [y.tolist() for _, y in open_stream(tmp_path / "t.csv")] == [["01", "1", "1"]]
+    (tmp_path / "t.csv").write_text("x,label\n" + "1,1\n" * 300_000 + "1,01\n")
+    with pytest.raises(StreamError, match=r"has the label '01' after row .* but numbers before"):
+        list(open_stream(tmp_path / "t.csv"))
+
+
+# --- Properties --------------------------------------------------------------------------------------------------
+
+TABLES = st.lists(st.fixed_dictionaries({"a": CELLS, "b": CELLS, "c": CELLS}), min_size=1, max_size=12)
+
+
+@given(TABLES, st.integers(1, 12), st.integers(1, 3))
+@settings(max_examples=150)
+def test_chunks_of_any_size_teach_the_same(samples, size, max_categories):
+    start = Encoding(instructions=Instructions(max_categories=max_categories))
+    _, whole = start.learned(from_dicts(samples, ["a", "b", "c"]))
+    grown = start
+    for k in range(0, len(samples), size):
+        before = grown.kept()
+        X, later = grown.learned(from_dicts(samples[k : k + size], ["a", "b", "c"]))
+        assert grown.kept() == before
+        assert X.shape == (len(samples[k : k + size]), len(later))
+        grown = later
+    assert grown.kept() == whole.kept()
+    again = restored(json.loads(json.dumps(grown.kept())), Instructions(max_categories=max_categories))
+    np.testing.assert_array_equal(again.applied(from_dicts(samples)), grown.applied(from_dicts(samples)))
+
+
+@given(TABLES, TABLES)
+@settings(max_examples=150)
+def test_a_single_row_is_filled_as_in_a_table(samples, others):
+    encoding = Encoding().learned(from_dicts(samples))[1]
+    row = np.empty((1, len(encoding)))
+    for sample in (*samples, *others):
+        if SingleRow(encoding).fill(sample, row):
+            np.testing.assert_array_equal(row, encoding.applied(from_dicts([sample])))
+
+
+@given(TABLES, TABLES, TABLES)
+@settings(max_examples=100)
+def test_rows_can_be_cut_and_joined(first, second, third):
+    whole = from_dicts([*first, *second, *third], ["a", "b", "c"])
+    parts = [from_dicts(part, ["a", "b", "c"]) for part in (first, second, third)]
+    encoding = Encoding().learned(whole)[1]
+    np.testing.assert_array_equal(encoding.applied(joined(parts)), encoding.applied(whole))
+    pieces = joined([whole[: len(first)], whole[len(first) :]])
+    np.testing.assert_array_equal(encoding.applied(pieces), encoding.applied(whole))
+    order = np.arange(len(whole))[::-1]
+    np.testing.assert_array_equal(encoding.applied(whole[order]), encoding.applied(whole)[order])
+
+
+# --- In a model --------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_model_goes_on_bit_for_bit(tmp_path):
+    for kind in (DEVDAN(random_state=1), DEVDAN(n_layers=2, random_state=1), DEVDANEnsemble(3, random_state=1)):
+        model, _ = trained(kind, open_stream(FRAME[:250], target="label", chunk=50))
+        model.save(tmp_path / "m.devdan")
+        again = type(model).load(tmp_path / "m.devdan")
+        assert again.encoding_.kept() == model.encoding_.kept()
+        for each in (model, again):
+            trained(each, open_stream(FRAME[250:], target="label", chunk=50))
+            for state in each._networks:
+                check_state(state)
+        assert [state.tobytes() for state in again._networks] == [state.tobytes() for state in model._networks]
+        assert (again.predict_proba(FRAME[FEATURES]) == model.predict_proba(FRAME[FEATURES])).all()
+
+
+def test_new_inputs_do_not_change_what_is_predicted():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"x": random.normal(size=200), "city": random.choice(["a", "b"], size=200)})
+    y = table["x"] > 0
+    for kind in (DEVDAN(random_state=1), DEVDAN(n_layers=3, random_state=1), DEVDANEnsemble(3, random_state=1)):
+        model = kind.partial_fit(table, y).partial_fit(table, y)
+        before = model.predict_proba(table)
+        n_before = len(model.encoding_)
+        later = model._encoding.learned(rows_of(pd.DataFrame({"x": [0.0, 1.0], "city": ["c", "d"]})))[1]
+        model._prepare(False, model._classes, 0, later)
+        assert len(model.encoding_) == n_before + 2
+        np.testing.assert_allclose(model.predict_proba(table), before, atol=1e-12)
+
+
+def test_columns_are_checked_by_scikit_learns_rules():
+    model = DEVDAN(random_state=0).fit(FRAME[FEATURES], FRAME["label"])
+    with pytest.raises(ValueError, match="same order as they were in fit"):
+        model.predict(FRAME[FEATURES[::-1]])
+    with pytest.raises(ValueError, match="yet now missing:\n- city"):
+        model.predict(FRAME[FEATURES].drop(columns="city"))
+    with pytest.raises(ValueError, match="unseen at fit time:\n- label"):
+        model.predict(FRAME)
+    with pytest.raises(ValueError, match="nominal names the column 'town', but there are only"):
+        DEVDAN(nominal=["town"]).fit(FRAME[FEATURES], FRAME["label"])
+    with pytest.raises(ValueError, match="'city' is named twice"):
+        DEVDAN(nominal=["city"], drop=["city"]).fit(FRAME[FEATURES], FRAME["label"])
+    with pytest.raises(ValueError, match="no column of X gives an input"):
+        DEVDAN().fit(FRAME[["id", "row"]], FRAME["label"])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(FRAME[FEATURES].to_numpy())
+
+
+def test_an_array_of_objects_works_as_a_table():
+    X = np.array([["a", 1.0, None], ["b", 2.0, "x"], ["a", 3.0, "x"]], dtype=object)
+    model = DEVDAN(random_state=0).fit(X, [0, 1, 0])
+    assert model.n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+    assert model.encoding_.input_names == ["x0=a", "x1", "x2=x", "x0=b"]
+    assert model.predict_proba(X.tolist()).tobytes() == model.predict_proba(X).tobytes()
+    with pytest.raises(ValueError, match="X has 2 features, but DEVDAN is expecting 3"):
+        model.predict(X[:, :2])
+
+
+def test_a_column_transformer_in_front_still_works():
+    encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]), ("passthrough", ["visits"]))
+    encoder.set_output(transform="default")
+    pipeline = make_pipeline(encoder, DEVDAN(random_state=0)).fit(FRAME[FEATURES], FRAME["label"])
+    assert pipeline.score(FRAME[FEATURES], FRAME["label"]) > 0.4
+    model = DEVDAN(random_state=0).set_output(transform="pandas").fit(FRAME[FEATURES], FRAME["label"])
+    hidden = model.transform(FRAME[FEATURES])
+    assert hidden.shape == (N, model.n_hidden_)
+    assert list(hidden.columns) == model.get_feature_names_out().tolist()
+
+
+def test_plain_numbers_in_a_frame_are_those_of_an_array():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(300, 4)), random.integers(2, size=300)
+    X[0, 1] = X[5, 2] = np.nan
+    plain = DEVDAN(random_state=0).partial_fit(X, y).partial_fit(X, y)
+    named = DEVDAN(random_state=0)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    named.partial_fit(table, y).partial_fit(table, y)
+    assert named._networks[0].tobytes() == plain._networks[0].tobytes()
+    assert repr(plain.encoding_) == "x0  number\nx1  number\nx2  number\nx3  number"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"nominal": "city"}, {"dates": {"when": "sometimes"}}, {"max_categories": 0}, {"drop": [1]}, {"dates": [3]}],
+    ids=str,
+)
+def test_options_out_of_range(options):
+    with pytest.raises(ValueError, match="must be"):
+        DEVDAN(**options).fit(FRAME[FEATURES], FRAME["label"])
+
+
+def test_texts_are_read_as_people_write_them():
+    assert values.number("1,234,567.8") == 1234567.8
+    assert values.number("-$5") == values.number("$-5") == -5
+    for text in ("1,2", "--1", "$", "1$%", "$1$", "0x10", "1_000", "inf", "nan", "١"):
+        assert np.isnan(values.number(text)), text
+    for text in ("2024-13-01", "2024-01-01T24:00", "24-01-01", "2024-01-01T10:00:00+1", "٢٠٢٤-01-01"):
+        assert values.moment(text) == values.NO_TIME, text
+    assert values.moment("2024-01-01 10:00:00.123456789+0530") == values.moment("2024-01-01T04:30:00.123456Z")
+
+
+def test_a_member_that_is_replaced_keeps_its_inputs():
+    state = new_state(3, 16, 2, 10, seed=1)
+    Network(state).n_hidden = 1
+    larger = with_features(state, 3, [1], 4)
+    assert Network(larger).n_features == 6 < Network(larger).max_features + 1
+    assert Network(restarted(larger)).n_features == 6
+
+
+def test_rivers_class_from_before_there_was_an_encoding():
+    DEVDANClassifier = pytest.importorskip("devdan.river").DEVDANClassifier
+    random = np.random.default_rng(0)
+    samples = [({"b": x, "a": z}, x > z) for x, z in random.random((1500, 2)).tolist()]
+    model = DEVDANClassifier(seed=1)
+    for x, y in samples:
+        model.learn_one(x, y)
+    network = OnlineNetwork.__new__(OnlineNetwork)
+    kept = {name: value for name, value in vars(model._network).items() if name not in ("encoding", "single")}
+    network.__setstate__(kept | {"state": model._network.state.copy()})
+    old = DEVDANClassifier.__new__(DEVDANClassifier)
+    attributes = {name: value for name, value in vars(model).items() if name not in ("nominal", "class_weight")}
+    old.__setstate__(attributes | {"_network": network, "_columns": {"a": 0, "b": 1}})
+    for x, y in samples:
+        assert old.predict_proba_one(x) == model.predict_proba_one(x)
+        for each in (model, old):
+            each.learn_one(x, y)
+    assert old._network.state.tobytes() == model._network.state.tobytes()
