@@ -226,6 +226,15 @@ def test_bad_input_is_one_clear_line(arguments, message, bad_files, tmp_path):
     assert re.search(message, run.stderr), run.stderr
 
 
+def test_a_word_among_numbers_is_a_note(tmp_path):
+    (tmp_path / "my.csv").write_text("x,y,label\n" + 100_000 * "0.5,2,a\n" + "oops,2,a\n")
+    for model in ("devdan", "devdan-paper"):  # the latter has its inputs scaled beforehand
+        run = devdan("run", "my.csv", "--model", model, folder=tmp_path)
+        assert run.stderr.count("note: ") == 1
+        assert "note: the column 'x' holds numbers, but also words such as 'oops'" in run.stderr
+        assert re.search("x +number, and words: oops", run.stdout)
+
+
 def test_what_was_read_before_a_bad_row_is_kept(tmp_path):
     (tmp_path / "my.csv").write_text("x,label\n" + 150_000 * "0.5,1\n1.5,0\n" + "1,2,3\n")
     run = devdan("run", "my.csv", "--out", "out", folder=tmp_path, code=2)

@@ -336,20 +336,31 @@ def test_memory_does_not_grow_with_the_file(made, tmp_path):
     assert peaks[1] < 1.5 * peaks[0]
 
 
-def test_numbers_among_categories_are_found_however_they_are_written(tmp_path):
-    """A file of numbers alone is read as such, so that 007 is 7; one with words in the column keeps 007."""
+@pytest.mark.parametrize(("name", "told"), [("mixed", []), ("plain", ["--nominal", "code"]), ("arrays", [])])
+def test_codes_are_found_however_they_are_read(name, told, tmp_path):
+    """A file of numbers alone is read as such, where 007 is 7; where it has words, or is told, 007 stays."""
     random = np.random.default_rng(0)
-    codes = random.choice(["007", "012", "A1"], 600).tolist()
-    for name, known in (("mixed", codes), ("plain", [code.replace("A1", "030") for code in codes])):
-        some = [[f"{random.random():.3f}", code, "spy" if code == "007" else "other"] for code in known]
-        write(tmp_path / f"{name}.csv", some, ["x", "code", "label"])
-        devdan("run", f"{name}.csv", "--target", "label", "--nominal", "code", "--chunk", 50, "--out", name,
-               folder=tmp_path)  # fmt: skip
-        write(tmp_path / "new.csv", [["0.5", "007"], ["0.5", "012"]], ["x", "code"])
-        answers = devdan("predict", name, "new.csv", folder=tmp_path).stdout
-        assert answers == "prediction\nspy\nother\n"
-        text = (tmp_path / "new.csv").read_bytes()
-        assert piped("predict", name, "-", text=text, folder=tmp_path).stdout == answers
+    codes = random.choice(["007", "012", "A1" if name == "mixed" else "030"], 600).tolist()
+    some = [[f"{random.random():.3f}", code, "spy" if code == "007" else "other"] for code in codes]
+    write(tmp_path / "t.csv", some, ["x", "code", "label"])
+    if name == "arrays":
+        model = DEVDAN(nominal=["code"], random_state=0)
+        for X, y in open_stream(tmp_path / "t.csv", target="label", chunk=50):
+            model.partial_fit(X, y)
+        model.save(tmp_path / "model.devdan")
+    else:
+        devdan("run", "t.csv", "--target", "label", *told, "--chunk", 50, "--out", "run", folder=tmp_path)
+        (tmp_path / "model.devdan").write_bytes((tmp_path / "run/model.devdan").read_bytes())
+    known = {"mixed": {"007", "012", "A1"}, "plain": {"007", "012", "030"}, "arrays": {"7", "12", "30"}}[name]
+    assert set(open_model(tmp_path / "model.devdan").encoding_.columns["code"].values) == known
+    write(tmp_path / "new.csv", [["0.5", "007"], ["0.5", "012"]], ["x", "code"])
+    answers = devdan("predict", "model.devdan", "new.csv", folder=tmp_path).stdout
+    assert answers == "prediction\nspy\nother\n"
+    text = (tmp_path / "new.csv").read_bytes()
+    assert piped("predict", "model.devdan", "-", text=text, folder=tmp_path).stdout == answers
+    write(tmp_path / "more.csv", [["0.5", "007", "spy"], ["0.5", "0042", "other"]], ["x", "code", "label"])
+    devdan("learn", "model.devdan", "more.csv", folder=tmp_path)
+    assert set(open_model(tmp_path / "model.devdan").encoding_.columns["code"].values) == known | {"0042"}
 
 
 # --- Standard input ----------------------------------------------------------------------------------------------
@@ -688,13 +699,24 @@ def test_columns_are_what_the_user_says(model, tmp_path):
         (["t.csv", "--nominal", "zip", "--model", "sklearn-sgd"], "are for the models of this package; sklearn-sgd"),
         (["t.csv", "--nominal", "zip", "--model", "sklearn.naive_bayes:GaussianNB"], "for the models of this package"),
         (["sea", "--numeric", "x1"], "are for tables; sea has numbers only"),
+        (["t.npz", "--numeric", "x1"], "are for tables; t.npz has numbers only"),
     ],
 )
 def test_what_cannot_be_said_about_columns(arguments, message, tmp_path):
     people(tmp_path / "t.csv")
-    target = [] if arguments[0] == "sea" else ["--target", "label"]
+    np.savez(tmp_path / "t.npz", X=np.zeros((20, 2)), y=np.arange(20) % 2)
+    target = ["--target", "label"] if arguments[0] == "t.csv" else []
     assert message in devdan("run", *arguments, *target, folder=tmp_path, code=2).stderr
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_npz_file_may_be_a_table(tmp_path):
+    some = {name: np.array(cells) for name, cells in zip(HEAD, zip(*rows(300), strict=True), strict=True)}
+    np.savez(tmp_path / "t.npz", zip=np.arange(300) % 4, **some)
+    devdan("run", "t.npz", "--target", "label", "--nominal", "zip", "--chunk", 50, "--out", "run", folder=tmp_path)
+    assert open_model(tmp_path / "run/model.devdan").encoding_.columns["zip"].kind == "nominal"
+    found = cells(devdan("predict", "run", "t.npz", "--keep", "id", folder=tmp_path).stdout)
+    assert [row[0] for row in found[1:]] == some["id"].tolist()
 
 
 def test_the_page_says_what_became_of_the_columns(made, tmp_path):

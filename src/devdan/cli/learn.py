@@ -34,7 +34,7 @@ def learn(
     """
     from devdan.model.opening import open_model
     from devdan.serving.learning import columns_of, learn_on
-    from devdan.serving.matching import model_path
+    from devdan.serving.matching import model_path, nominal
     from devdan.streams import open_stream
 
     show_notes()
@@ -43,7 +43,12 @@ def learn(
         learned = open_model(source)
         try:
             stream = open_stream(
-                "-" if file == "-" else Path(file), target=target, chunk=chunk, header=header, drop=drop or []
+                "-" if file == "-" else Path(file),
+                target=target,
+                chunk=chunk,
+                header=header,
+                drop=drop or [],
+                as_text=nominal(learned),
             )
             ignored = columns_of(learned, stream).ignored
             if ignored:

@@ -47,7 +47,7 @@ def predict(
 
     - devdan predict runs/my-devdan new.csv --keep id --proba
     - devdan predict model.devdan new.parquet --out predicted.parquet
-    - tail -f log.csv | devdan predict model.devdan -
+    - tail -n +1 -f log.csv | devdan predict model.devdan -
 
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or an object of JSON
     in each line, which is answered with one.

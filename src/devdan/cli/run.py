@@ -76,7 +76,7 @@ def run(
         policy = Labels.parse(labels, seed)
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
-        samples = _opened(stream, target, drop or [], chunk, order, endless, header, data)
+        samples = _opened(stream, target, drop or [], nominal or [], chunk, order, endless, header, data)
         if told:
             _check_told(stream, samples, learner)
         samples = samples if limit is None else samples.first(limit)
@@ -115,6 +115,7 @@ def _opened(
     source: str,
     target: str | None,
     drop: list[str],
+    nominal: list[str],
     chunk: int,
     order: str | None,
     endless: bool,
@@ -130,7 +131,7 @@ def _opened(
         raise ValueError("--endless is for sea and hyperplane, which are generated")
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
-    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop)
+    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop, as_text=nominal)
     return stream.shuffled() if order == "shuffled" else stream
 
 
@@ -145,6 +146,11 @@ def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
 
 def _check_told(source: str, stream: Stream, learner: Any) -> None:
     """What is said about columns must be about columns that there are, of a table that may hold more than numbers."""
-    if entries.is_name(source) or source.endswith(".npz"):
+    from devdan.encoding.rows import Rows
+
+    is_table = not entries.is_name(source)
+    if source.lower().endswith(".npz"):  # which may hold either
+        is_table = isinstance(next(stream.blocks())[0], Rows)
+    if not is_table:
         raise ValueError(f"--nominal, --numeric and --dates are for tables; {source} has numbers only")
     learner.check_columns(stream.feature_names)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from devdan.encoding.column import NOMINAL, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
-from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
+from devdan.encoding.values import Vocabulary, number, plain_text
 from devdan.model.evolving import EvolvingClassifier
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import StreamError
@@ -81,21 +81,22 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f", … ({len(names)} in all)" if len(names) > 20 else "")
 
 
-def nominal(model: EvolvingClassifier, match: Matching) -> list[int]:
-    """Which columns of the table are nominal to the model."""
-    known = list(model.encoding_.columns.values())
-    return [place for own, place in zip(match.own, match.places, strict=True) if known[own].kind == NOMINAL]
+def nominal(model: EvolvingClassifier) -> list[str]:
+    """The columns that are nominal to the model."""
+    return [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
 
 
 def _spelled(column: Column, known: ColumnEncoding) -> Column:
-    """Texts of a nominal column as the model knows them: it may have learned 007 from a file that had only numbers."""
+    """Texts of a nominal column as the model knows them: it may have learned 007 as the number 7."""
     if known.kind != NOMINAL or not isinstance(column, Texts):
         return column
     values = set(known.values)
-    texts = [
-        text if text in values or math.isnan(number(text)) or is_dressed(text) else plain_text(number(text))
-        for text in column.vocabulary.texts
-    ]
+
+    def spelled(text: str) -> str:
+        plain = plain_text(number(text)) if not math.isnan(number(text)) else text
+        return plain if text not in values and plain in values else text
+
+    texts = [spelled(text) for text in column.vocabulary.texts]
     return replace(column, vocabulary=Vocabulary(texts))
 
 

@@ -54,7 +54,9 @@ class Predicting:
 
     def __iter__(self) -> Iterator[Answers]:
         model, match = self.model, self._match
-        blocks: Any = self.table.read(match.places, self._keep, nominal(model, match))
+        known, texts = list(model.encoding_.columns), set(nominal(model))
+        as_text = [place for own, place in zip(match.own, match.places, strict=True) if known[own] in texts]
+        blocks: Any = self.table.read(match.places, self._keep, as_text)
         with closing(blocks):
             for rows, kept in blocks:
                 shares = model.predict_proba(given(model, rows, match))

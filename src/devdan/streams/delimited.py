@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
@@ -79,6 +79,10 @@ class Layout:
     types: dict[str, pa.DataType] = field(default_factory=dict)  # declared types, by column
     opened: Callable[[], IO[bytes]] | None = None  # if the text is not a separate file
     target: int | None = None  # the default target
+
+    def texts(self, columns: Iterable[int]) -> dict[str, pa.DataType]:
+        """The types of columns that are read as text, unless they are declared otherwise."""
+        return {str(place): pa.string() for place in columns if str(place) not in self.types}
 
     def open(self) -> tuple[IO[bytes], IO[bytes]]:
         """Open the text and the file that contains it."""
@@ -235,8 +239,15 @@ def _after(n_rows: int) -> str:
     return f" after row {n_rows}" if n_rows else ""
 
 
-def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], name: str, chunk: int) -> Stream:
-    """Open a text as a stream."""
+def stream(
+    layout: Layout,
+    target: str | int | None,
+    drop: Sequence[str | int],
+    name: str,
+    chunk: int,
+    as_text: Collection[str] = (),
+) -> Stream:
+    """Open a text as a stream; the columns ``as_text`` stay as they are written."""
     source = str(layout.path)
     labels = target_column(layout.names, target, source, layout.named, layout.target)
     kept = kept_columns(layout.names, labels, drop, source, layout.named)
@@ -244,6 +255,7 @@ def stream(layout: Layout, target: str | int | None, drop: Sequence[str | int], 
         layout = replace(layout, values={place: known for place, known in layout.values.items() if place != labels})
     types, numeric_labels, n_estimated = _probe(layout, labels)
     names = distinct([layout.names[place] for place in kept])
+    types |= layout.texts(place for place, own in zip(kept, names, strict=True) if own in as_text and place != labels)
     values = {kept.index(place): known for place, known in layout.values.items() if place in kept}
     place = kept.index(labels)
 
@@ -267,7 +279,7 @@ def table(layout: Layout) -> Table:
     def read(columns: Sequence[int], keep: Sequence[int], as_text: Collection[int]) -> Generator[Block, None, None]:
         values = {place: layout.values[column] for place, column in enumerate(columns) if column in layout.values}
         found = Columns([names[column] for column in columns], None, source, values, layout.closed)
-        chosen = types | {str(place): pa.string() for place in as_text if str(place) not in layout.types}
+        chosen = types | layout.texts(as_text)
         with closing(
             layout.tables(chosen, [str(column) for column in columns], [str(place) for place in keep])
         ) as all_:

@@ -27,6 +27,7 @@ def file(
     chunk: int = 500,
     header: bool | None = None,
     drop: Sequence[str | int] = (),
+    as_text: Collection[str] = (),
     name: str | None = None,
 ) -> Stream:
     """Open a file as a stream. The extension gives the format: .csv, .tsv, .txt or .data, .arff, .parquet, .npz.
@@ -34,16 +35,17 @@ def file(
     Texts may be compressed (.gz, .bz2, .zst). ``target`` is the column with the labels, by name or position (0 is the
     first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
     ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
-    number. ``drop`` leaves columns out. An NPZ file holds the samples in ``X``, or in an array for each column, and the
-    labels in ``y``, or in the array that ``target`` names. The samples come as :class:`~devdan.encoding.rows.Rows`: the
-    model encodes what is no number.
+    number. ``drop`` leaves columns out. ``as_text`` names columns of a text that stay as they are written even if they
+    look like numbers, such as codes with leading zeros, which are nominal. An NPZ file holds the samples in ``X``, or
+    in an array for each column, and the labels in ``y``, or in the array that ``target`` names. The samples come as
+    :class:`~devdan.encoding.rows.Rows`: the model encodes what is no number.
     """
     path = Path(path)
     name = name or name_of(path)
     with _readable(path):
         kind, layout = _found(path, header)
         if layout is not None:
-            return delimited.stream(layout, target, drop, name, chunk)
+            return delimited.stream(layout, target, drop, name, chunk, as_text)
         if kind == ".npz":
             return npz.stream(path, "y" if target is None else str(target), name, chunk)
         return _parquet(path, target, drop, name, chunk)

@@ -36,6 +36,7 @@ def stream(
     chunk: int = 500,
     header: bool | None = None,
     drop: Sequence[str | int] = (),
+    as_text: Collection[str] = (),
     name: str | None = None,
 ) -> Stream:
     r"""Open a file that is open already as a stream; by default, standard input. The options are those for files.
@@ -52,12 +53,13 @@ def stream(
     known = [names[place] for place in kept]
     columns, place = Columns(known, kept.index(labels), source, missing_labels=NO_LABEL), kept.index(labels)
     features = [place for place in kept if place != labels]
+    texts = [place for place in features if names[place] in as_text]
     told = _Labels(columns)
 
     def blocks() -> Iterator[Chunk]:
         rows = lines.rows({*names} if lines.is_json else None)
         while block := list(islice(rows, chunk)):
-            X = lines.table(block, features, columns.n_rows)
+            X = lines.table(block, features, columns.n_rows, texts)
             given = [row[labels] for row in block]
             try:
                 y = pa.array(given) if lines.is_json else told.array(given)
