@@ -366,7 +366,8 @@ class ColumnEncoding:
             said += ": " + (", ".join(self.periods) or "does not span a day yet")
         known = self.values
         if known:
-            listed = ", ".join(known[:6]) + (", …" if len(known) > 6 else "")
+            listed = ", ".join(repr(value) if "," in value else value for value in known[:6])
+            listed += ", …" if len(known) > 6 else ""
             said += f": {len(known)} values ({listed})" if self.kind == NOMINAL else f", and words: {listed}"
         if self.n_shared:
             said += f", further ones share {self.n_shared} inputs"
@@ -377,7 +378,7 @@ class ColumnEncoding:
         name, said = self.name, []
         if self.left_out and not self.told.kind:
             way = "numeric" if self.kind == NUMBER else "nominal"
-            said.append(f"the column {name!r} is left out: {self.left_out}; {way}=[{name!r}] keeps it")
+            said.append(f"the column {name!r} is left out: {self.left_out}; {way}=[{name!r}] (--{way}) keeps it")
         if self.example:
             said.append(f"the column {name!r} is read as numbers, written as text such as {self.example!r}")
         if self.odd:

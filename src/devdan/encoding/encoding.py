@@ -203,8 +203,7 @@ def check_finite(rows: Rows) -> None:
     infinite = np.isinf(rows.numbers)
     if infinite.any():
         row, place = np.argwhere(infinite)[0]
-        names = [name for position, name in enumerate(rows.names) if position not in rows.others]
         raise ValueError(
-            f"row {row + 1} has infinity in the column {names[place]!r}; a missing value is NaN, all others must be "
+            f"row {row + 1} has infinity in the column {rows.names_of_numbers[place]!r}; a missing value is NaN, all others must be "
             "finite"
         )

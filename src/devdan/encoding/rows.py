@@ -150,6 +150,11 @@ class Rows:
             for place in range(len(self.names))
         ]
 
+    @property
+    def names_of_numbers(self) -> list[str]:
+        """The names of the columns of numbers."""
+        return [name for place, name in enumerate(self.names) if place not in self.others]
+
     def select(self, places: Sequence[int]) -> Rows:
         """Some of the columns, in this order."""
         if list(places) == list(range(len(self.names))):

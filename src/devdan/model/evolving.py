@@ -295,8 +295,8 @@ class EvolvingClassifier(StreamClassifier):
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The current predictor as an ONNX model, also saved if a path is given: ``pip install 'devdan[onnx]'``.
 
-        Its input is ``X`` (doubles, NaN for missing values), or for a model of tables what :meth:`encode` makes of them;
-        its outputs are ``label`` and ``probabilities``.
+        Its input is ``X`` (doubles, NaN for missing values), or for a model of tables what :meth:`encode` makes of
+        them; its outputs are ``label`` and ``probabilities``.
         """
         try:
             from devdan.model.onnx import to_onnx  # noqa: PLC0415 (an optional extra)

@@ -149,8 +149,7 @@ class Columns:
         return Rows.of([self.names[column] for column in self.features], columns, batch.num_rows)
 
     def _check_finite(self, rows: Rows) -> None:
-        names = [name for place, name in enumerate(rows.names) if place not in rows.others]
-        check_finite(rows.numbers, names, self.source, self.n_rows)
+        check_finite(rows.numbers, rows.names_of_numbers, self.source, self.n_rows)
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
         """All of them."""

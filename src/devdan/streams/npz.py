@@ -116,8 +116,10 @@ class _Archive:
                 members = [opened.enter_context(_member(archive, array, self.path)) for array in self.arrays]
                 for parts in zip(*(_rows(one, self._n_at_a_time, self.path) for one in members), strict=True):
                     samples = self._samples(parts[:-1] if self._has_labels else parts)
-                    numbers = samples.numbers if isinstance(samples, Rows) else samples
-                    check_finite(numbers, self.features, str(self.path), n_rows)
+                    numbers, names = samples, list(self.features)
+                    if isinstance(samples, Rows):
+                        numbers, names = samples.numbers, samples.names_of_numbers
+                    check_finite(numbers, names, str(self.path), n_rows)
                     yield n_rows, samples, parts[-1] if self._has_labels else None
                     n_rows += len(samples)
         except StreamError:
