@@ -353,7 +353,7 @@ class ColumnEncoding:
             return f"{self.name}: {of} ({part})"
         return {"value": f"{self.name}={of}", "shared": f"{self.name}=others {of}"}.get(part, self.name)
 
-    def told_off(self) -> str:
+    def in_words(self) -> str:
         """In words what has become of the column."""
         if self.left_out:
             return f"left out: {self.left_out}"

@@ -174,7 +174,7 @@ class Encoding:
 
     def __repr__(self) -> str:
         width = max(map(len, self.columns), default=0)
-        return "\n".join(f"{name:<{width}}  {column.told_off()}" for name, column in self.columns.items())
+        return "\n".join(f"{name:<{width}}  {column.in_words()}" for name, column in self.columns.items())
 
     # --- In a model file -----------------------------------------------------------------------------------------
 
@@ -204,6 +204,6 @@ def check_finite(rows: Rows) -> None:
     if infinite.any():
         row, place = np.argwhere(infinite)[0]
         raise ValueError(
-            f"row {row + 1} has infinity in the column {rows.names_of_numbers[place]!r}; a missing value is NaN, all others must be "
-            "finite"
+            f"row {row + 1} has infinity in the column {rows.names_of_numbers[place]!r}; a missing value is NaN, all "
+            "others must be finite"
         )

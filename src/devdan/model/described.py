@@ -20,7 +20,7 @@ def columns(model: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": str(name),
-            "became": column.told_off(),
+            "became": column.in_words(),
             "kind": column.kind or None,
             "left_out": column.left_out or None,
             "values": column.values,
