@@ -196,7 +196,8 @@ MEASURES = (
         place=2,
         sheet=SheetText(
             "0 is as good as predicting the label of the sample before, 1 is perfect; below 0, not learning at all "
-            "would be better. Averaged over seeds."
+            "would be better. That predictor has the label of every sample before; in chunks, models have those of the "
+            "chunks before. Averaged over seeds."
         ),
     ),
     Measure(
