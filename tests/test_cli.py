@@ -547,3 +547,13 @@ def test_a_table_that_is_interrupted_goes_on(tmp_path):
     assert stopped, err
     assert 3 <= int(stopped[1]) < 80
     assert not list((tmp_path / "table").rglob("*.part"))
+
+
+def test_a_table_stops_what_takes_too_long(tmp_path):
+    words = ("table", "--streams", "sea", "--models", "ae", "--seeds", 1, "--limit", 2000)
+    said = devdan(*words, "--stop-after", 0, folder=tmp_path)
+    assert "sea, ae, all, seed 0: stopped after 0 min, at sample 500" in said.stderr
+    assert "1 runs, 1 stopped after 0 min." in said.stdout
+    assert "| ae | > 0 min |" in (tmp_path / "table" / "table.md").read_text()
+    assert "seed 0" not in devdan(*words, "--stop-after", 0, folder=tmp_path).stderr  # not again
+    assert "seed 0: CR" in devdan(*words, folder=tmp_path).stderr

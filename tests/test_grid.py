@@ -14,9 +14,15 @@ from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.experiments import gridjob
 from devdan.experiments.gridjob import Cell, File, Plan, Remaining
+from devdan.runs.gridfolder import GridFolder
 from devdan.streams import open_stream, sea
 
-HERE = [name for name in registry.NAMES if importlib.util.find_spec("river") or not name.startswith("river")]
+HERE = [
+    name
+    for name in registry.NAMES
+    if not name.startswith("capymoa")  # these are in test_moa.py
+    and (importlib.util.find_spec("river") or not name.startswith("river"))
+]
 QUICK = ("ae", "dae", "sklearn-sgd")
 
 
@@ -158,3 +164,48 @@ def test_what_remains_is_judged_by_what_was_done():
     assert remaining.seconds == pytest.approx((10 + 10 + 12) / 2)  # at that speed, the longer stream takes longer
     remaining.done(b, {"error": "no"})
     assert remaining.seconds == pytest.approx((10 + 12) / 2)
+
+
+class Slow:
+    """Takes a while for each chunk."""
+
+    def predict(self, X):
+        time.sleep(0.05)
+        return np.zeros(len(X), dtype=int)
+
+    def partial_fit(self, X, y, classes=None):
+        return self
+
+
+def test_a_cell_that_takes_too_long_is_stopped_and_says_so(tmp_path):
+    slow, quick = Cell("sea", "test_grid:Slow", limit=50_000), Cell("sea", "ae", limit=2000)
+    gridjob.run([slow, quick], tmp_path, stop_after=0.01)
+    result = slow.result(tmp_path)
+    assert result["stopped_after"] == 0.01
+    assert 500 <= result["n_samples"] < 50_000
+    assert result["wall_seconds"] > 0.6
+    assert "cr_mean" not in result
+    assert quick.result(tmp_path)["cr_mean"] > 50
+    assert [kept["model"] for kept in GridFolder(tmp_path).results()] == ["ae"]
+    assert [kept["model"] for kept in GridFolder(tmp_path).stopped()] == ["test_grid:Slow"]
+
+
+def test_what_was_stopped_is_run_again_only_with_more_time(tmp_path):
+    plan = Plan(["sea"], ["ae"], ["all"], seeds=1, limit=1000, stop_after=20)
+    plan.prepare(tmp_path, None, "devdan table")
+    assert json.loads((tmp_path / "table.json").read_text())["stop_after"] == 20
+    (cell,) = plan.cells
+    cell.keep(tmp_path, {"stopped_after": 20, "n_samples": 500, "wall_seconds": 1200.0})
+    for minutes, runs in ((20, 0), (5, 0), (30, 1), (None, 1)):
+        plan.stop_after = minutes
+        assert len(plan.results(tmp_path)[1]) == runs, minutes
+    gridjob.run(plan.results(tmp_path)[1], tmp_path)
+    plan.stop_after = 20
+    assert plan.results(tmp_path)[0][0][1]["cr_mean"] > 0  # a result is a result, whatever the limit
+
+
+def test_no_run_is_expected_to_take_longer_than_it_may():
+    cells = [Cell("sea", "ae", seed=seed) for seed in range(3)]
+    remaining = Remaining(cells, [], jobs=1, stop_after=1)
+    remaining.done(cells[0], {"stopped_after": 1, "wall_seconds": 61.0, "n_samples": 1000})
+    assert remaining.seconds == 120

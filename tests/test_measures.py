@@ -85,6 +85,6 @@ def test_keys_and_names_are_unique():
     keys = [measure.key for measure in measures.MEASURES]
     assert len(set(keys)) == len(keys)
     assert list(measures.in_tables()) == [
-        *("CR", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
+        *("CR", "kappa_no_change", "no_change", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
         *("kappa", "f1_macro", "g_mean", "samples_per_second"),
     ]

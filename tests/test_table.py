@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from test_report import HOSTILE, Text
 
-from devdan.report import ReportError, markdown_sections, write_tables
+from devdan.report import ReportError, markdown_sections, read_rows, write_tables
 from devdan.report.grid.paper import METHODS, published
 from devdan.report.grid.ranking import alike, critical_difference, rank
 from devdan.report.grid.shown_grid import complete, read_grid
@@ -282,6 +282,49 @@ def test_failed_runs_are_listed(tmp_path):
     assert rows(texts["table.md"])["river-arf"][2] == "failed"
     assert lines(texts["table.csv"])["kddcup", "river-arf", "all", "CR"]["n_failed"] == "2"
     assert "Left out: river-arf" in texts["table.md"]
+
+
+def test_runs_that_were_stopped_say_so_instead_of_a_number(tmp_path):
+    folder = make(tmp_path, stop_after=20)
+    for seed in range(2):
+        keep(folder, "kddcup", "river-arf", seed=seed, stopped_after=20, n_samples=500, wall_seconds=1201.0)
+    keep(folder, "sea", "river-arf", seed=1, stopped_after=20, n_samples=500, wall_seconds=1201.0)
+    texts = written(folder)
+    table = rows(texts["table.md"])
+    assert table["river-arf"][2] == "> 20 min"
+    assert table["river-arf"][0].startswith("90.50\\*")
+    assert "Where a time stands, the runs took longer and were stopped." in texts["table.md"]
+    assert "Left out: river-arf, which has no result on kddcup." in texts["table.md"]
+    assert "stopped after: 20 min" in texts["table.md"]
+    assert "24 runs are done" not in texts["table.md"]  # nothing is left to do
+    assert "$>$ 20 min" in texts["table.tex"]
+    page = Text(texts["table.html"]).text
+    assert "> 20 min" in page
+    assert "3 stopped" in page
+    line = lines(texts["table.csv"])["kddcup", "river-arf", "all", "CR"]
+    assert (line["mean"], line["n_failed"], line["n_stopped"]) == ("", "0", "2")
+    assert read_rows(folder)["n_stopped"] == 3
+
+
+def test_no_change_and_kappa_against_it_stand_beside_the_rates(tmp_path):
+    folder = make(tmp_path, streams=["sea", "weather"], models=["devdan", "ae"], seeds=1, cells=False)
+    for stream, now in (("sea", {"no_change_rate": 60.0}), ("weather", {})):  # older results have to be computed from
+        for model, accuracy in (("devdan", 0.9), ("ae", 0.8)):
+            own = {"accuracy": accuracy, "kappa_no_change": (accuracy - 0.6) / 0.4}
+            keep(folder, stream, model, **result(stream, model) | own | now)
+    texts = written(folder)
+    assert rows(texts["table.md"])["no change"][:2] == ["60.00", "60.00"]
+    beside = texts["table.md"][texts["table.md"].index("### Kappa vs no-change") :]
+    assert rows(beside)["devdan"][:2] == ["0.750", "0.750"]
+    assert texts["table.md"].index("### Classification rate") < texts["table.md"].index("### Kappa vs no-change")
+    assert texts["table.md"].index("### Kappa vs no-change") < texts["table.md"].index("### Execution time")
+    found = lines(texts["table.csv"])
+    assert float(found["weather", "ae", "all", "no_change"]["mean"]) == pytest.approx(60)
+    assert float(found["weather", "ae", "all", "kappa_no_change"]["mean"]) == pytest.approx(0.5)
+    page = texts["table.html"]
+    assert (
+        page.index("<h2>Classification rate") < page.index("<h2>Kappa vs no-change") < page.index("<h2>Average ranks")
+    )
 
 
 def test_only_cells_of_the_grid_count(tmp_path):

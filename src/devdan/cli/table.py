@@ -51,6 +51,14 @@ def table(
         Optional[int],  # noqa: UP045
         typer.Option(metavar="N", min=1, help="Stop each run after this many samples."),
     ] = None,
+    stop_after: Annotated[
+        Optional[float],  # noqa: UP045
+        typer.Option(
+            metavar="MINUTES",
+            min=0.0,
+            help="Stop a run that takes longer; it has no result, and is run again only if there is more time.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parallel processes.")] = 1,
     data: Data = None,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", parser=a_path, help="Output folder.")] = Path("table"),
@@ -80,16 +88,18 @@ def table(
             chunk,
             limit,
             files,
+            stop_after,
         )
         for message in plan.prepare(folder, data, command()):
             say(f"Left out: {message}")
-        n_done, n_failed = _fill(plan, folder, data, jobs)
+        n_done, n_stopped, n_failed = _fill(plan, folder, data, jobs)
         write_tables(folder)
     if as_json:
         print(json.dumps(read_rows(folder)))
         return
+    stopped = f", {n_stopped} stopped after {stop_after:g} min" if n_stopped else ""
     failed = f", {n_failed} failed; the same command tries them again" if n_failed else ""
-    out.print(f"{n_done} runs{failed}. Report: {GridFolder(folder).page_path}", highlight=False)
+    out.print(f"{n_done} runs{stopped}{failed}. Report: {GridFolder(folder).page_path}", highlight=False)
 
 
 def _streams(
@@ -125,15 +135,16 @@ def _listed(names: list[str], known: Collection[str], kind: str) -> list[str]:
     return names
 
 
-def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int]:
-    """Run what is missing; returns the number of runs done and failed."""
+def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int, int]:
+    """Run what is missing; returns the number of runs done, those of them that were stopped, and failed."""
     from rich.progress import BarColumn, Progress, TextColumn
 
     from devdan.cli import display
     from devdan.experiments import gridjob
+    from devdan.runs.gridfolder import stopped_after
 
     done, missing = plan.results(folder)
-    remaining = gridjob.Remaining(missing, done, jobs)
+    remaining = gridjob.Remaining(missing, done, jobs, plan.stop_after)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -152,18 +163,21 @@ def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tup
                     noted.add(text)
                     note(text)
             remaining.done(cell, result)
-            said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
+            if (minutes := stopped_after(result)) is not None:
+                said = f"stopped after {minutes:g} min, at sample {result['n_samples']:,}"
+            else:
+                said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
             left = display.left(remaining.seconds)
             bar.update(task, advance=1, left=left)
             if not err.is_terminal or "error" in result:
                 say(f"{cell.stream}, {cell.model}, {cell.labels}, seed {cell.seed}: {said}; {left}")
 
         try:
-            gridjob.run(missing, folder, data=data, jobs=jobs, progress=show)
+            gridjob.run(missing, folder, data=data, jobs=jobs, stop_after=plan.stop_after, progress=show)
         except KeyboardInterrupt:
             bar.stop()
             n = len(plan.results(folder)[0])
             say(f"Stopped after {n} of {len(done) + len(missing)} runs; the same command continues.")
             raise typer.Exit(128 + signal.SIGINT) from None
     done, failed = plan.results(folder)
-    return len(done), len(failed)
+    return len(done), sum(stopped_after(result) is not None for _, result in done), len(failed)

@@ -115,11 +115,24 @@ def _by_the_scripts(figures: Figures) -> float | None:
     return float(rules * (2 + 4 + 3 * n_classes))
 
 
+def _no_change_rate(summary: Any) -> float | None:
+    return None if summary.no_change is None else 100 * float(summary.no_change)
+
+
+def _no_change_of(figures: Figures) -> float | None:
+    """The rate of the no-change predictor; earlier versions kept only kappa against it."""
+    rate, accuracy, kappa = (figures.get(key) for key in ("no_change_rate", "accuracy", "kappa_no_change"))
+    if rate is not None or accuracy is None or kappa is None or kappa == 1:
+        return rate
+    return float(100 * (accuracy - kappa) / (1 - kappa))
+
+
 def _chunk_rate(record: Any, summary: Any) -> float | None:
     return None if record.accuracy is None else 100 * record.accuracy
 
 
 SCRIPTS = "NoP_scripts"
+NO_CHANGE = "no_change"
 _KEPT_ONLY: dict[str, Any] = {"compared": False, "tile": None, "column": False, "line": None, "criterion": None}
 _IN_TABLES_ONLY: dict[str, Any] = {"tile": None, "column": False, "line": None}
 _DURATION: dict[str, Any] = {
@@ -180,7 +193,25 @@ MEASURES = (
         compared=False,
         tile=TileText("no-change predictor: {no_change}"),
         line=None,  # it is beside kappa
-        criterion=None,
+        place=2,
+        sheet=SheetText(
+            "0 is as good as predicting the label of the sample before, 1 is perfect; below 0, not learning at all "
+            "would be better. That predictor has the label of every sample before; in chunks, models have those of the "
+            "chunks before. Averaged over seeds."
+        ),
+    ),
+    Measure(
+        "no_change_rate",
+        "No change",
+        _no_change_rate,
+        follows=_no_change_of,
+        compared=False,
+        digits=2,
+        unit="%",
+        better=0,
+        criterion=NO_CHANGE,
+        place=3,
+        **_IN_TABLES_ONLY,
     ),
     Measure(
         "hn_mean",
@@ -196,7 +227,7 @@ MEASURES = (
         tile=TileText("± {spread} over time, {now} now", "{Units}"),
         line=ConsoleLine("{units}", note="HN", place=3),
         criterion="HN",
-        place=3,
+        place=5,
         sheet=SheetText(
             "On average over the chunks; ± is the standard deviation over chunks. Models without a hidden layer have "
             "none. "
@@ -220,7 +251,7 @@ MEASURES = (
         column=False,
         line=ConsoleLine(place=4),
         criterion="members",
-        place=6,
+        place=8,
         sheet=SheetText("Members of ensembles, on average over the chunks."),
     ),
     Measure(
@@ -235,7 +266,7 @@ MEASURES = (
         tile=TileText("on average, {now} now"),
         line=ConsoleLine(note="NoP", place=5),
         criterion="NoP",
-        place=4,
+        place=6,
         sheet=SheetText(
             "Of the network, or of the rules, on average over the chunks. Other kinds of models have no such count.",
             "The paper's pENsemble and pENsemble+ are counted as if every rule had two inputs.",
@@ -244,7 +275,7 @@ MEASURES = (
         curves=(("n_parameters", lambda record, _: record.n_parameters),),
     ),
     Measure(
-        SCRIPTS, "Parameters", follows=_by_the_scripts, digits=1, better=-1, optional=True, place=5, **_IN_TABLES_ONLY
+        SCRIPTS, "Parameters", follows=_by_the_scripts, digits=1, better=-1, optional=True, place=7, **_IN_TABLES_ONLY
     ),
     Measure("train_seconds", "Training", attrgetter("train_seconds"), **_DURATION),
     Measure("test_seconds", "Testing", attrgetter("test_seconds"), **_DURATION),
@@ -263,7 +294,7 @@ MEASURES = (
             text="{seconds} s, {samples_per_second} samples/s", note="ET, learning and predicting", place=2
         ),
         criterion="ET",
-        place=2,
+        place=4,
         sheet=SheetText(
             "Training and testing together, averaged over seeds. Times are only comparable within one run of the "
             "table.",
@@ -288,7 +319,7 @@ MEASURES = (
         unit="%",
         better=0,
         criterion="labels",
-        place=7,
+        place=9,
         sheet=SheetText(
             "Share of all samples, for models that choose which labels they use; the others use all labels they are "
             "given."

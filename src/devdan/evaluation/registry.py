@@ -115,6 +115,15 @@ def _sklearn_mlp(seed: int) -> Any:
     return Scaled(MLPClassifier((10,), learning_rate_init=0.01, batch_size=32, random_state=seed))
 
 
+def _capymoa(name: str, **options: Any) -> Callable[[int], Any]:
+    def made(seed: int) -> Any:
+        from devdan.evaluation.moa import CapyMOAClassifier
+
+        return CapyMOAClassifier(name, seed, **options)
+
+    return made
+
+
 # Common alternatives with their default settings, on inputs standardised online if they need it.
 PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "river-logreg": (
@@ -124,12 +133,29 @@ PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "river-hat": ("River's Hoeffding adaptive tree", _river_hat),
     "river-arf": ("River's adaptive random forest of ten trees", _river_arf),
     "river-srp": ("River's streaming random patches of ten trees", _river_srp),
+    "capymoa-sgbt": (
+        "CapyMOA's streaming gradient boosted trees, a hundred rounds; missing values become the mean",
+        _capymoa("StreamingGradientBoostedTrees", fill=True),
+    ),
+    "capymoa-arf": (
+        "CapyMOA's adaptive random forest of a hundred trees",
+        _capymoa("AdaptiveRandomForestClassifier", ensemble_size=100),
+    ),
+    "capymoa-srp": (
+        "CapyMOA's streaming random patches of a hundred trees",
+        _capymoa("StreamingRandomPatches", ensemble_size=100),
+    ),
+    "capymoa-levbag": (
+        "CapyMOA's leveraging bagging of a hundred trees",
+        _capymoa("LeveragingBagging", ensemble_size=100),
+    ),
     "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled inputs", _sklearn_sgd),
     "sklearn-mlp": (
         "scikit-learn's network with ten hidden units, Adam 0.01, batches of 32, scaled inputs",
         _sklearn_mlp,
     ),
 }
+_EXTRAS = {"river": "River", "capymoa": "CapyMOA"}  # what peers need, by the beginning of their names
 ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items()}
 NAMES = tuple(ABOUT)
 
@@ -230,7 +256,10 @@ def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
     try:
         return PEERS[name][1](seed)
     except ImportError as error:
-        raise ValueError(f"{name} needs River: pip install 'devdan[river]'") from error
+        extra = name.partition("-")[0]
+        if extra not in _EXTRAS:
+            raise
+        raise ValueError(f"{name} needs {_EXTRAS[extra]}: pip install 'devdan[{extra}]'") from error
 
 
 def _imported(name: str) -> Any:

@@ -21,7 +21,7 @@ from devdan.experiments.preparation import prepared
 from devdan.experiments.provenance import circumstances, fingerprint
 from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
-from devdan.runs.gridfolder import CellKey, GridFolder
+from devdan.runs.gridfolder import CellKey, GridFolder, stopped_after
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.entries import ENTRIES
 
@@ -98,6 +98,7 @@ class Plan:
     chunk: int = 500
     limit: int | None = None
     files: dict[str, File] = field(default_factory=dict)  # the streams that are not the paper's
+    stop_after: float | None = None  # minutes that a cell may take
     missing: dict[str, str] = field(default_factory=dict)  # streams missing on this machine, and how to get them
     models_missing: dict[str, str] = field(default_factory=dict)
 
@@ -133,22 +134,34 @@ class Plan:
         ]
 
     def results(self, folder: Path) -> tuple[list[tuple[Cell, dict[str, Any]]], list[Cell]]:
-        """The finished cells with their results, and the cells that were not run or failed."""
+        """The finished cells with their results, and the cells that were not run, failed, or have more time now."""
         done, wanted = [], []
         for cell in self.cells:
             result = cell.result(folder)
-            if result is None or "error" in result:
+            if result is None or "error" in result or self._has_more_time(result):
                 wanted.append(cell)
             else:
                 done.append((cell, result))
         return done, wanted
 
+    def _has_more_time(self, result: dict[str, Any]) -> bool:
+        """Whether the cell was stopped earlier than it would be now."""
+        minutes = stopped_after(result)
+        return minutes is not None and (self.stop_after is None or minutes < self.stop_after)
+
 
 class Remaining:
     """Estimates the remaining time from finished runs: the same model on the same stream, or at that model's speed."""
 
-    def __init__(self, wanted: Sequence[Cell], done: Iterable[tuple[Cell, dict[str, Any]]], jobs: int) -> None:
+    def __init__(
+        self,
+        wanted: Sequence[Cell],
+        done: Iterable[tuple[Cell, dict[str, Any]]],
+        jobs: int,
+        stop_after: float | None = None,
+    ) -> None:
         self._left, self._jobs = list(wanted), jobs
+        self._most = math.inf if stop_after is None else 60 * stop_after
         self._seconds: dict[tuple[str, str], Mean] = {}
         self._per_sample: dict[str, Mean] = {}
         self._sizes = {name: entry.n_samples for name, entry in ENTRIES.items()}
@@ -161,10 +174,10 @@ class Remaining:
         self._note(cell, result)
 
     def _note(self, cell: Cell, result: dict[str, Any]) -> None:
-        if "error" not in result:
+        if "error" not in result and result["n_samples"]:
             self._seconds.setdefault((cell.stream, cell.model), Mean()).add(result["wall_seconds"])
             self._per_sample.setdefault(cell.model, Mean()).add(result["wall_seconds"] / result["n_samples"])
-            if cell.limit is None:
+            if cell.limit is None and stopped_after(result) is None:
                 self._sizes[cell.stream] = result["n_samples"]
 
     @property
@@ -179,27 +192,36 @@ class Remaining:
             alike = self._per_sample.get(cell.model)
             n = min(self._sizes.get(cell.stream, 10_000), cell.limit or math.inf)
             per_sample = max(known) if alike is None or alike.mean is None else alike.mean
-            total += same.mean if same is not None and same.mean is not None else n * per_sample
+            total += min(same.mean if same is not None and same.mean is not None else n * per_sample, self._most)
         return total / self._jobs
 
 
-def evaluate(cell: Cell, data: Path | None = None) -> dict[str, Any]:
-    """Run a cell; any error becomes its result, and so does each warning, once."""
+def evaluate(cell: Cell, data: Path | None = None, stop_after: float | None = None) -> dict[str, Any]:
+    """Run a cell; any error becomes its result, and so does each warning, once.
+
+    After ``stop_after`` minutes it is stopped at the end of the chunk, and has no figures.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        result = _evaluate(cell, data)
+        result = _evaluate(cell, data, stop_after)
     notes = list(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     return result | ({"notes": notes} if notes else {})
 
 
-def _evaluate(cell: Cell, data: Path | None) -> dict[str, Any]:
+def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
         model = registry.build(cell.model, cell.seed)
         stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)
-        summary = Summary(Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream))
+        summary, start = Summary(), time.perf_counter()
+        for record in Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream):
+            summary.add(record)
+            seconds = time.perf_counter() - start
+            if stop_after is not None and seconds > 60 * stop_after:
+                stopped = {"stopped_after": stop_after, "n_samples": summary.n_samples, "wall_seconds": seconds}
+                return stopped | circumstances()
     except Exception as error:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"} | circumstances()
     figures = {name: value for name, value in summary.figures().items() if name not in _NOT_IN_CELLS}
@@ -219,9 +241,10 @@ def run(
     *,
     data: Path | None = None,
     jobs: int = 1,
+    stop_after: float | None = None,
     progress: Callable[[Cell, dict[str, Any]], None] | None = None,
 ) -> None:
-    """Run cells in parallel processes and store each result when it is ready.
+    """Run cells in parallel processes, each for ``stop_after`` minutes at most, and store each result when it is ready.
 
     joblib runs the processes, so ``joblib.parallel_config`` can select another backend, such as a Dask cluster. A
     worker that is killed takes the others down with it; their cells are run again, each on its own, and a cell that
@@ -231,7 +254,7 @@ def run(
     while left := [cell for cell in lives if lives[cell] > 0]:
         alone = [cell for cell in left if lives[cell] < _LIVES]
         try:
-            for cell, result in _results(alone[:1] or left, data, jobs):
+            for cell, result in _results(alone[:1] or left, data, jobs, stop_after):
                 cell.keep(folder, result)
                 lives[cell] = 0
                 if progress is not None:
@@ -244,11 +267,13 @@ def run(
                 lives |= {cell: _LIVES - 1 for cell in left if lives[cell] > 0}
 
 
-def _results(wanted: Sequence[Cell], data: Path | None, jobs: int) -> Iterator[tuple[Cell, dict[str, Any]]]:
-    tasks = (delayed(_evaluated)(cell, data) for cell in wanted)
+def _results(
+    wanted: Sequence[Cell], data: Path | None, jobs: int, stop_after: float | None
+) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    tasks = (delayed(_evaluated)(cell, data, stop_after) for cell in wanted)
     results: Iterator[tuple[Cell, dict[str, Any]]] = Parallel(n_jobs=jobs, return_as="generator_unordered")(tasks)
     return results
 
 
-def _evaluated(cell: Cell, data: Path | None) -> tuple[Cell, dict[str, Any]]:
-    return cell, evaluate(cell, data)
+def _evaluated(cell: Cell, data: Path | None, stop_after: float | None) -> tuple[Cell, dict[str, Any]]:
+    return cell, evaluate(cell, data, stop_after)

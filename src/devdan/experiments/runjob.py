@@ -1,13 +1,15 @@
 """A run in its own folder: records as they come, checkpoints, and at the end the model, a summary and a report.
 
 After a crash at any moment, the run goes on from its latest checkpoint and ends with the records and the model of an
-unbroken one.
+unbroken one. A model that cannot be pickled has no checkpoints: its run starts again.
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import time
+import warnings
 from collections.abc import Generator, Iterator
 from itertools import islice
 from pathlib import Path
@@ -45,6 +47,7 @@ class RunJob:
         self.total_seconds = 0.0  # seconds of the evaluation, including reading and recording
         self._n_bytes = 0
         self.n_safe = 0  # samples up to the latest checkpoint
+        self._is_told = False  # that there are no checkpoints
         try:
             self._prepare(resume, overwrite)
         except BaseException:
@@ -81,14 +84,17 @@ class RunJob:
 
     def finish(self) -> None:
         """Save the model, the summary and the report."""
-        self.folder.write_model(self.evaluation.model)
+        try:
+            self.folder.write_model(self.evaluation.model)
+        except pickle.PicklingError as error:
+            self._tell(error)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         if told := columns(self.evaluation.model):
             result["columns"] = told
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self.report()
-        self.folder.checkpoint_path.unlink()
+        self.folder.checkpoint_path.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Release the folder."""
@@ -146,6 +152,19 @@ class RunJob:
     def _checkpoint(self, file: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
-        self._n_bytes = file.tell()
-        self.folder.write_checkpoint((self._n_bytes, self.evaluation, self.summary, self.total_seconds))
+        n_bytes = file.tell()
+        try:
+            self.folder.write_checkpoint((n_bytes, self.evaluation, self.summary, self.total_seconds))
+        except pickle.PicklingError as error:
+            self._tell(error)
+            return
+        self._n_bytes = n_bytes
         self.n_safe = self.summary.n_samples
+
+    def _tell(self, error: pickle.PicklingError) -> None:
+        """Say once that the model cannot be kept."""
+        if not self._is_told:
+            self._is_told = True
+            warnings.warn(
+                f"{error}: the run has no checkpoints and leaves no model; stopped, it starts again", stacklevel=2
+            )

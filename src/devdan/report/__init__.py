@@ -59,6 +59,7 @@ def read_rows(folder: Path) -> dict[str, Any]:
     return {
         "n_runs": len(grid.results),
         "n_failed": len(grid.failures),
+        "n_stopped": len(grid.stopped),
         "n_planned": grid.n_cells,
         "rows": [*rows(grid)],
     }

@@ -70,11 +70,27 @@ class GridFolder:
         write_atomically(path, json.dumps(content, allow_nan=False).encode() + b"\n")
 
     def results(self, labels: str = "all") -> Iterator[dict[str, Any]]:
-        """What all cells of a label policy came to, whatever their settings; those that failed are left out."""
+        """What all cells of a label policy came to, whatever their settings; those without figures are left out."""
+        return (result for result in self._all(labels) if "error" not in result and stopped_after(result) is None)
+
+    def stopped(self, labels: str = "all") -> Iterator[dict[str, Any]]:
+        """The cells of a label policy that took too long, whatever their settings."""
+        return (result for result in self._all(labels) if stopped_after(result) is not None)
+
+    def _all(self, labels: str) -> Iterator[dict[str, Any]]:
         for path in sorted(self._cells.glob(f"*/*/{labels.replace(':', '-')}/*.json")):
-            result = _read(path)
-            if result is not None and "error" not in result:
+            if (result := _read(path)) is not None:
                 yield result
+
+
+def stopped_after(result: Mapping[str, Any]) -> float | None:
+    """After how many minutes a cell was stopped; None if it was not.
+
+    >>> stopped_after({"stopped_after": 20}), stopped_after({"cr_mean": 90.0})
+    (20, None)
+    """
+    minutes = result.get("stopped_after")
+    return minutes if isinstance(minutes, (int, float)) else None
 
 
 def settings_of(plan: Mapping[str, Any], stream: str) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def settings(grid: Grid) -> list[tuple[str, str]]:
         ("chunk", number(info["chunk"]) if isinstance(info.get("chunk"), int) else ""),
         ("samples", f"the first {info['limit']:,} per stream" if isinstance(info.get("limit"), int) else "all"),
         ("labels", ", ".join(grid.labels)),
+        ("stopped after", f"{minutes:g} min" if isinstance(minutes := info.get("stop_after"), (int, float)) else ""),
         *_files(grid),
     ]
     times = sorted(str(result["started"]) for result in results if result.get("started"))

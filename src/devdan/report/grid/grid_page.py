@@ -6,10 +6,11 @@ from statistics import fmean
 
 from markupsafe import Markup
 
+from devdan.evaluation.measures import in_tables
 from devdan.report.drawing.picture_frame import STYLE
 from devdan.report.drawing.render import render
 from devdan.report.drawing.tile import Tile
-from devdan.report.drawing.words import how_many, moment, number, short, signed
+from devdan.report.drawing.words import heading, how_many, moment, number, short, signed
 from devdan.report.grid import grid_charts, grid_notes, grid_sheets
 from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, policy_name, share_of
 from devdan.report.grid.rank_chart import diagram
@@ -22,6 +23,8 @@ def page_of_grid(findings: Findings) -> str:
     grid = findings.grid
     ranked = len(findings.ranking.models) > 1
     scarce = grid_sheets.scarcity_sheets(findings)
+    sheets = grid_sheets.main_sheets(findings)
+    first = [heading(in_tables()[name]) for name in ("CR", "kappa_no_change")]
     return render(
         "grid.html",
         title=grid_notes.title(grid),
@@ -32,7 +35,8 @@ def page_of_grid(findings: Findings) -> str:
         strips=grid_charts.strips(findings),
         legend=grid_charts.legend(findings),
         models=grid.models,
-        sheets=grid_sheets.main_sheets(findings),
+        rates=[sheet for sheet in sheets if sheet.title in first],
+        sheets=[sheet for sheet in sheets if sheet.title not in first],
         ranks_text=grid_notes.ranks_text(findings),
         diagrams=[diagram(findings.ranking, two_sided) for two_sided in (True, False)] if ranked else [],
         told_apart=findings.ranking.difference is not None,
@@ -87,6 +91,7 @@ def _tiles(findings: Findings) -> list[Tile]:
             tiles.append(Tile(f"Speed of {own}", short(findings.speed(own)), "samples/s", remark))
     remark = how_many(len(grid.labels), "label setting")
     remark += f", {how_many(len(grid.failures), 'failure')}" if grid.failures else ""
+    remark += f", {len(grid.stopped):,} stopped" if grid.stopped else ""
     tiles.append(Tile("Runs", number(grid.n_done), f"of {grid.n_cells:,}", remark))
     return tiles
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from devdan.evaluation.measures import OF_RULES, SCRIPTS, SheetText, in_tables
+from devdan.evaluation.measures import NO_CHANGE, OF_RULES, SCRIPTS, SheetText, in_tables
 from devdan.report.drawing.words import NOTHING, heading, how_many, number, signed, written
 from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, is_own, policy_name
 from devdan.report.grid.grid_notes import listed, machines, ranks_text
@@ -23,6 +23,7 @@ class SheetEntry(NamedTuple):
     best: bool = False
     remark: str = ""
     few: bool = False  # fewer seeds than planned
+    absent: bool = False  # a word instead of a value
 
 
 class Row(NamedTuple):
@@ -61,6 +62,8 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     rows = {model: [_entry(findings, stream, model, criterion) for stream in grid.streams] for model in grid.models}
     if measure.optional:
         rows = {model: own for model, own in rows.items() if any(entry.remark for entry in own)}
+    if criterion == "kappa_no_change" and not any(entry.remark for own in rows.values() for entry in own):
+        rows = {}  # results of an earlier version
     if criterion == "labels":
         rows = {model: own for model, own in rows.items() if _chooses(grid, model)}
     if ranked:
@@ -69,6 +72,7 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     groups = [
         Group("This package", [Row(model, own) for model, own in rows.items() if is_own(model)]),
         Group("Other packages", [Row(model, own) for model, own in rows.items() if not is_own(model)]),
+        *([_without_learning(findings, ranked)] if criterion == "CR" else []),
         *([_as_scripted(findings)] if criterion == "NoP" else []),
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
@@ -76,6 +80,9 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     said = measure.sheet or SheetText("")
     about = [f"{said.about} {said.of_paper if grid.is_papers else ''}".strip()]
     about.append("* fewer seeds than the others." if few else "")
+    about.append(
+        "Where a time stands, the runs took longer and were stopped." if criterion == "CR" and grid.stopped else ""
+    )
     if criterion == "CR":
         about.append(_of_rank(findings) if ranked else "")
         limit = grid.info.get("limit")
@@ -91,6 +98,16 @@ def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
         [*("not run" if s in grid.missing_streams else "" for s in grid.streams), *([""] if ranked else [])],
         [group for group in groups if group.rows],
     )
+
+
+def _without_learning(findings: Findings, ranked: bool) -> Group:
+    """The rates of predicting the label of the sample before, as the first model's samples have it."""
+    grid, text_of = findings.grid, partial(written, in_tables()[NO_CHANGE])
+    rates = grid.values(grid.main, NO_CHANGE)
+    known = [next((rates[s, m] for m in grid.models if (s, m) in rates), None) for s in grid.streams]
+    entries = [SheetEntry() if rate is None else SheetEntry(text_of(rate)) for rate in known]
+    rows = [Row("no change", [*entries, *([SheetEntry("")] if ranked else [])])]
+    return Group("Without learning", rows if any(rate is not None for rate in known) else [])
 
 
 def _as_scripted(findings: Findings) -> Group:
@@ -114,13 +131,23 @@ def _entry(findings: Findings, stream: str, model: str, criterion: str) -> Sheet
     grid, text_of = findings.grid, partial(written, in_tables()[criterion])
     stat = grid.stat(stream, model, grid.main, criterion)
     if stat is None:
-        failed = any(CellKey(stream, model, grid.main, seed) in grid.failures for seed in range(grid.seeds))
-        return SheetEntry("failed") if failed and not grid.of(stream, model, grid.main) else SheetEntry()
+        return SheetEntry(_instead(grid, stream, model), absent=True)
     text = text_of(stat.mean)
     rivals = sum(own == stream for own, _ in findings.rates)
     best = criterion == "CR" and rivals > 1 and text == text_of(findings.best(stream))
     spread = "" if stat.spread is None else f"± {text_of(stat.spread)}"
     return SheetEntry(text, spread, best, remark(stat, grid.seeds, text_of), stat.n < grid.seeds)
+
+
+def _instead(grid: Grid, stream: str, model: str) -> str:
+    """What stands where there is no figure."""
+    keys = [CellKey(stream, model, grid.main, seed) for seed in range(grid.seeds)]
+    minutes = [grid.stopped[key] for key in keys if key in grid.stopped]
+    if grid.of(stream, model, grid.main):
+        return NOTHING
+    if minutes:
+        return f"> {max(minutes):g} min"
+    return "failed" if any(key in grid.failures for key in keys) else NOTHING
 
 
 def remark(stat: Stat, seeds: int, text: Callable[[float | None], str]) -> str:

@@ -25,6 +25,7 @@ COLUMNS = (
     "std_seeds",
     "n_seeds",
     "n_failed",
+    "n_stopped",
     "paper",
     "paper_std",
     "difference",
@@ -170,19 +171,20 @@ def rows(grid: Grid) -> Iterator[dict[str, Any]]:
     ``std_chunks`` is the mean over seeds of the deviation over chunks, ``std_seeds`` the deviation over seeds.
     """
     for stream, model, labels in product(grid.streams, grid.models, grid.labels):
-        failed = sum((key.stream, key.model, key.labels) == (stream, model, labels) for key in grid.failures)
+        cell = (stream, model, labels)
+        without = [sum(key[:3] == cell for key in keys) for keys in (grid.failures, grid.stopped)]
         for name in in_tables():
             stat = grid.stat(stream, model, labels, name)
             ours = (stat.mean, stat.spread, stat.over_seeds, stat.n) if stat else (None, None, None, 0)
             theirs = published(stream, name, COUNTERPARTS.get(model, "")) if labels == "all" else None
             beyond = difference(grid, stream, model, name) if labels == "all" else None
-            values = [stream, model, labels, name, *ours, failed, *(theirs or (None, None)), beyond]
+            values = [stream, model, labels, name, *ours, *without, *(theirs or (None, None)), beyond]
             yield dict(zip(COLUMNS, values, strict=True))
     if "all" in grid.labels:
         others = [method for method in METHODS if method not in map(COUNTERPARTS.get, grid.models)]
         for stream, method, name in product(grid.streams, others, in_tables()):
             if theirs := published(stream, name, method):
-                values = [stream, method, "all", name, None, None, None, 0, 0, *theirs, None]
+                values = [stream, method, "all", name, None, None, None, 0, 0, 0, *theirs, None]
                 yield dict(zip(COLUMNS, values, strict=True))
 
 

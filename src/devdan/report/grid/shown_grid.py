@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from devdan.evaluation.measures import in_tables
 from devdan.report.errors import ReportError
 from devdan.report.grid.paper import published
-from devdan.runs.gridfolder import CellKey, GridFolder, settings_of
+from devdan.runs.gridfolder import CellKey, GridFolder, settings_of, stopped_after
 from devdan.runs.runfolder import RunError
 
 
@@ -38,6 +38,7 @@ class Grid:
     info: dict[str, Any]  # all of table.json
     results: dict[CellKey, dict[str, Any]]
     failures: dict[CellKey, str]
+    stopped: dict[CellKey, float]  # after how many minutes
 
     @property
     def is_papers(self) -> bool:
@@ -52,12 +53,12 @@ class Grid:
     @property
     def missing_streams(self) -> dict[str, str]:
         """Streams missing on this machine, each with how to get it."""
-        return self._missing("missing", {key.stream for key in (*self.results, *self.failures)}, self.streams)
+        return self._missing("missing", {key.stream for key in self._done}, self.streams)
 
     @property
     def missing_models(self) -> dict[str, str]:
         """Models not available on this machine, each with how to get it."""
-        return self._missing("models_missing", {key.model for key in (*self.results, *self.failures)}, self.models)
+        return self._missing("models_missing", {key.model for key in self._done}, self.models)
 
     def _missing(self, name: str, there: set[str], asked: Sequence[str]) -> dict[str, str]:
         found = self.info.get(name) or {}
@@ -71,8 +72,12 @@ class Grid:
 
     @property
     def n_done(self) -> int:
-        """The number of runs done, including failures."""
-        return len(self.results) + len(self.failures)
+        """The number of runs done, including failures and those that were stopped."""
+        return len(self._done)
+
+    @property
+    def _done(self) -> list[CellKey]:
+        return [*self.results, *self.failures, *self.stopped]
 
     def of(self, stream: str, model: str, labels: str) -> list[dict[str, Any]]:
         """The results of all seeds."""
@@ -113,14 +118,17 @@ def read_grid(folder: Path) -> Grid:
         raise ReportError(f"{path} needs streams, models and labels, got {streams}, {models}, {labels}")
     results: dict[CellKey, dict[str, Any]] = {}
     failures: dict[CellKey, str] = {}
+    stopped: dict[CellKey, float] = {}
     for stream, model, policy, seed in product(streams, models, labels, range(seeds)):
         key = CellKey(stream, model, policy, seed)
         result = kept.result(key, settings_of(info, stream))
         if result is not None and "error" in result:
             failures[key] = " ".join(str(result["error"]).split())
+        elif result is not None and (minutes := stopped_after(result)) is not None:
+            stopped[key] = minutes
         elif result is not None:
             results[key] = result
-    return Grid(streams, models, labels, seeds, info, results, failures)
+    return Grid(streams, models, labels, seeds, info, results, failures, stopped)
 
 
 class CompleteBlock(NamedTuple):

