@@ -22,7 +22,8 @@ from sklearn.preprocessing import OneHotEncoder
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PClass, PENsemble
 from devdan.encoding import values
-from devdan.encoding.encoding import Encoding, Instructions, restored
+from devdan.encoding.encoding import Encoding, Instructions
+from devdan.encoding.filed import kept, restored
 from devdan.encoding.rows import joined
 from devdan.encoding.single import SingleRow
 from devdan.encoding.tables import TableError, from_dicts, rows_of
@@ -151,7 +152,7 @@ def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
     for door, stream in doors(tmp_path):
         other, its = trained(DEVDAN(random_state=1), stream)
         assert its == counts, door
-        assert other.encoding_.kept() == model.encoding_.kept(), door
+        assert kept(other.encoding_) == kept(model.encoding_), door
         assert other._networks[0].tobytes() == model._networks[0].tobytes(), door
         assert other.predict_proba(FRAME[FEATURES]).tobytes() == expected.tobytes(), door
     for form, make in FRAMES.items():
@@ -341,7 +342,7 @@ def test_odd_values_have_one_meaning():
     assert max(map(len, encoding.columns["a"].values)) < 200
     assert len(encoding.columns["a"].values) == 2
     assert encoding.columns["b"].kind == ""
-    json.dumps(encoding.kept())  # also what is no text in UTF-8
+    json.dumps(kept(encoding))  # also what is no text in UTF-8
     X, encoding = encoded(when=["2024-01-01", *BAD_DATES])
     assert encoding.columns["when"].values == ["2024-02-30"]
     assert np.isfinite(X[:3]).sum() > 0
@@ -411,13 +412,13 @@ def test_chunks_of_any_size_teach_the_same(samples, size, max_categories):
     _, whole = start.learned(from_dicts(samples, ["a", "b", "c"]))
     grown = start
     for k in range(0, len(samples), size):
-        before = grown.kept()
+        before = kept(grown)
         X, later = grown.learned(from_dicts(samples[k : k + size], ["a", "b", "c"]))
-        assert grown.kept() == before
+        assert kept(grown) == before
         assert X.shape == (len(samples[k : k + size]), len(later))
         grown = later
-    assert grown.kept() == whole.kept()
-    again = restored(json.loads(json.dumps(grown.kept())), Instructions(max_categories=max_categories))
+    assert kept(grown) == kept(whole)
+    again = restored(json.loads(json.dumps(kept(grown))), Instructions(max_categories=max_categories))
     np.testing.assert_array_equal(again.applied(from_dicts(samples)), grown.applied(from_dicts(samples)))
 
 
@@ -452,7 +453,7 @@ def test_a_saved_model_goes_on_bit_for_bit(tmp_path):
         model, _ = trained(kind, open_stream(FRAME[:250], target="label", chunk=50))
         model.save(tmp_path / "m.devdan")
         again = type(model).load(tmp_path / "m.devdan")
-        assert again.encoding_.kept() == model.encoding_.kept()
+        assert kept(again.encoding_) == kept(model.encoding_)
         for each in (model, again):
             trained(each, open_stream(FRAME[250:], target="label", chunk=50))
             for state in each._networks:

@@ -23,6 +23,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
+from devdan.encoding.filed import kept
 from devdan.model import kernel
 from devdan.model.state import check_state
 
@@ -269,7 +270,7 @@ class TableFace(SklearnFace):
         return DEVDAN(random_state=0, max_categories=3, **chosen)
 
     def words(self, model):
-        encoded = None if model._encoding is None else json.dumps(model._encoding.kept())
+        encoded = None if model._encoding is None else json.dumps(kept(model._encoding))
         return super().words(model), encoded
 
     def table(self, data):
@@ -345,7 +346,7 @@ class RiverFace(Twins):
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._network.state.tobytes(), repr(model.encoding_.kept()), list(model._codes.items())
+        return model._network.state.tobytes(), repr(kept(model.encoding_)), list(model._codes.items())
 
     def states(self):
         state = self.model._network.state

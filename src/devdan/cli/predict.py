@@ -68,18 +68,18 @@ def predict(
                 table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)
             else:
                 table = files.table(file, header=header)
-            todo = Predicting(learned, table, [name for text in keep or [] for name in opt.words(text)])
-            if todo.ignored:
-                note(f"the model does not know, and ignores: {', '.join(todo.ignored[:20])}")
+            job = Predicting(learned, table, [name for text in keep or [] for name in opt.words(text)])
+            if job.ignored:
+                note(f"the model does not know, and ignores: {', '.join(job.ignored[:20])}")
             if path is None:
-                _print(todo, proba)
+                _print(job, proba)
                 return
             n_rows = 0
             with (
                 progress(table.origin, table.n_rows or table.estimated_rows) as show,
-                answers.into_file(path, todo, proba) as answering,
+                answers.into_file(path, job, proba) as answering,
             ):
-                for some in todo:
+                for some in job:
                     answering.write(some)
                     n_rows += len(some.labels)
                     show(n_rows)
@@ -90,18 +90,16 @@ def predict(
     out.print(f"{n_rows:,} predictions: {path}", highlight=False)
 
 
-def _print(todo: Predicting, proba: bool) -> None:
+def _print(job: Predicting, proba: bool) -> None:
     """Print each block as soon as it is there; whoever reads it may have enough of it."""
     from devdan.serving import answers
 
     file, n_rows = sys.stdout.buffer, 0
     try:
-        answering = answers.onto(file, todo, proba)
+        answering = answers.onto(file, job, proba)
         file.flush()
-        with progress(
-            todo.table.origin, todo.table.n_rows or todo.table.estimated_rows or 0, not out.is_terminal
-        ) as show:
-            for some in todo:
+        with progress(job.table.origin, job.table.n_rows or job.table.estimated_rows or 0, not out.is_terminal) as show:
+            for some in job:
                 answering.write(some)
                 file.flush()
                 n_rows += len(some.labels)

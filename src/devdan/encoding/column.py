@@ -16,13 +16,14 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
 from devdan.encoding import rows, values
+from devdan.encoding.periods import PERIODS, TIME_OF_DAY, WAVES, wave
 from devdan.encoding.rows import Numbers, Texts, Times
 from devdan.encoding.values import DAY, EPOCHS, NO_TIME
 
@@ -31,9 +32,6 @@ KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
 _SEEN_RISING, _WATCHED = 100, 1000  # values of a number after which it may be a counter, and until which it is watched
 _SEEN_DIFFERENT, _DIFFERENT = 200, 198  # values of a nominal column that are looked at, and how many make it an id
 _SHARED = 4  # values of a nominal column have a quarter as many shared inputs as inputs of their own
-TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
-_PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}
-_WAVES = ("sine", "cosine")
 
 
 class Key(NamedTuple):
@@ -234,7 +232,7 @@ class ColumnEncoding:
         if len(there) == 0:
             return []
         if self.kind == TIME:
-            needed = [(int(places[0]), Key(wave, TIME_OF_DAY)) for wave in _WAVES]
+            needed = [(int(places[0]), Key(wave, TIME_OF_DAY)) for wave in WAVES]
             return [need for need in needed if need[1] not in self.inputs]
         if watch.n == 0:
             watch.earliest = watch.latest = int(there[0])
@@ -242,11 +240,11 @@ class ColumnEncoding:
         earliest = np.minimum.accumulate(np.minimum(there, watch.earliest))
         varies = np.logical_or.accumulate((there - watch.earliest) % DAY != 0) | watch.varies
         needed = []
-        for part, period in _PERIODS.items():
+        for part, period in PERIODS.items():
             spans = latest.astype(np.float64) - earliest >= period
             spans = spans & varies if part == TIME_OF_DAY else spans
             if Key("sine", part) not in self.inputs and spans.any():
-                needed += [(int(places[_first(spans)]), Key(wave, part)) for wave in _WAVES]
+                needed += [(int(places[_first(spans)]), Key(wave, part)) for wave in WAVES]
         watch.n += len(there)
         watch.latest, watch.earliest, watch.varies = int(latest[-1]), int(earliest[-1]), bool(varies[-1])
         return needed
@@ -269,8 +267,8 @@ class ColumnEncoding:
             there = times != NO_TIME
             neutral &= ~there
             for (part, of), number in self.inputs.items():
-                if part in _WAVES:
-                    X[there, places[number]] = _wave(times[there], part, of)
+                if part in WAVES:
+                    X[there, places[number]] = wave(times[there], part, of)
         if words is not None:
             table = np.full(len(words.vocabulary) + 1, -1)
             for place in words.in_order()[0]:
@@ -285,7 +283,7 @@ class ColumnEncoding:
             if NUMERIC in self.inputs:
                 X[known, places[self.inputs[NUMERIC]]] = np.nan
             for (part, _), number in self.inputs.items():
-                if part in _WAVES:
+                if part in WAVES:
                     X[known, places[number]] = np.nan
             neutral &= ~known
         X[np.ix_(neutral, own)] = np.nan
@@ -349,7 +347,7 @@ class ColumnEncoding:
     def input_name(self, key: Key) -> str:
         """The name of an input."""
         part, of = key
-        if part in _WAVES:
+        if part in WAVES:
             return f"{self.name}: {of} ({part})"
         return {"value": f"{self.name}={of}", "shared": f"{self.name}=others {of}"}.get(part, self.name)
 
@@ -399,54 +397,6 @@ def _without(texts: Texts, removed: npt.NDArray[np.bool_]) -> Texts | None:
     return None if (places < 0).all() else Texts(places, texts.vocabulary, texts.declared)
 
 
-def _wave(times: Words, wave: str, of: str) -> Floats:
-    """The sine or cosine of where in the period a time is, mapped to [0, 1]."""
-    if of == DAY_OF_YEAR:
-        years = times.view("M8[us]").astype("M8[Y]")
-        begin, end = (year.astype("M8[us]").view(np.int64) for year in (years, years + 1))
-        share = (times - begin) / (end - begin)
-    else:
-        start = 3 * DAY if of == DAY_OF_WEEK else 0  # 1970 began on a Thursday
-        share = (times + start) % _PERIODS[of] / _PERIODS[of]
-    angle = 2.0 * math.pi * share
-    return np.asarray(0.5 + 0.5 * (np.sin(angle) if wave == "sine" else np.cos(angle)))
-
-
 def of_number(name: str, number: int, told: Told) -> ColumnEncoding:
     """A column that is known to hold numbers."""
     return ColumnEncoding(name, told, NUMBER, inputs={NUMERIC: number}, watch=Watch(n=_WATCHED))
-
-
-def restored(content: Any) -> ColumnEncoding:
-    """A column from a model file; raises a ``ValueError`` or ``TypeError`` if it is none."""
-    told = Told(str(content["told"][0]), str(content["told"][1]), int(content["told"][2]))
-    if content["kind"] not in ("", *KINDS) or told.max_categories < 1 or not values.check_date_format(told.spelled):
-        raise ValueError("a column is of no known kind")
-    inputs = {Key(str(part), str(of)): int(number) for part, of, number in content["inputs"]}
-    n, rises, falls, last, different, earliest, latest, varies = content["watch"]
-    watch = Watch(
-        int(n), int(rises), int(falls), math.nan if last is None else float(last), {str(text) for text in different},
-        int(earliest), int(latest), bool(varies),
-    )  # fmt: skip
-    if min(watch.n, watch.rises, watch.falls) < 0 or max(abs(watch.earliest), abs(watch.latest)) >= 2**63:
-        raise ValueError("what a column remembers is out of range")
-    left_out, example, odd = (str(content[word]) for word in ("left_out", "example", "odd"))
-    return ColumnEncoding(str(content["name"]), told, content["kind"], left_out, example, odd, inputs, watch)
-
-
-def kept(column: ColumnEncoding) -> dict[str, Any]:
-    """The column as JSON has it."""
-    watch = column.watch
-    return {
-        "name": column.name,
-        "told": list((column.told.kind, column.told.spelled, column.told.max_categories)),
-        "kind": column.kind,
-        "left_out": column.left_out,
-        "example": column.example,
-        "odd": column.odd,
-        "inputs": [[*key, number] for key, number in column.inputs.items()],
-        "watch": [
-            watch.n, watch.rises, watch.falls, None if math.isnan(watch.last) else watch.last,
-            sorted(watch.different), watch.earliest, watch.latest, watch.varies,
-        ],
-    }  # fmt: skip

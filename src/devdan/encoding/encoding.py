@@ -68,7 +68,7 @@ class Encoding:
     ) -> None:
         self.columns = {column.name: column for column in columns}
         self.order = tuple(order)  # the inputs' numbers, as the network has them
-        self._n_numbered = n_numbered  # inputs there have ever been
+        self.n_numbered = n_numbered  # inputs there have ever been
         self._instructions = instructions or Instructions()
         self._places = {number: place for place, number in enumerate(self.order)}
         self._is_plain = [column.inputs.get(NUMERIC) for column in columns] == list(self.order) and all(
@@ -117,7 +117,7 @@ class Encoding:
             return self._applied(rows), self
         kept = {number for column in columns.values() for number in column.inputs.values()}
         order = [number for number in self.order if number in kept]
-        n_numbered = self._n_numbered
+        n_numbered = self.n_numbered
         for _, _, key, column in sorted(wanted, key=lambda need: need[:2]):
             column.inputs[key] = n_numbered
             order.append(n_numbered)
@@ -175,27 +175,6 @@ class Encoding:
     def __repr__(self) -> str:
         width = max(map(len, self.columns), default=0)
         return "\n".join(f"{name:<{width}}  {column.in_words()}" for name, column in self.columns.items())
-
-    # --- In a model file -----------------------------------------------------------------------------------------
-
-    def kept(self) -> dict[str, Any]:
-        """The encoding as JSON has it."""
-        columns = [one.kept(column) for column in self.columns.values()]
-        return {"columns": columns, "order": list(self.order), "n_numbered": self._n_numbered}
-
-
-def restored(content: Any, instructions: Instructions) -> Encoding:
-    """An encoding from a model file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if it is none."""
-    columns = [one.restored(column) for column in content["columns"]]
-    order, n_numbered = [int(number) for number in content["order"]], int(content["n_numbered"])
-    used = [number for column in columns for number in column.inputs.values()]
-    if sorted(used) != sorted(order) or len(set(order)) != len(order) or not all(0 <= k < n_numbered for k in order):
-        raise ValueError("its encoding does not number its inputs consistently")
-    if len({column.name for column in columns}) != len(columns):
-        raise ValueError("its encoding has two columns of the same name")
-    if any(column.told != instructions.of(column.name) for column in columns):
-        raise ValueError("its encoding and its options do not match")
-    return Encoding(columns, order, n_numbered, instructions)
 
 
 def check_finite(rows: Rows) -> None:

@@ -40,16 +40,20 @@ _SPELLED = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": 
 def number(text: str) -> float:
     """The number that a text is, also if it is dressed as money, a percentage or with thousands; NaN if it is none.
 
-    >>> [number(text) for text in ("1e3", "$12", "5 %", "1,234.5", "-3", "12 apples", "1,23")]
-    [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, nan]
+    One that is too large for a float is none either.
+
+    >>> [number(text) for text in ("1e3", "$12", "5 %", "1,234.5", "-3", "12 apples", "1,23", "1e999")]
+    [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, nan, nan]
     """
     if _PLAIN.fullmatch(text):
-        return float(text)
-    match = _DRESSED.fullmatch(text)
-    if match is None or (match["minus"] and match["sign"]) or (match["unit"] and match["mark"]):
-        return math.nan
-    sign = -1.0 if "-" in (match["minus"], match["sign"]) else 1.0
-    return sign * float(match["digits"].replace(",", "") + (match["rest"] or ""))
+        value = float(text)
+    else:
+        match = _DRESSED.fullmatch(text)
+        if match is None or (match["minus"] and match["sign"]) or (match["unit"] and match["mark"]):
+            return math.nan
+        sign = -1.0 if "-" in (match["minus"], match["sign"]) else 1.0
+        value = sign * float(match["digits"].replace(",", "") + (match["rest"] or ""))
+    return value if math.isfinite(value) else math.nan
 
 
 def is_dressed(text: str) -> bool:

@@ -13,7 +13,7 @@ from devdan.arrays import Floats
 from devdan.model.evolving import EvolvingClassifier
 from devdan.serving.matching import given, matched, nominal
 from devdan.streams import StreamError
-from devdan.streams.table import Table
+from devdan.streams.unlabelled import Table
 
 ANSWER = "prediction"
 

@@ -11,7 +11,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from devdan.streams.delimited import Layout, lines
+from devdan.streams.layout import Layout, lines
 from devdan.streams.stream import StreamError
 
 _CELL = r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,{}]*?)\s*"""

@@ -14,8 +14,9 @@ import pyarrow.parquet as pa_parquet
 from devdan.encoding.rows import distinct
 from devdan.streams import arff, delimited, npz
 from devdan.streams.columns import Columns, kept_columns, target_column
+from devdan.streams.layout import COMPRESSIONS, Layout
 from devdan.streams.stream import Chunk, Stream, StreamError, name_of, read_ahead, reason
-from devdan.streams.table import Block, Table
+from devdan.streams.unlabelled import Block, Table
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 
@@ -61,13 +62,13 @@ def table(path: str | Path, *, header: bool | None = None) -> Table:
         return npz.table(path) if kind == ".npz" else _parquet_table(path)
 
 
-def _found(path: Path, header: bool | None) -> tuple[str, delimited.Layout | None]:
+def _found(path: Path, header: bool | None) -> tuple[str, Layout | None]:
     """The format of a file, and of a text its layout."""
     if not path.exists():
         raise StreamError(f"no such file: {path}")
     if path.is_dir():
         raise StreamError(f"{path} is a folder, not a file")
-    compression = delimited.COMPRESSIONS.get(path.suffix.lower())
+    compression = COMPRESSIONS.get(path.suffix.lower())
     kind = path.with_suffix("").suffix.lower() if compression else path.suffix.lower()
     if kind in _DELIMITERS:
         return kind, delimited.csv_layout(path, compression, _DELIMITERS[kind], header)
@@ -99,8 +100,8 @@ def text(
     not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then only used in
     messages.
     """
-    compression = None if opened else delimited.COMPRESSIONS.get(path.suffix.lower())
-    layout = delimited.Layout(path, list(names), compression, skipped=skipped, opened=opened)
+    compression = None if opened else COMPRESSIONS.get(path.suffix.lower())
+    layout = Layout(path, list(names), compression, skipped=skipped, opened=opened)
     with _readable(path):
         return delimited.stream(layout, target, drop, name, chunk).coded(values)
 

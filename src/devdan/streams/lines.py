@@ -19,9 +19,10 @@ from devdan.encoding.rows import Rows, distinct
 from devdan.encoding.tables import TableError, column_of
 from devdan.encoding.values import MISSING
 from devdan.streams.columns import Columns, is_plain_number, kept_columns, target_column
-from devdan.streams.delimited import LONGEST_LINE, NO_LABEL, column_names, delimiter_of, has_names
+from devdan.streams.delimited import NO_LABEL, column_names, delimiter_of, has_names
+from devdan.streams.layout import LONGEST_LINE
 from devdan.streams.stream import Chunk, Stream, StreamError, name_of
-from devdan.streams.table import Block, Table
+from devdan.streams.unlabelled import Block, Table
 
 STANDARD_INPUT = "standard input"
 _NUMBER = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|inf(inity)?)", re.IGNORECASE | re.ASCII)

@@ -22,7 +22,7 @@ from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, reason
-from devdan.streams.table import Block, Table
+from devdan.streams.unlabelled import Block, Table
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
