@@ -7,6 +7,7 @@ import pytest
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
+from devdan.model.kernel import Network
 from devdan.model.state import new_state, scratch_for
 from devdan.model.weighing import NO_WEIGHTS
 from devdan.streams import sea
@@ -187,3 +188,15 @@ def test_a_bad_option_says_so_and_does_no_harm():
         np.testing.assert_array_equal(model.predict_proba(X), predicted)
         assert states(model) == before
         model.set_params(n=4, visits=2.0, estimator=None)
+
+
+def test_a_field_of_all_members_at_once():
+    model = DEVDANEnsemble(3, random_state=0).partial_fit(*next(iter(sea(300))))
+    fields = {"n_drifts", "n_learned", "n_changes", "random"}
+    for name in fields:
+        found = Network.across(model._states, name)
+        assert found.tolist() == [getattr(Network(state), name).tolist() for state in model._states]
+    Network.across(model._states, "n_drifts")[1] = 5, 7
+    assert Network(model._states[1]).n_drifts.tolist() == [5, 7]
+    with pytest.raises(ValueError, match="depends on sizes"):
+        Network.across(model._states, "output_bias")

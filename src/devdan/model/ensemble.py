@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _WORTH = 2000  # number of visits below which threads cost more than they save
+_DEFAULT = DEVDAN()  # what the members are by default; nothing changes it
 _GROWN_UP = 1000  # samples that every member must have seen before another may be replaced
 
 
@@ -88,7 +89,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     @property
     def _member(self) -> DEVDAN:
-        member = DEVDAN() if self.estimator is None else self.estimator
+        member = _DEFAULT if self.estimator is None else self.estimator
         if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
             raise ValueError(f"estimator must be a DEVDAN of one layer without initial weights, got {member!r}")
         return member
@@ -101,6 +102,10 @@ class DEVDANEnsemble(EvolvingClassifier):
     @property
     def _networks(self) -> list[Floats]:
         return list(self._states)
+
+    def _first(self) -> Network:
+        self._check_is_fitted()
+        return Network(self._states[0])
 
     def _options(self) -> dict[str, Any]:
         return {**self._member._options(), "visits": self.visits, "n": self.n, "n_jobs": self.n_jobs}
@@ -149,12 +154,12 @@ class DEVDANEnsemble(EvolvingClassifier):
         n_members = members.stop - members.start
         visits = np.empty((n_members, len(X)), np.int64)
         kernel.bag(self._states[members], last, visits)
-        order = np.repeat(np.tile(np.arange(len(X)), n_members), visits.ravel())
-        cuts = np.concatenate([[0], np.cumsum(visits.sum(axis=1))])
+        order, cuts = np.empty(visits.sum(), np.int64), np.zeros(n_members + 1, np.int64)
+        kernel.line_up(visits, order, cuts)
+        n_visits = np.diff(cuts)
         for phase in range(first, last + 1):
             if self._member.shuffle:
-                for k, state in enumerate(self._states[members]):
-                    kernel.shuffle(Network(state).random, order[cuts[k] : cuts[k + 1]])
+                kernel.shuffle_members(self._states[members], order, cuts)
             done = np.zeros(n_members, np.int64)
 
             def learn(part: slice, phase: int = phase, done: Words = done) -> None:
@@ -162,14 +167,16 @@ class DEVDANEnsemble(EvolvingClassifier):
                 own = cuts[part.start : part.stop + 1]
                 kernel.learn_members(states, scratch_for(states[0]), X, codes, weights, order, own, done[part], phase)
 
-            while (done < np.diff(cuts)).any():
+            while True:
                 self._spread(learn, n_members, len(order))
-                if (done < np.diff(cuts)).any():
-                    self._enlarge(hidden=2 * self._first().max_hidden)
+                if (done == n_visits).all():
+                    break
+                self._enlarge(hidden=2 * self._first().max_hidden)
 
     def _n_drifts(self) -> Words:
         """Number of real drifts that each member has signalled."""
-        return np.array([net.n_drifts[DISCRIMINATIVE] for net in self._nets()])
+        drifts: Words = Network.across(self._states, "n_drifts")[:, DISCRIMINATIVE].copy()
+        return drifts
 
     def _replace(self, drifted: Words) -> int | None:
         """Replace a member that has just signalled a drift, unless another member is still too young."""

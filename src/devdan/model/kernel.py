@@ -1073,6 +1073,25 @@ def bag(states: Floats, phase: int, visits: Words) -> None:
 
 
 @entry
+def line_up(visits: Words, order: Words, cuts: Words) -> None:
+    """Each sample as often as it is visited; the k-th network's visits are ``order[cuts[k] : cuts[k + 1]]``."""
+    place = 0
+    for k in range(len(visits)):
+        for t in range(visits.shape[1]):
+            for _ in range(visits[k, t]):
+                order[place] = t
+                place += 1
+        cuts[k + 1] = place
+
+
+@entry
+def shuffle_members(states: Floats, order: Words, cuts: Words) -> None:
+    """:func:`shuffle` the visits of each network."""
+    for k in range(len(states)):
+        shuffle(Network(states[k]).random, order[cuts[k] : cuts[k + 1]])
+
+
+@entry
 def learn_members(
     states: Floats,
     scratch: Floats,

@@ -147,6 +147,15 @@ class Block:
         return {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
 
     @classmethod
+    def across(cls, rows: Floats, name: str) -> Any:
+        """A field of many blocks at once, one in each row; it must lie where sizes do not matter."""
+        field: Field = getattr(cls, name)
+        if field.start is None:
+            raise ValueError(f"where {name} lies depends on sizes")
+        shape = tuple(int(length) for length in field.shape)
+        return rows[:, field.start : field.start + math.prod(shape)].view(field.dtype).reshape(len(rows), *shape)
+
+    @classmethod
     @lru_cache(maxsize=4096)
     def places(cls, sizes: Sizes) -> dict[str, tuple[int, tuple[int, ...]]]:
         """Where each field begins, and its shape."""
