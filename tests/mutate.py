@@ -59,6 +59,8 @@ EQUIVALENT = {
     "should_prune(monitors[VARIANCE], variance)": "where it grows, nothing asks whether there are too many units",
     "learn_scaling: value[j] < low[j] → value[j] <= low[j]": "the same value again",
     "learn_scaling: value[j] > high[j] → value[j] >= high[j]": "the same value again",
+    "share_of_averages: max(CAUTION * (net.losses[1] - net.losses[0]), -500.0) → CAUTION * (net.losses[1] - "
+    "net.losses[0])": "e^-500 is nothing beside 1, and less is no less",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",

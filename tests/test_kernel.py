@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from devdan import DEVDAN
 from devdan.model import kernel
+from devdan.model import state as state_module
 from devdan.model.state import add_feature, check_state, new_state, remove_feature, resized, scratch_for, set_settings
 from devdan.model.weighing import NO_WEIGHTS
 
@@ -398,3 +399,17 @@ def test_of_units_that_are_equally_significant_the_first_is_pruned():
     monitor[:] = 5.0, 0.1, 0.1, -9.0, 0.0, 0.0  # so that the variance is far above its minimum
     model.teach(X, [0])
     assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("better", [0, 1])
+def test_losses_that_are_far_apart_leave_one_opinion(better):
+    random = np.random.default_rng(0)
+    X, y = random.random((300, 3)), random.integers(2, size=300)
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    net = kernel.Network(model._networks[0])
+    net.losses[:] = 5000.0
+    net.losses[better] = 0.0
+    mixed = model.predict_proba(X)
+    for name in state_module.AVERAGED:  # what is not trusted may be anything
+        getattr(net, name if better == 1 else f"{name}_slow")[...] = 0.0
+    np.testing.assert_array_equal(model.predict_proba(X), mixed)
