@@ -574,3 +574,10 @@ def test_rivers_class_from_before_there_was_an_encoding():
         for each in (model, old):
             each.learn_one(x, y)
     assert old._network.state.tobytes() == model._network.state.tobytes()
+
+
+def test_columns_of_the_same_name_are_refused():
+    table = pd.DataFrame([["x", 1.0], ["y", 2.0], ["x", 3.0]], columns=["a", "a"])
+    for X in (table, table.astype(float, errors="ignore"), pa.table([[1.0], [2.0]], names=["a", "a"])):
+        with pytest.raises(ValueError, match="two are called 'a'"):
+            DEVDAN().fit(X, [0, 1, 0][: len(X)])

@@ -172,6 +172,13 @@ class Encoding:
         """What the user should know about columns that were left out or read in some special way."""
         return [note for column in self.columns.values() for note in column.notes()]
 
+    def new_notes(self, later: Encoding) -> list[str]:
+        """The notes that a later one has more."""
+        if later is self:
+            return []
+        before = set(self.notes)
+        return [note for note in later.notes if note not in before]
+
     def __repr__(self) -> str:
         width = max(map(len, self.columns), default=0)
         return "\n".join(f"{name:<{width}}  {column.in_words()}" for name, column in self.columns.items())

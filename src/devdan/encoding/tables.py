@@ -135,6 +135,14 @@ def _text(value: Any) -> str:
     return plain_text(value) if isinstance(value, float) else str(value)
 
 
+def _different(names: list[str]) -> list[str]:
+    """The names, unless two are the same."""
+    if len(set(names)) < len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise TableError(f"X must have columns of different names, but two are called {twice!r}")
+    return names
+
+
 def _from_array(X: np.ndarray[Any, Any], names: Sequence[str] | None) -> Rows:
     if X.dtype.names is not None:
         columns = [array_column(X[name], name) for name in X.dtype.names]
@@ -180,7 +188,7 @@ def is_pandas(X: Any) -> bool:
 
 
 def _from_pandas(X: Any) -> Rows:
-    names = [str(name) for name in X.columns]
+    names = _different([str(name) for name in X.columns])
     if all(getattr(dtype, "kind", "O") in "fiu" and isinstance(dtype, np.dtype) for dtype in X.dtypes):
         return Rows(names, X.to_numpy(dtype=np.float64))
     return Rows.of(names, [_from_series(X.iloc[:, place], name) for place, name in enumerate(names)], len(X))
@@ -230,7 +238,7 @@ def _from_arrow(X: Any) -> Rows:
     for name, values in zip(table.schema.names, table.columns, strict=True):
         parts = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         columns.append(arrow_column(parts, name))
-    return Rows.of(table.schema.names, columns, table.num_rows)
+    return Rows.of(_different(table.schema.names), columns, table.num_rows)
 
 
 def arrow_column(values: Any, name: str) -> Column:

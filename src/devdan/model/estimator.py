@@ -113,9 +113,8 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
                 inputs, encoding = before.learned(rows)
                 if len(encoding) == 0:
                     raise ValueError(f"no column of X gives an input:\n{encoding}")
-                for note in encoding.notes:
-                    if note not in before.notes:
-                        warnings.warn(note, EncodingWarning, stacklevel=5)
+                for note in before.new_notes(encoding):
+                    warnings.warn(note, EncodingWarning, stacklevel=5)
                 return self._finished(inputs, reset, encoding), encoding
             X = self._validated(X, reset)
         return self._finished(X if kept is None else X[kept], reset, None), None

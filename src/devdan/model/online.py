@@ -85,9 +85,8 @@ class OnlineNetwork:
             n_new -= len(before) == 0  # the one that was there instead
             self.change_inputs(len(before), gone, n_new)
         if encoding is not before:
-            for note in encoding.notes:
-                if note not in before.notes:
-                    warnings.warn(note, EncodingWarning, stacklevel=4)
+            for note in before.new_notes(encoding):
+                warnings.warn(note, EncodingWarning, stacklevel=4)
             self.encoding, self.single = encoding, SingleRow(encoding)
         return self._padded(inputs)
 
