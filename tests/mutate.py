@@ -61,6 +61,8 @@ EQUIVALENT = {
     "learn_scaling: value[j] > high[j] → value[j] >= high[j]": "the same value again",
     "share_of_averages: max(CAUTION * (net.losses[1] - net.losses[0]), -500.0) → CAUTION * (net.losses[1] - "
     "net.losses[0])": "e^-500 is nothing beside 1, and less is no less",
+    "judge: net.averaging > 0.0 and trust(net) < DOUBT → trust(net) < DOUBT": "without averages, their loss is unread",
+    "judge: net.averaging > 0.0 → net.averaging >= 0.0": "without averages, their loss is unread",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",

@@ -413,3 +413,31 @@ def test_losses_that_are_far_apart_leave_one_opinion(better):
     for name in state_module.AVERAGED:  # what is not trusted may be anything
         getattr(net, name if better == 1 else f"{name}_slow")[...] = 0.0
     np.testing.assert_array_equal(model.predict_proba(X), mixed)
+
+
+def assessed(model, X, labels):
+    """The losses before and after the samples are judged, on scratch space that holds anything."""
+    state = model._networks[0]
+    net = kernel.Network(state)
+    net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample is judged
+    before = net.losses.copy()
+    scratch = np.full(len(scratch_for(state)), 0.9)
+    kernel.assess(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)))
+    return before, net.losses
+
+
+def test_a_class_that_is_not_known_yet_counts_as_a_large_loss():
+    X = np.random.default_rng(0).random((1, 3))
+    model = DEVDAN(random_state=0).partial_fit(X, [0]).partial_fit(X, [1])
+    before, after = assessed(model, X, [2])
+    np.testing.assert_allclose(after, 0.998 * before - math.log(1e-4))
+
+
+def test_the_mixture_is_judged_by_what_it_predicts():
+    random = np.random.default_rng(0)
+    X = random.random((400, 3))
+    model = DEVDAN(random_state=0).partial_fit(X, X[:, 0] > 0.5)
+    kernel.Network(model._networks[0]).losses[:] = 0.0, 3.0, 1.0  # the weights are trusted more than their averages
+    predicted = model.predict_proba(X[:1])[0]
+    before, after = assessed(model, X[:1], [model._classes.outputs[1]])
+    assert after[2] == pytest.approx(0.998 * before[2] - math.log(predicted[1]), rel=1e-12)
