@@ -63,6 +63,9 @@ EQUIVALENT = {
     "net.losses[0])": "e^-500 is nothing beside 1, and less is no less",
     "judge: net.averaging > 0.0 and trust(net) < DOUBT → trust(net) < DOUBT": "without averages, their loss is unread",
     "judge: net.averaging > 0.0 → net.averaging >= 0.0": "without averages, their loss is unread",
+    "visit: net.start > net.max_hidden → net.start >= net.max_hidden": "only asks for room earlier",
+    "visit: start > 0 or last != DISCRIMINATIVE or net.averaging == 0.0 or (net.layered == 1.0) → start > 0 or last != "
+    "DISCRIMINATIVE or net.layered == 1.0": "without averages, their loss is unread",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",

@@ -1,5 +1,6 @@
 """The kernel does what the equations say: it agrees with the oracle, and its parts keep their promises."""
 
+import copy
 import math
 
 import numpy as np
@@ -441,3 +442,17 @@ def test_the_mixture_is_judged_by_what_it_predicts():
     predicted = model.predict_proba(X[:1])[0]
     before, after = assessed(model, X[:1], [model._classes.outputs[1]])
     assert after[2] == pytest.approx(0.998 * before[2] - math.log(predicted[1]), rel=1e-12)
+
+
+def test_a_chunk_is_judged_once_however_often_room_is_made():
+    random = np.random.default_rng(0)
+    X = random.random((600, 3))
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    narrow = DEVDAN(random_state=0, n_hidden=14, generative=False, prune=False).partial_fit(X[:20], y[:20])
+    wide = copy.deepcopy(narrow)
+    wide._networks = [resized(state, hidden=256) for state in wide._networks]
+    for model in (narrow, wide):
+        model.partial_fit(X[20:], y[20:])
+    nets = [kernel.Network(model._networks[0]) for model in (narrow, wide)]
+    assert nets[0].max_hidden > 16  # it ran out of room on the way
+    np.testing.assert_allclose(nets[0].losses, nets[1].losses, rtol=1e-9)
