@@ -66,6 +66,8 @@ EQUIVALENT = {
     "visit: net.start > net.max_hidden → net.start >= net.max_hidden": "only asks for room earlier",
     "visit: start > 0 or last != DISCRIMINATIVE or net.averaging == 0.0 or (net.layered == 1.0) → start > 0 or last != "
     "DISCRIMINATIVE or net.layered == 1.0": "without averages, their loss is unread",
+    "transform: min(net.n_hidden, out.shape[1]) → net.n_hidden": "its callers have a column for each unit",
+    "transform: min(net.n_hidden, out.shape[1]) → out.shape[1]": "its callers have a column for each unit",
     "NEGLIGIBLE: 1e-12 → 9e-13": "changes no prediction by as much as 1e-12",
     "NEGLIGIBLE: 1e-12 → 1.1000000000000002e-12": "changes no prediction by as much as 1e-12",
     "predict_proba: part > NEGLIGIBLE → part >= NEGLIGIBLE": "changes no prediction by as much as 1e-12",
