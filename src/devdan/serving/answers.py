@@ -31,9 +31,9 @@ class Answering(Protocol):
 
 
 class _Csv:
-    def __init__(self, file: IO[bytes], todo: Predicting, proba: bool) -> None:
+    def __init__(self, file: IO[bytes], job: Predicting, proba: bool) -> None:
         self._file, self._proba = file, proba
-        self._write_rows([todo.head if proba else todo.head[: todo.n_kept + 1]])
+        self._write_rows([job.head if proba else job.head[: job.n_kept + 1]])
 
     def write(self, answers: Answers) -> None:
         kept = [_texts(values) for values in answers.kept]
@@ -50,8 +50,8 @@ class _Csv:
 
 
 class _Json:
-    def __init__(self, file: IO[bytes], todo: Predicting, proba: bool) -> None:
-        self._file, self._proba, self._head = file, proba, todo.head
+    def __init__(self, file: IO[bytes], job: Predicting, proba: bool) -> None:
+        self._file, self._proba, self._head = file, proba, job.head
 
     def write(self, answers: Answers) -> None:
         kept = [values if isinstance(values, list) else _texts(values) for values in answers.kept]
@@ -67,9 +67,9 @@ class _Json:
 
 
 class _Parquet:
-    def __init__(self, file: IO[bytes], todo: Predicting, proba: bool) -> None:
-        self._file, self._proba, self._head = file, proba, todo.head if proba else todo.head[: todo.n_kept + 1]
-        self._classes = pa.array(todo.classes.tolist()).type
+    def __init__(self, file: IO[bytes], job: Predicting, proba: bool) -> None:
+        self._file, self._proba, self._head = file, proba, job.head if proba else job.head[: job.n_kept + 1]
+        self._classes = pa.array(job.classes.tolist()).type
         self._writer: Any = None
 
     def write(self, answers: Answers) -> None:
@@ -101,17 +101,17 @@ def check_format(path: Path) -> None:
 
 
 @contextmanager
-def into_file(path: Path, todo: Predicting, proba: bool) -> Iterator[Answering]:
+def into_file(path: Path, job: Predicting, proba: bool) -> Iterator[Answering]:
     """Write to a file that is there when all is written, and not before."""
     with written_atomically(path) as file:
-        answering = _FORMATS[path.suffix.lower()](file, todo, proba)
+        answering = _FORMATS[path.suffix.lower()](file, job, proba)
         yield answering
         answering.close()
 
 
-def onto(file: IO[bytes], todo: Predicting, proba: bool) -> Answering:
+def onto(file: IO[bytes], job: Predicting, proba: bool) -> Answering:
     """Write to an open file: lines of JSON for a table of such, otherwise CSV."""
-    return (_Json if todo.table.is_json else _Csv)(file, todo, proba)
+    return (_Json if job.table.is_json else _Csv)(file, job, proba)
 
 
 def _texts(values: Any) -> list[str]:

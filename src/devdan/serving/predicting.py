@@ -33,8 +33,8 @@ class Predicting:
     >>> from devdan import DEVDAN
     >>> from devdan.streams import lines
     >>> model = DEVDAN(random_state=0).fit([{"x": 1.0}, {"x": 5.0}], ["low", "high"])
-    >>> todo = Predicting(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
-    >>> todo.head, todo.ignored, [answers.kept for answers in todo]
+    >>> job = Predicting(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
+    >>> job.head, job.ignored, [answers.kept for answers in job]
     (['id', 'prediction', 'p(high)', 'p(low)'], [], [[['a']], [['b']]])
     """
 
