@@ -31,7 +31,7 @@ class RunError(ValueError):
 class RunFolder:
     """Where a run is kept, there or not.
 
-    >>> folder = RunFolder("runs/sea-devdan")
+    >>> folder = RunFolder("runs/none-yet")
     >>> folder.report_path.name, folder.is_finished, folder.settings()
     ('report.html', False, None)
     """
