@@ -24,6 +24,7 @@ from typer.testing import CliRunner
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model
 from devdan.cli import app
+from devdan.cli.console import stoppable
 from devdan.model import modelfile
 from devdan.runs.runfolder import RunFolder
 from devdan.serving.predicting import Predicting
@@ -608,6 +609,13 @@ def test_a_bad_row_leaves_the_model_unchanged(out, model, tmp_path):
         assert "model.devdan is unchanged" in run.stderr
     assert model.read_bytes() == before
     assert not (tmp_path / "new.devdan").exists()
+
+
+def test_ctrl_c_that_python_drops_counts_at_the_end():
+    with pytest.raises(KeyboardInterrupt), stoppable(), suppress(KeyboardInterrupt):  # as an import's finaliser does
+        signal.raise_signal(signal.SIGINT)
+    with stoppable():
+        pass
 
 
 def test_ctrl_c_saves_nothing_and_says_so(model, tmp_path):

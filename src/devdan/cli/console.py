@@ -46,6 +46,28 @@ def stopped() -> NoReturn:
 
 
 @contextmanager
+def stoppable() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt, at the end of the block at the latest.
+
+    Python drops an exception that is raised within a finaliser, an import's among them.
+    """
+    asked = False
+
+    def stop(*_: Any) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+        if asked:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def progress(name: str, total: int | None, wanted: bool = True) -> Iterator[Callable[[int], None]]:
     """A bar on a terminal, if there is much to do; call what it yields with the number of rows done."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

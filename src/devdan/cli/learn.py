@@ -8,7 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from devdan.cli import arguments as opt
-from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress, say, show_notes, stopped
+from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress, say, show_notes, stoppable, stopped
 
 
 def learn(
@@ -42,19 +42,20 @@ def learn(
         source = model_path(model)
         learned = open_model(source)
         try:
-            stream = open_stream(
-                "-" if file == "-" else Path(file),
-                target=target,
-                chunk=chunk,
-                header=header,
-                drop=drop or [],
-                as_text=nominal(learned),
-            )
-            ignored = columns_of(learned, stream).ignored
-            if ignored:
-                note(f"the model does not know, and ignores: {', '.join(ignored[:20])}")
-            with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:
-                result = learn_on(learned, stream, show)
+            with stoppable():
+                stream = open_stream(
+                    "-" if file == "-" else Path(file),
+                    target=target,
+                    chunk=chunk,
+                    header=header,
+                    drop=drop or [],
+                    as_text=nominal(learned),
+                )
+                ignored = columns_of(learned, stream).ignored
+                if ignored:
+                    note(f"the model does not know, and ignores: {', '.join(ignored[:20])}")
+                with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:
+                    result = learn_on(learned, stream, show)
             learned.save(path or source)
         except KeyboardInterrupt:
             say(f"Stopped: nothing is saved, {source} is unchanged.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from devdan.cli import arguments as opt
-from devdan.cli.console import clear_errors, note, out, progress, say, show_notes, stopped
+from devdan.cli.console import clear_errors, note, out, progress, say, show_notes, stoppable, stopped
 
 if TYPE_CHECKING:
     from devdan.serving.predicting import Predicting
@@ -78,6 +78,7 @@ def predict(
             with (
                 progress(table.origin, table.n_rows or table.estimated_rows) as show,
                 answers.into_file(path, job, proba) as answering,
+                stoppable(),
             ):
                 for some in job:
                     answering.write(some)
