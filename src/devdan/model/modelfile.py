@@ -28,7 +28,7 @@ from devdan.model.state import aligned, check_state, padded
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION, OLDEST = 3, 2  # formats: the one that is written, and the first that is read
+VERSION, OLDEST = 4, 2  # formats: the one that is written, and the first that is read
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
@@ -91,7 +91,8 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
 
 
 def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
-    model: Any = kind._of_kept_options(header["options"])  # type: ignore[attr-defined]
+    chosen, states = kind._updated(header["options"], states)  # type: ignore[attr-defined]
+    model: Any = kind._of_kept_options(chosen)  # type: ignore[attr-defined]
     chosen = model._options()
     options.check(chosen)
     nets = [Network(state) for state in states]
@@ -110,11 +111,12 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
         raise ValueError("it has no room for its initial hidden units")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    if any(getattr(net, word) != value for net in nets for word, value in options.settings(chosen).items()):
-        raise ValueError("options and states do not match")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
     model._check_networks(states)
     model._take(states)
+    for net, settings in zip(nets, model._settings(), strict=True):
+        if any(getattr(net, word) != value for word, value in settings.items()):
+            raise ValueError("options and states do not match")
     model._pass_options()
     model._warned = bool(header["warned"])
     if header["feature_names"]:

@@ -5,6 +5,7 @@ Nothing here is compiled.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ KINDS = ("pruning", "growth", "replacement", "drift")
 ROOM = 16  # capacity for hidden units in a new state; doubled when it is full
 EVENTS = 1000  # that a network remembers
 LARGEST_LEARNED = 1e100  # limit for loaded weights and statistics, so that steps from there are finite
+LARGEST_REHEARSAL = 1000  # samples revisited for each that is taught
 LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be increased
 
 SETTINGS = tuple(
@@ -26,6 +28,9 @@ SETTINGS = tuple(
 )  # the options as the kernel knows them
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
+_HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
+REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
+_ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0])  # the fields before which the states of earlier versions end
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -69,12 +74,11 @@ def room_for(n_hidden: int) -> int:
     return max(ROOM, (n_hidden + 9) // 8 * 8)
 
 
-def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
+def new_state(features: int, hidden: int, classes: int, events: int, samples: int = 0, *, seed: int) -> Floats:
     """A state with this much room that has seen nothing; :func:`kernel.learn` draws its first hidden units."""
-    sizes = features, hidden, classes, events
+    sizes = features, hidden, classes, events, samples
     state = aligned(Network.n_words(sizes))
-    state[: len(SIZES)].view(np.int64)[:] = sizes
-    net = Network(state)
+    net = Network.empty(sizes, state)
     net.n_features = features
     net.random[0] = seed
     net.low[:] = np.inf
@@ -85,7 +89,13 @@ def new_state(features: int, hidden: int, classes: int, events: int, seed: int) 
 
 def scratch_for(state: Floats) -> Floats:
     """The scratch space needed for this state."""
-    return np.empty(Work.n_words(sizes_of(state)))
+    size = state.view(np.int64).item  # the first words: at once, as single samples are mostly this
+    return np.empty(_n_scratch(size(0), size(1), size(2)))
+
+
+@lru_cache(maxsize=4096)
+def _n_scratch(features: int, hidden: int, classes: int) -> int:
+    return Work.n_words((features, hidden, classes, 0, 0))
 
 
 def sizes_of(state: Floats) -> Sizes:
@@ -97,7 +107,7 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
     """Hand the settings over; averages that were left out so far begin with the weights as they are."""
     if net.averaging == 0.0 < settings["averaging"]:
         net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
-        net.losses[:2] = 0.0
+        net.losses[kernel.BY_AVERAGES] = net.losses[kernel.BY_WEIGHTS]
         for name in AVERAGED:
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
@@ -109,8 +119,8 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
 
 def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
     """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
-    n, r, m, events = sizes_of(state)
-    larger = new_state(max(n, features), max(r, hidden), max(m, classes), events, seed=0)
+    n, r, m, events, samples = sizes_of(state)
+    larger = new_state(max(n, features), max(r, hidden), max(m, classes), events, samples, seed=0)
     old, new = Network(state), Network(larger)
     for name in Network.fields():
         if name not in SIZES:
@@ -159,6 +169,7 @@ def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -
     for array in _by_feature(net):
         array[place + n_new : last + n_new] = array[place:last].copy()
         array[place : place + n_new] = 0.0
+    net.remembered[:, place : place + n_new] = np.nan
     net.low[place : place + n_new], net.high[place : place + n_new] = np.inf, -np.inf
     net.n_features = last + n_new
     return changed
@@ -168,23 +179,7 @@ def _by_feature(net: Network) -> list[Floats]:
     """Everything that there is of each feature, with the feature as the first axis."""
     weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
     learned = [getattr(net, name) for name in SCALE]
-    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T]
-
-
-def restarted(state: Floats) -> Floats:
-    """A network of this size that has learned nothing but the scale of the features and how many labels each class has.
-
-    It remembers the counts.
-    """
-    fresh = new_state(*sizes_of(state), seed=0)
-    old, new = Network(state), Network(fresh)
-    for name in ("random", *SCALE, "n_drifts", "n_changes", *WEIGHED):
-        getattr(new, name)[:] = getattr(old, name)
-    for name in (*SETTINGS, "n_features", "n_named", "n_came", "n_labels_came"):
-        setattr(new, name, getattr(old, name))
-    new.events[0] = old.n_learned[kernel.DISCRIMINATIVE], kernel.DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
-    new.n_events = 1
-    return fresh
+    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T, net.remembered.T]
 
 
 # --- States from elsewhere ---------------------------------------------------------------------------------------
@@ -195,34 +190,37 @@ def padded(state: Floats) -> Floats:
 
     Any other is returned as it is.
     """
-    room = sizes_of(state) if len(state) >= len(SIZES) else (-1,) * len(SIZES)
-    if min(room) < 0 or Network.places(room)[WEIGHED[0]][0] != len(state):
+    room = sizes_of(state) if len(state) >= _HEADER else ()
+    if min(room, default=-1) < 0 or len(state) not in [Network.places(room)[name][0] for name in _ENDED_BEFORE]:
         return state
     longer = aligned(Network.n_words(room))
     longer[: len(state)] = state
+    net = Network(longer)
+    net.scaling_horizon = kernel.SCALING_HORIZON
+    net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
     return longer
 
 
 def check_state(state: Floats) -> None:
     """Raise a ``ValueError`` unless this state, from any source, is safe for the kernel."""
-    smallest = Network.n_words((0, 0, 0, 0))
-    if len(state) < smallest:
+    if len(state) < _HEADER:
         raise ValueError("the state has no header")
     room = sizes_of(state)
     if min(room) < 0 or max(room) > len(state) or Network.n_words(room) != len(state):
         raise ValueError("the state's length does not match its sizes")
     net = Network(state)
-    integers = _words(net, np.int64, exclude=("events",))
+    integers = _words(net, np.int64, exclude=("events", "remembered_label"))
     in_use = net.n_features, net.n_hidden, net.n_classes
     if (integers < 0).any() or any(n > most for n, most in zip(in_use, room, strict=False)):
         raise ValueError("the state's sizes are out of range")
-    if net.n_features < 1 or net.n_hidden < 1 or net.max_events < 1:
+    has_begun = net.n_hidden > 0 or net.n_seen == 0  # Ctrl-C may come before every network has
+    if net.n_features < 1 or not has_begun or net.max_events < 1:
         raise ValueError("the state's sizes are out of range")
     unseen = np.isposinf(net.low) & np.isneginf(net.high)
     ranges = (net.low[~unseen], net.high[~unseen])
-    learned = _words(net, np.float64, exclude=(*SETTINGS, "reserved_settings", "padding", *SCALE))
+    learned = _words(net, np.float64, exclude=(*SETTINGS, "padding", "remembered", *SCALE))
     settings = [getattr(net, name) for name in SETTINGS]
-    floats = (settings, *ranges, net.reserved_settings, net.scale_count, net.mean, net.square, learned)
+    floats = (settings, *ranges, net.scale_count, net.mean, net.square, learned)
     if not all(np.isfinite(array).all() for array in floats):
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
@@ -232,13 +230,19 @@ def check_state(state: Floats) -> None:
     counts = [net.scale_count, net.input_count, net.monitors[:, :, kernel.COUNT], net.square, net.input_square]
     if net.adaptive_rate == 1.0:  # then the moments are mean squares
         counts += [getattr(net, f"{name}_moment") for name in AVERAGED]
-    counts += [net.class_count, net.class_weight]
+    counts += [net.class_count, net.class_weight, net.remembered_weight]
     if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, kernel.SQUARE])):
         raise ValueError("the state holds a negative count or variance")
     monitored = tuple(net.monitors[:, :, word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE))
     means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
         raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
+    n_kept = min(net.n_remembered, net.max_samples)
+    labels = net.remembered_label[:n_kept]
+    if np.isinf(net.remembered).any() or (labels < 0).any() or (labels >= net.n_classes).any():
+        raise ValueError("the state remembers samples that cannot have been learned")
+    if not 0 <= net.neighbours <= kernel.MOST_NEIGHBOURS or not 0 <= net.rehearse <= LARGEST_REHEARSAL:
+        raise ValueError("the state's settings are out of range")
     events = net.events
     flags = (net.monitors[:, :, kernel.RESTART], events[:, kernel.EVENT_PHASE], events[:, kernel.EVENT_KIND] // 2)
     in_order = net.n_named <= net.max_classes and net.averaged_since <= net.n_learned[kernel.DISCRIMINATIVE]
