@@ -22,6 +22,7 @@ CASES = {
     "balanced": (DEVDANEnsemble(SMALL, estimator=DEVDAN(class_weight="balanced")), {"weighted": True}),
     "weighted": (DEVDANEnsemble(SMALL, estimator=DEVDAN(class_weight={1: 3.0})), {"weighted": True}),
     "labels swapped": (DEVDANEnsemble(SMALL, estimator=DEVDAN(learning_rate=0.1)), {"swapped": 90}),
+    "samples that come again, and outliers": (DEVDANEnsemble(SMALL), {"repeated": True, "outliers": 40.0}),
 }
 
 
@@ -63,6 +64,9 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     X, y = stream(n, 3, 3, how.get("missing", 0.0), seed=3)
     if model.scaling is None:
         X = 1 / (1 + np.exp(-X))
+    if how.get("repeated"):  # with other labels, so that it matters which of the nearest are asked
+        X[3::4], X[2::4] = X[1::4], X[::4]
+    X[5::19] *= how.get("outliers", 1.0)
     y[how.get("swapped", n) :] = 2 - y[how.get("swapped", n) :]
     y[:20] = 0
     given = np.random.default_rng(4).gamma(1.0, 2.0, size=n) if how.get("weighted") else np.ones(n)
@@ -86,6 +90,22 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     for k, oracle in enumerate(oracles):
         assert [event._replace(network=0) for event in model.events_ if event.network == k] == oracle.events
     assert max(len(oracle.remembered) for oracle in oracles) > 40  # the rings are full and have turned
+
+
+@pytest.mark.parametrize(("n_features", "n_asked"), [(10_000, 10), (9_091, 10), (50_000, 3)])
+def test_of_many_features_fewer_samples_are_asked(n_features, n_asked):
+    """But never fewer than those that vote. The nearest one has another label, and is a sample older than those."""
+    for age in (n_asked - 1, n_asked):
+        X, y = np.zeros((12, n_features)), np.zeros(12, int)
+        X[:, 0] = np.linspace(0.5, 1, 12)
+        X[11 - age, 0], y[11 - age] = 0.1, 1
+        still = DEVDAN(scaling=None, shuffle=False, generative=False, learning_rate=0.0)
+        model = DEVDANEnsemble([(1, 0, 20, 3)], estimator=still, random_state=0).teach(X, y, classes=[0, 1])
+        net = model._nets()[0]
+        net.losses[:] = 5000.0, 5000.0, 0.0
+        asked = np.zeros((1, n_features))
+        expected = 1.25 if age < n_asked else 0.25
+        assert model.predict_proba(asked)[0, 1] == pytest.approx(expected / 3.5)
 
 
 def test_at_a_real_drift_a_network_forgets_what_it_remembers():
@@ -130,7 +150,7 @@ def test_a_chunk_is_judged_before_it_is_learned_and_counts_as_its_square_root():
 
 def test_what_is_no_list_of_scales_is_refused():
     assert is_scales(SCALES)
-    assert is_scales([(1,), [3, np.int64(2), 10]])
+    assert is_scales([(1,), [3, np.int64(2), 10], (1, 0, 5, 64)])
     for value in ([], "1", [1], [()], [(0,)], [(1, 1)], [(1, 0, 0, 5)], [(1, 0, 5, 65)], [(1.5,)], [(1, 2, 3, 4, 5)]):
         assert not is_scales(value)
         with pytest.raises(ValueError, match="scales must be None or a list of"):
