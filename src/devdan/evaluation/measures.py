@@ -214,6 +214,23 @@ MEASURES = (
         **_IN_TABLES_ONLY,
     ),
     Measure(
+        "calibration_error",
+        "Calibration error",
+        attrgetter("calibration_error"),
+        recorded=True,
+        better=-1,
+        optional=True,
+        tile=TileText("0: confidence is the share of right predictions"),
+        line=ConsoleLine(note="ECE: confidence less the share that was right", place=8),
+        criterion="ECE",
+        place=10,
+        sheet=SheetText(
+            "The expected calibration error: predictions are sorted by their confidence into twenty classes, and the "
+            "gaps between the confidence and the share of right predictions of each are averaged. 0 is best. Models "
+            "that tell no probabilities, or only at the price of a second prediction, have none."
+        ),
+    ),
+    Measure(
         "hn_mean",
         "Hidden units",
         attrgetter("hidden.mean"),
