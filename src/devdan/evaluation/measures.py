@@ -221,7 +221,7 @@ MEASURES = (
         better=-1,
         optional=True,
         tile=TileText("0: confidence is the share of right predictions"),
-        line=ConsoleLine(note="ECE: confidence less the share that was right", place=8),
+        line=ConsoleLine(note="ECE, of the confidences", place=8),
         criterion="ECE",
         place=10,
         sheet=SheetText(
