@@ -4,6 +4,7 @@ import os
 import shutil
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Without it scikit-learn's check of array API input is skipped.
@@ -27,3 +28,15 @@ settings.load_profile("test")
 def plain(function):
     """A compiled function as Python."""
     return getattr(function, "py_func", function)
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Writes a report and returns its text."""
+    from devdan.report import write_report  # noqa: PLC0415 (not before the settings above)
+
+    def write(*folders):
+        write_report(folders, tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text()
+
+    return write

@@ -220,7 +220,7 @@ MEASURES = (
         recorded=True,
         better=-1,
         optional=True,
-        tile=TileText("0: confidence is the share of right predictions"),
+        tile=TileText("0 is perfectly calibrated"),
         line=ConsoleLine(note="ECE, of the confidences", place=8),
         criterion="ECE",
         place=10,

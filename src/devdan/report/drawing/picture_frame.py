@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from markupsafe import Markup
+
+from devdan.report.drawing.chart import Key
 
 WIDTH, LEFT, RIGHT = 800, 58, 16
 
@@ -22,6 +26,7 @@ STYLE = """
   path.smooth { stroke: var(--blue); stroke-width: 2.4px; }
   path.no-change { stroke: var(--grey); stroke-width: 1.4px; stroke-dasharray: 5 4; stroke-linecap: butt; }
   .drift { stroke: var(--orange); stroke-width: 1.3px; opacity: .75; } .drift.generative { stroke-dasharray: 2 3; }
+  .true-drift { stroke: var(--soft); stroke-width: 1.3px; stroke-dasharray: 1 4; stroke-linecap: round; }
   path.units { stroke: var(--ink); stroke-width: 1.8px; stroke-linejoin: miter; }
   #growth, #pruning { fill: inherit; }
   .growth { stroke: var(--blue); fill: var(--blue); stroke-width: 1.5px; }
@@ -51,3 +56,15 @@ def caption(y: float, left: str, right: str) -> Markup:
     return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
         y, left, WIDTH - RIGHT, y, right
     )
+
+
+def legend(y: float, keys: Iterable[Key]) -> Markup:
+    """A line of keys that ends at the right edge, as far as the widths of letters can be guessed."""
+    body, x = Markup(""), float(WIDTH - RIGHT)
+    for key in reversed(list(keys)):
+        x -= 6.4 * len(key.text)
+        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x, y, key.text)
+        x -= key.width + 6
+        body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, key.look)
+        x -= 16
+    return body
