@@ -83,7 +83,7 @@ const reset = button("Whole stream", "", () => zoom(0, end));
 const told = make("span", bar, "", "told");
 told.setAttribute("role", "status");
 make("span", bar, "Drag across a chart to zoom in; with Shift, or by scrolling sideways, move. Keys: + − 0 and arrows.", "hint");
-if (plots.length) plots[0].closest(".card").before(bar);
+if (plots.length) plots[0].closest(".charts").prepend(bar);
 
 plots.forEach((plot) => {
   const sample = (x) => {
