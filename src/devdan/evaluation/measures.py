@@ -88,6 +88,16 @@ class Measure:
         value = figures.get(self.spread_key)
         return value if isinstance(value, (int, float)) else None
 
+    def text(self, value: float | None) -> str:
+        """A value with the digits of consoles and notebooks; a dash if it is not defined."""
+        return "–" if value is None else f"{value:,.{self.digits}f}"
+
+    def in_words(self, figures: Figures) -> str:
+        """Its value among the figures of a run, with its deviation and its unit."""
+        value, spread = self.figure(figures), self.spread_in(figures)
+        text = self.text(value) + (f" ± {self.text(spread)}" if spread is not None else "")
+        return f"{text} {self.unit}" if self.unit and value is not None else text
+
     def computed(self, summary: Any) -> dict[str, Any]:
         """What a summary keeps of it."""
         kept = {} if self.value is None else {self.key: self.value(summary)}

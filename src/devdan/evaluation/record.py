@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
 from devdan.evaluation.reliability import Binned, Reliability
+from devdan.html_table import html_table
 
 
 class Phases(NamedTuple):
@@ -158,6 +159,8 @@ class Summary:
     >>> summary = Summary(prequential(sea(5000), DEVDAN(random_state=0)))
     >>> summary.n_samples, summary.n_chunks, summary.rate.mean > 70
     (5000, 10, True)
+    >>> summary
+    <Summary: 5,000 samples in 10 chunks, classification rate 8... ± ... %>
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -237,6 +240,24 @@ class Summary:
     def precision(self) -> list[float | None]:
         confusion = self.confusion
         return [confusion.precision(c) for c in range(len(self.classes))]
+
+    def __repr__(self) -> str:
+        rate, figures = measures.MEASURES[0], self.figures()
+        size = f"{self.n_samples:,} samples in {self.n_chunks:,} chunks"
+        return f"<Summary: {size}, {rate.title.lower()} {rate.in_words(figures)}>"
+
+    def _repr_html_(self) -> str:
+        figures = self.figures()
+        shown = [m for m in measures.MEASURES if m.tile and not (m.optional and m.figure(figures) is None)]
+        rows = [
+            ("Samples", f"{self.n_samples:,} in {self.n_chunks:,} chunks, {self.n_labels:,} labels used"),
+            ("Classes", f"{len(self.classes):,}"),
+            *((measure.title, measure.in_words(figures)) for measure in shown),
+        ]
+        for name, phases in (("Growths", self.growths), ("Prunings", self.prunings), ("Drifts", self.drifts)):
+            if phases is not None:
+                rows.append((name, ", ".join(f"{n or 0:,} {phase}" for phase, n in phases._asdict().items())))
+        return html_table(rows)
 
     def criteria(self) -> dict[str, Any]:
         """The main results: CR in percent, HN, NoP and times as in the paper, the others as fractions."""
