@@ -40,3 +40,15 @@ def page(tmp_path):
         return (tmp_path / "report.html").read_text()
 
     return write
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real one. Not for the whole session: while it is open, nothing else can have an event loop."""
+    from browser import NoBrowserError, chromium  # noqa: PLC0415 (likewise)
+
+    try:
+        with chromium() as found:
+            yield found
+    except NoBrowserError as error:
+        pytest.skip(str(error))

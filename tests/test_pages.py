@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from browser import THEMES, WIDTHS, chromium, opened, until
+from browser import THEMES, WIDTHS, opened, until
 from test_report import record, save
 from test_run_page import many_classes
 from test_table import make
@@ -13,12 +13,6 @@ from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.report import RunReport, write_report, write_tables
 from devdan.streams import sea
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ def test_many_classes_are_a_list_and_the_matrix_is_folded_away(tmp_path, page):
     recall = f"{100 * summary.confusion.recall(worst):.1f} %"
     assert first.groups() == (f"kind {worst:02}", f"{summary.confusion.actual[worst]:,}", recall)
     assert "The other 50 classes" in text
-    assert "The matrix of 60 classes" in text
+    assert "Confusion matrix of 60 classes" in text
     assert html.count("<details>") == 2  # closed
     true, guess, n = max((c for c in summary.counts if c[0] != c[1]), key=lambda c: c[2])
     assert f"kind {true:02} kind {guess:02} {n}" in text

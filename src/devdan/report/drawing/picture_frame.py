@@ -11,7 +11,7 @@ from devdan.report.drawing.chart import Key
 WIDTH, LEFT, RIGHT = 800, 58, 16
 
 STYLE = """
-  svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
+  svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #5a96cc;
     --band: #0b65b01f; --orange: #bf5200; --page: #fff; }
   @media (prefers-color-scheme: dark) {
     svg { --ink: #e6edf3; --soft: #9ea7b3; --grid: #2d343d; --grey: #8b949e; --blue: #6fb5f7; --blue-soft: #467aad;
@@ -58,13 +58,11 @@ def caption(y: float, left: str, right: str) -> Markup:
     )
 
 
-def legend(y: float, keys: Iterable[Key]) -> Markup:
-    """A line of keys that ends at the right edge, as far as the widths of letters can be guessed."""
-    body, x = Markup(""), float(WIDTH - RIGHT)
-    for key in reversed(list(keys)):
-        x -= 6.4 * len(key.text)
-        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x, y, key.text)
-        x -= key.width + 6
+def legend(y: float, keys: Iterable[Key], x: float = 8) -> Markup:
+    """A line of keys from ``x`` on, as far apart as the widths of letters can be guessed."""
+    body = Markup("")
+    for key in keys:
         body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, key.look)
-        x -= 16
+        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x + key.width + 6, y, key.text)
+        x += key.width + 6.4 * len(key.text) + 22
     return body
