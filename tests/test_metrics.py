@@ -61,7 +61,7 @@ def test_the_calibration_error_is_that_of_the_predictions_themselves(first, seco
     counted = Reliability()
     for part in (first, second):
         confidence, right = np.array(part).T
-        counted.add(binned(confidence, right > 0))
+        counted.add(binned(confidence, [bool(hit) for hit in right]))
     predictions = first + second
     gap = 0.0
     for k in range(N_BINS):
@@ -73,6 +73,6 @@ def test_the_calibration_error_is_that_of_the_predictions_themselves(first, seco
 
 
 def test_a_confidence_that_is_no_number_is_left_out():
-    assert binned(np.array([np.nan, 0.5, np.inf]), np.array([True, True, False])) == ((10, 1, 1, 0.5),)
-    assert binned(np.array([1.0 + 1e-9]), np.array([True]))[0][0] == N_BINS - 1
-    assert Reliability(binned(np.array([np.nan]), np.array([True]))).error is None
+    assert binned(np.array([np.nan, 0.5, np.inf]), [True, True, False]) == ((10, 1, 1, 0.5),)
+    assert binned(np.array([1.0 + 1e-9]), [True])[0][0] == N_BINS - 1
+    assert Reliability(binned(np.array([np.nan]), [True])).error is None

@@ -261,7 +261,7 @@ def test_a_single_chunk_that_was_not_scored(tmp_path, page):
     text = Text(html).text
     assert "Classification rate – nothing has been scored yet" in text
     assert "All samples are in the first chunk, which is learned before anything is predicted" in text
-    assert "3 hidden units after the first chunk. bias² 0.3 and variance 0.1 in the generative phase" in text
+    assert "3 hidden units after the first chunk: bias² 0.3 and variance 0.1 in the generative phase" in text
     assert not re.search("Confusion|Kappa|Recall", text)
     assert 'role="img"' not in html
     write_picture(run, tmp_path / "run.svg")

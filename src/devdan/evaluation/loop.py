@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -170,23 +172,23 @@ class Evaluation:
         """How good the predictions of labels that are known were."""
         if len(y) == 0:
             return Scores()
-        true = self._numbers(y)
-        before = np.concatenate(([-1 if self._last is None else self._last], true[:-1]))
-        self._last = int(true[-1])
+        true = self._numbers(y).tolist()
+        before = [self._last, *true[:-1]]
+        self._last = true[-1]
         if guesses is None:
             return Scores()
         predicted = ~is_missing(guesses)
         if not predicted.all():
-            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
-            confidence = None if confidence is None else confidence[predicted]
+            true, before = list(compress(true, predicted)), list(compress(before, predicted))
+            guesses, confidence = guesses[predicted], None if confidence is None else confidence[predicted]
             if len(true) == 0:
                 return Scores()
-        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
-        pairs = Counter(zip(true.tolist(), guess.tolist(), strict=True))
+        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses).tolist()
+        pairs = Counter(zip(true, guess, strict=True))
         return Scores(
             tuple((*pair, n) for pair, n in sorted(pairs.items())),
-            (int((before == true).sum()), int((before >= 0).sum())),
-            None if confidence is None else binned(confidence, guess == true),
+            (sum(map(eq, before, true)), len(before) - before.count(None)),
+            None if confidence is None else binned(confidence, list(map(eq, guess, true))),
         )
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:

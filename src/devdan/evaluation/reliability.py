@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from devdan.arrays import Floats
 
@@ -63,18 +63,16 @@ class Reliability:
         return gaps / n_samples if n_samples else None
 
 
-def binned(confidence: Floats, right: npt.NDArray[np.bool_]) -> Binned:
+def binned(confidence: Floats, right: Sequence[bool]) -> Binned:
     """Predictions counted by their confidence; those without a number for it are left out.
 
-    >>> binned(np.array([0.52, 0.54, 0.98, 1.0]), np.array([True, False, True, True]))
+    >>> binned(np.array([0.52, 0.54, 0.98, 1.0]), [True, False, True, True])
     ((10, 2, 1, 1.06), (19, 2, 2, 1.98))
     """
-    known = np.isfinite(confidence)
-    if not known.all():
-        confidence, right = confidence[known], right[known]
-    places = np.clip((confidence * N_BINS).astype(int), 0, N_BINS - 1)
-    n = np.bincount(places)
-    hits, sums = np.bincount(places, right), np.bincount(places, confidence)
-    return tuple(
-        (place, int(n[place]), int(hits[place]), round(float(sums[place]), 6)) for place in n.nonzero()[0].tolist()
-    )
+    if not math.isfinite(confidence.sum()):
+        known = np.isfinite(confidence)
+        return binned(confidence[known], np.compress(known, right).tolist())
+    places = np.minimum(confidence * N_BINS, N_BINS - 1).astype(np.int64)
+    n = np.bincount(places).tolist()
+    hits, sums = np.bincount(places, right).tolist(), np.bincount(places, confidence).tolist()
+    return tuple((place, k, int(hits[place]), round(sums[place], 6)) for place, k in enumerate(n) if k)

@@ -21,7 +21,7 @@ def about_accuracy(run: ShownRun) -> str:
         chunk = "All samples are" if run.finished else "So far all samples are"
         return (
             f"{chunk} in the first chunk, which is learned before anything is predicted, so nothing has been scored. "
-            f"With chunks smaller than {how_many(run.summary.n_samples, 'sample')} (--chunk), the rest would be."
+            "With smaller chunks, those after the first would be."
         )
     return "No prediction has been scored yet."
 
@@ -32,8 +32,9 @@ def about_units(run: ShownRun) -> str:
     if last is None or last.n_hidden is None:
         return ""
     changes = [key.text for key in changes_legend(markers(run.bins, run.summary.n_samples))]
-    return f"{how_many(last.n_hidden, run.units.removesuffix('s'))} after the first chunk. " + "; ".join(
-        [*changes, *_running_means(last.bias2, last.variance)]
+    told = "; ".join([*changes, *_running_means(last.bias2, last.variance)])
+    return f"{how_many(last.n_hidden, run.units.removesuffix('s'))} after the first chunk" + (
+        f": {told}." if told else "."
     )
 
 

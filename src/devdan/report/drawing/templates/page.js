@@ -33,7 +33,6 @@
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Go on" : "Pause";
-    pause.setAttribute("aria-pressed", String(paused));
   });
   for (const [type, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {
     window.addEventListener(type, () => { pressed = is; });
