@@ -272,6 +272,8 @@ def test_an_evaluation_goes_on_from_a_copy_as_if_nothing_had_happened(policy):
 
 
 MODELS_THAT_TELL = [DEVDAN(random_state=0), GaussianNB(), *RIVER]
+if RIVER:
+    MODELS_THAT_TELL.append(preprocessing.StandardScaler() | linear_model.LogisticRegression())
 
 
 @pytest.mark.parametrize(

@@ -311,8 +311,10 @@ class _River:
 
 def _predicts_by_shares(model: Any) -> bool:
     """Whether it predicts the most probable label, as River's classifiers do unless they say how else."""
-    last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
-    return bool(getattr(type(last), "predict_one", None).__module__ == "river.base.classifier")
+    steps = getattr(model, "steps", None)  # of a pipeline
+    last = [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model
+    how = getattr(type(last), "predict_one", None)
+    return getattr(how, "__module__", None) == "river.base.classifier"
 
 
 def _two_largest(votes: Sequence[Mapping[Any, float]]) -> Floats:
