@@ -64,10 +64,11 @@ table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hour
 	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/other-kinds
 	$(BIN)/python benchmarks/page.py
 
-picture: $(READY)  ## the figures in the README and in "How it works", from real runs
+picture: $(READY)-test  ## the figures in the README and in "How it works", and pictures of pages, from real runs
 	$(BIN)/devdan run sea --out runs/picture --overwrite
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 	$(BIN)/python benchmarks/growing.py
+	$(BIN)/python website/screens.py
 
 docs: $(READY)-docs  ## the documentation as a site that works offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

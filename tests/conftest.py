@@ -4,6 +4,7 @@ import os
 import shutil
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Without it scikit-learn's check of array API input is skipped.
@@ -35,3 +36,27 @@ def words(network):
 def plain(function):
     """A compiled function as Python."""
     return getattr(function, "py_func", function)
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Writes a report and returns its text."""
+    from devdan.report import write_report  # noqa: PLC0415 (not before the settings above)
+
+    def write(*folders):
+        write_report(folders, tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text()
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real one. Not for the whole session: while it is open, nothing else can have an event loop."""
+    from browser import NoBrowserError, chromium  # noqa: PLC0415 (likewise)
+
+    try:
+        with chromium() as found:
+            yield found
+    except NoBrowserError as error:
+        pytest.skip(str(error))

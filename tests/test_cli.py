@@ -26,7 +26,7 @@ from devdan.streams import sea
 
 KEYS = [
     *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
-    *("hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
+    *("calibration_error", "hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
 ]
 TIMES = ("train_seconds", "test_seconds", "samples_per_second", "read_seconds", "total_seconds")
 

@@ -14,6 +14,7 @@ import experiments
 import growing
 import nbformat
 import pytest
+from browser import WIDTHS, opened
 
 from devdan import DEVDAN
 from devdan.model import kernel
@@ -150,6 +151,15 @@ def test_what_another_host_would_load_is_noticed(tmp_path):
     page = tmp_path / "page.html"
     page.write_text('<a href="https://a.org">a</a><script src="https://b.org/b.js"></script><link href="//c.org/c">')
     assert loaded(page) == ["https://b.org/b.js", "//c.org/c"]
+
+
+@pytest.mark.parametrize("page", ["quickstart", "any-stream", "at-work", "river", "api"])
+def test_code_is_not_cut_off(browser, site, page):
+    for width in WIDTHS:
+        with opened(browser, site / f"{page}.html", width) as shown:
+            cut = shown.evaluate("""() => [...document.querySelectorAll("article pre code")]
+                .filter((code) => code.scrollWidth > code.clientWidth + 1).map((code) => code.textContent)""")
+            assert cut == [], width
 
 
 def test_equations_are_mathml(site):

@@ -18,6 +18,7 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows, Texts, distinct
 from devdan.encoding.values import Vocabulary
+from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.scales import SCALES
 from devdan.model.state import Event
@@ -169,9 +170,9 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         return self._network.drift
 
     @property
-    def events_(self) -> list[Event]:
+    def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return self._network.events
+        return EventList(self._network.events)
 
     @property
     def encoding_(self) -> Encoding:

@@ -17,6 +17,7 @@ from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
 from devdan.model import options
+from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.scales import SCALES
 from devdan.model.state import Event
@@ -240,9 +241,9 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         return self._network.drift
 
     @property
-    def events_(self) -> list[Event]:
+    def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return self._network.events
+        return EventList(self._network.events)
 
     # --- Features and classes ------------------------------------------------------------------------------------
 

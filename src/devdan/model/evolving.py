@@ -19,6 +19,7 @@ from devdan.model import kernel, mixture, modelfile, options, weighing
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.model.notebook import EventList, model_html
 from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
@@ -224,8 +225,8 @@ class EvolvingClassifier(StreamClassifier):
         return sum(net.n_hidden * (net.n_features + 1) + net.n_classes * (net.n_hidden + 1) for net in nets)
 
     @property
-    def events_(self) -> list[Event]:
-        return [event for k, net in enumerate(self._nets()) for event in events_of(net, k)]
+    def events_(self) -> EventList[Event]:
+        return EventList(event for k, net in enumerate(self._nets()) for event in events_of(net, k))
 
     @property
     def n_events_(self) -> int:
@@ -267,6 +268,16 @@ class EvolvingClassifier(StreamClassifier):
         # One pass over a few hundred samples from one unit is enough with standardised inputs, but not with min-max.
         tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags
+
+    # --- In notebooks --------------------------------------------------------------------------------------------
+
+    def _repr_html_inner(self) -> str:
+        """What scikit-learn shows, which are the options, and what it has come to."""
+        return f"{super()._repr_html_inner()}{model_html(self)}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | ({"text/html": shown["text/html"] + model_html(self)} if "text/html" in shown else {})
 
     # --- Saving and loading --------------------------------------------------------------------------------------
 
