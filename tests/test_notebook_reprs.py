@@ -30,7 +30,7 @@ def test_a_model_shows_what_it_has_come_to_beside_its_options(kind):
     for shown in (html, bundle["text/html"]):
         text = Text(shown[shown.rindex("<table>") :]).text
         assert text.startswith("samples seen 500 classes 2: 0, 1 columns 3, as 3 inputs hidden units ")
-        assert f"hidden units {model.n_hidden_}, {model.n_parameters_} parameters" in text
+        assert f"hidden units {model.n_hidden_:,}, {model.n_parameters_:,} parameters" in text
         assert "random_state" in shown
     with sklearn.config_context(display="text"):
         assert not hasattr(model, "_repr_html_")
