@@ -38,6 +38,7 @@ UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
 ALIKE, BALANCED, GIVEN = 0.0, 1.0, 2.0  # what classes weigh
 ALONE, LAYERED, MIXED = 0.0, 1.0, 2.0  # a network by itself, one of several layers, one of several that are mixed
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
+VALUE, BOUND = range(2)  # words of its cause
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
 BY_WEIGHTS, BY_AVERAGES, BY_MEMORY = range(3)  # opinions of a network
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
@@ -118,6 +119,7 @@ class Network(Block):
     n_remembered: int = integer()  # in all, since the latest drift
     neighbours: float = number()  # setting: how many of them vote on a sample; 0 for none
     scaling_horizon: float = number()  # setting: samples over which means and deviations are taken
+    causes: Floats = numbers(E, 2)  # of the events: what was observed, and the bound that it reached
 
 
 class Work(Block):
@@ -395,21 +397,31 @@ def watch(monitor: Floats, value: float, first: float) -> None:
 
 
 @compiled
-def exceeds(monitor: Floats, confidence: float) -> bool:
-    """Whether μ + σ >= μ_min + confidence σ_min; never for a value that has not varied."""
-    std = math.sqrt(monitor[SQUARE])
-    met = monitor[MEAN] + std >= monitor[MIN_MEAN] + confidence * monitor[MIN_STD]
-    return met and std > 0.0 and monitor[RESTART] == 0.0
+def level(monitor: Floats) -> float:
+    """μ + σ."""
+    return monitor[MEAN] + math.sqrt(monitor[SQUARE])  # type: ignore[no-any-return]
 
 
 @compiled
-def should_grow(monitor: Floats, bias2: float) -> bool:
-    return exceeds(monitor, 1.3 * math.exp(-bias2) + 0.7)  # growing condition, with π
+def bound(monitor: Floats, confidence: float) -> float:
+    """μ_min + confidence σ_min."""
+    return monitor[MIN_MEAN] + confidence * monitor[MIN_STD]  # type: ignore[no-any-return]
 
 
 @compiled
-def should_prune(monitor: Floats, variance: float) -> bool:
-    return exceeds(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
+def reaches(monitor: Floats, limit: float) -> bool:
+    """Whether μ + σ has come to the limit; never for a value that has not varied."""
+    return level(monitor) >= limit and monitor[SQUARE] > 0.0 and monitor[RESTART] == 0.0
+
+
+@compiled
+def most_bias2(monitor: Floats, bias2: float) -> float:
+    return bound(monitor, 1.3 * math.exp(-bias2) + 0.7)  # growing condition, with π
+
+
+@compiled
+def most_variance(monitor: Floats, variance: float) -> float:
+    return bound(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
 
 
 @compiled
@@ -452,12 +464,11 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
             break
         scope *= 2.0
     join_averages(net, unit)  # beyond the paper
-    record(net, phase, unit, GROWTH)
 
 
 @compiled
-def prune(net: Network, work: Work, phase: int) -> None:
-    """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up."""
+def prune(net: Network, work: Work) -> int:
+    """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up. Returns which it was."""
     r, significance = net.n_hidden, work.hidden[EXPECTED]
     unit = r - 1
     for i in range(r - 2, -1, -1):
@@ -475,7 +486,7 @@ def prune(net: Network, work: Work, phase: int) -> None:
     remove(net.encoder_bias_moment, unit, r)
     remove(net.encoder_bias_slow, unit, r)
     net.n_hidden = r - 1
-    record(net, phase, unit, PRUNING)
+    return unit
 
 
 @compiled
@@ -486,10 +497,13 @@ def remove(weights: Floats, unit: int, length: int) -> None:
 
 
 @compiled
-def record(net: Network, phase: int, unit: int, kind: int) -> None:
-    """Remember what happened, as the latest of as many events as there is room for."""
+def record(net: Network, phase: int, unit: int, kind: int, value: float, limit: float) -> None:
+    """Remember what happened and why, as the latest of as many events as there is room for."""
     if net.max_events > 0:
-        event = net.events[net.n_events % net.max_events]
+        place = net.n_events % net.max_events
+        event = net.events[place]
+        net.causes[place, VALUE] = value
+        net.causes[place, BOUND] = limit
         event[EVENT_SAMPLE] = net.n_learned[phase]
         event[EVENT_PHASE] = phase
         event[EVENT_UNIT] = unit
@@ -512,14 +526,18 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         z, x, weight, length = work.prediction, work.one_hot, work.every_class, net.n_classes
     bias2, variance = significance(z, x, weight, length)
     watch(monitors[BIAS2], bias2, 2.0)
-    grows = net.grows == 1.0 and should_grow(monitors[BIAS2], bias2)
+    most = most_bias2(monitors[BIAS2], bias2)
+    grows = net.grows == 1.0 and reaches(monitors[BIAS2], most)
     watch(monitors[VARIANCE], variance, net.n_features + 2.0)
-    too_many = not grows and net.prunes == 1.0 and should_prune(monitors[VARIANCE], variance)
+    most_varied = most_variance(monitors[VARIANCE], variance)
+    too_many = not grows and net.prunes == 1.0 and reaches(monitors[VARIANCE], most_varied)
     prunes = too_many and net.n_hidden > 1
     if grows:
         grow(net, work, phase, z, x, weight, length)
+        record(net, phase, net.n_hidden - 1, GROWTH, level(monitors[BIAS2]), most)
     elif prunes:
-        prune(net, work, phase)
+        unit = prune(net, work)
+        record(net, phase, unit, PRUNING, level(monitors[VARIANCE]), most_varied)
     if grows or prunes:  # the network has changed, so both minima restart
         monitors[BIAS2, RESTART] = 1.0
     if grows or too_many:
@@ -862,7 +880,7 @@ def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, w
     If the sample tells of a real drift, those are of a past concept, and are forgotten.
     """
     predict(net, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
-    if drifts(net, work, DISCRIMINATIVE):
+    if rise(net, work, DISCRIMINATIVE) > 0.0:
         net.n_remembered = 0
     step_labelled(net, work, weight)
     remember(net, row, label, own)
@@ -1026,13 +1044,14 @@ def surprise(net: Network, work: Work, phase: int) -> float:
 @compiled
 def watch_drift(net: Network, work: Work, phase: int) -> None:
     """Record a drift."""
-    if drifts(net, work, phase):
-        record(net, phase, 0, DRIFT)
+    risen = rise(net, work, phase)
+    if risen > 0.0:
+        record(net, phase, 0, DRIFT, risen, SURE)
 
 
 @compiled
-def drifts(net: Network, work: Work, phase: int) -> bool:
-    """Whether the recent surprise is significantly above the past surprise.
+def rise(net: Network, work: Work, phase: int) -> float:
+    """By how many standard errors the recent surprise is above the past surprise, if significantly so; otherwise 0.
 
     Its statistics then restart. Those of the error also restart if it is as far below: the network has improved.
     """
@@ -1046,8 +1065,8 @@ def drifts(net: Network, work: Work, phase: int) -> bool:
     change = (monitor[LATE] - monitor[MEAN]) / standard_error
     if monitor[COUNT] >= LEAST_SAMPLES and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
         monitor[:] = 0.0
-        return bool(change > SURE)
-    return False
+        return max(change, 0.0)  # type: ignore[no-any-return]
+    return 0.0
 
 
 # =================================================================================================================
