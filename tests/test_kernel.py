@@ -144,7 +144,7 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     y[:20] = 0  # further classes come later
     given = random.gamma(1.0, 2.0, size=600) if options.pop("weighted", False) else np.ones(600)
     seed = options.pop("random_state", 5)
-    model = DEVDAN(random_state=seed, shuffle=False, rehearse=0, **options)
+    model = DEVDAN(random_state=seed, shuffle=False, rehearse=0, calibrate=False, **options)
     word = int(check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64))
     oracle = Naive(n_features, word, model)
     labels = oracle.names = list(dict.fromkeys(y.tolist()))  # in order of appearance

@@ -18,6 +18,7 @@ from devdan.evaluation.record import Phases
 from devdan.evaluation.scaled import Scaled
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
+from devdan.model.state import Event
 
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
@@ -99,7 +100,10 @@ class _Devdan:
 
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
-        self._changes = self._counted() if model.__sklearn_is_fitted__() else {}
+        self._changes: dict[tuple[str, str], int] = {}
+        self._n_events: list[int] = []
+        if model.__sklearn_is_fitted__():
+            self._changes, self._n_events = self._counted(), model.events_by_network()
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
         return _by_shares(self.model, X)
@@ -130,7 +134,13 @@ class _Devdan:
             "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
+            "events": self._new_events() if any(new.values()) else (),
         }
+
+    def _new_events(self) -> tuple[Event, ...]:
+        """Since they were last asked for, in the order of their samples."""
+        before, self._n_events = self._n_events, self.model.events_by_network()
+        return tuple(sorted(self.model.events_after(before)))
 
     def _counted(self) -> dict[tuple[str, str], int]:
         """The number of structural changes and drifts so far, by kind and phase."""
@@ -156,7 +166,7 @@ def _begun(means: dict[str, float]) -> Phases:
 
 
 _NO_STRUCTURE = dict.fromkeys(
-    ("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance")
+    ("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance", "events")
 )
 
 

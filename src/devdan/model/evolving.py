@@ -136,6 +136,11 @@ class EvolvingClassifier(StreamClassifier):
                     classes = y  # the outputs exist already, so their classes must be known
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named, encoding)
+        if last == DISCRIMINATIVE:
+            compared = mixture.compared(self._networks[0], len(X))
+            if len(compared) > 0:
+                own = weights[compared] if len(weights) > 0 else weights
+                mixture.calibrate(self._networks, self._network_inputs(X[compared]), codes[compared], own)
         self._visit(X, codes, weights, first, last)
         return self
 
@@ -183,6 +188,7 @@ class EvolvingClassifier(StreamClassifier):
         X = self._inputs(X)
         out = np.zeros((len(X), len(outputs)))
         mixture.add_probabilities(self._networks, self._network_inputs(X), out)
+        mixture.temper(self._networks[0], out)
         return out[:, outputs]
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
@@ -231,6 +237,18 @@ class EvolvingClassifier(StreamClassifier):
     @property
     def n_events_(self) -> int:
         return sum(net.n_events for net in self._nets())
+
+    def events_by_network(self) -> list[int]:
+        """The number of events of each network."""
+        return [net.n_events for net in self._nets()]
+
+    def events_after(self, counts: list[int]) -> list[Event]:
+        """The events since the networks had so many, as far as they are kept; a network that came since had none."""
+        found: list[Event] = []
+        for k, net in enumerate(self._nets()):
+            n_new = net.n_events - (counts[k] if k < len(counts) else 0)
+            found += events_of(net, k)[-n_new:] if n_new > 0 else []
+        return found
 
     @property
     def growths_(self) -> dict[str, int]:

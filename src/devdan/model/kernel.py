@@ -39,6 +39,7 @@ ALIKE, BALANCED, GIVEN = 0.0, 1.0, 2.0  # what classes weigh
 ALONE, LAYERED, MIXED = 0.0, 1.0, 2.0  # a network by itself, one of several layers, one of several that are mixed
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
 VALUE, BOUND = range(2)  # words of its cause
+LOG_SHARPNESS, INFORMATION = range(2)  # words of the calibration
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
 BY_WEIGHTS, BY_AVERAGES, BY_MEMORY = range(3)  # opinions of a network
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
@@ -120,6 +121,8 @@ class Network(Block):
     neighbours: float = number()  # setting: how many of them vote on a sample; 0 for none
     scaling_horizon: float = number()  # setting: samples over which means and deviations are taken
     causes: Floats = numbers(E, 2)  # of the events: what was observed, and the bound that it reached
+    calibrates: float = number()  # setting: whether probabilities are
+    calibration: Floats = numbers(2)  # of the mixture of all networks, in the first of them
 
 
 class Work(Block):
@@ -1014,6 +1017,52 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, o
         losses[BY_AVERAGES] = losses[BY_WEIGHTS]
 
 
+# --- Calibration: predictions as sure as they turned out right ---------------------------------------------------
+
+COMPARED_EVERY = 16  # labels: one number is learned, so that few are enough
+CALIBRATION_MEMORY = 0.998  # of what is known of the sharpness, per label that is compared
+CALIBRATION_PRIOR = 5.0  # how much is known in advance: that nothing is to be done
+SHARPEST = 1.5  # limit for the logarithm of the sharpness
+
+
+@compiled
+def sharpen(p: Floats, m: int, sharpness: float) -> None:
+    """Raise probabilities to a power (the sharpness, one over the temperature), so that the likeliest remains so."""
+    largest, total = 0.0, 0.0
+    for o in range(m):
+        largest = max(largest, p[o])
+    for o in range(m):
+        p[o] = math.exp(sharpness * math.log(p[o] / largest)) if p[o] > 0.0 else 0.0
+        total += p[o]
+    for o in range(m):
+        p[o] /= max(total, NEGLIGIBLE)
+
+
+@compiled
+def learn_sharpness(net: Network, p: Floats, m: int, label: int, weight: float) -> None:
+    """One Newton step on the log loss of a mixed prediction, by all that is known of its curvature.
+
+    The sharpness is learned by its logarithm; a label that was impossible says nothing of it.
+    """
+    calibration = net.calibration
+    sharpness, total, mean, square = math.exp(calibration[LOG_SHARPNESS]), 0.0, 0.0, 0.0
+    if label >= m or p[label] <= 0.0:
+        return
+    told = math.log(max(p[label], LEAST_PROBABILITY))
+    for o in range(m):
+        if p[o] > 0.0:
+            score = math.log(max(p[o], LEAST_PROBABILITY)) - told
+            odds = math.exp(sharpness * score)
+            total += odds
+            mean += odds * score
+            square += odds * score * score
+    mean /= total
+    slope, curvature = sharpness * mean, sharpness * sharpness * (square / total - mean * mean)
+    calibration[INFORMATION] = CALIBRATION_MEMORY * calibration[INFORMATION] + weight * max(curvature, 0.0)
+    step = weight * slope / (calibration[INFORMATION] + CALIBRATION_PRIOR)
+    calibration[LOG_SHARPNESS] = min(max(calibration[LOG_SHARPNESS] - step, -SHARPEST), SHARPEST)
+
+
 # --- The drift signal --------------------------------------------------------------------------------------------
 
 LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # horizons of the recent and of the past mean of the surprise
@@ -1233,6 +1282,25 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
                 opine(net, work, opinion, prediction, m)
                 for o in range(m):
                     out[t, o] += weight * part * prediction[o]
+
+
+@entry
+def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) -> None:
+    """Compare mixed predictions, made before these labels were learned, with the labels."""
+    net = Network(state)
+    for t in range(len(predicted)):
+        weight = weight_of_sample(weights, t)
+        if net.weighing != ALIKE:
+            weight *= weight_of_class(net, labels[t])
+        learn_sharpness(net, predicted[t], predicted.shape[1], labels[t], weight)
+
+
+@entry
+def temper(state: Floats, predicted: Floats) -> None:
+    """Mixed predictions, as sure as such ones turned out right."""
+    sharpness = math.exp(Network(state).calibration[LOG_SHARPNESS])
+    for t in range(len(predicted)):
+        sharpen(predicted[t], predicted.shape[1], sharpness)
 
 
 @entry

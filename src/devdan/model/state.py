@@ -269,6 +269,8 @@ def check_state(state: Floats) -> None:
     labels = net.remembered_label[:n_kept]
     if np.isinf(net.remembered).any() or (labels < 0).any() or (labels >= net.n_classes).any():
         raise ValueError("the state remembers samples that cannot have been learned")
+    if abs(net.calibration[kernel.LOG_SHARPNESS]) > kernel.SHARPEST or net.calibration[kernel.INFORMATION] < 0.0:
+        raise ValueError("the state's calibration is out of range")
     if not 0 <= net.neighbours <= kernel.MOST_NEIGHBOURS or not 0 <= net.rehearse <= LARGEST_REHEARSAL:
         raise ValueError("the state's settings are out of range")
     events = net.events

@@ -12,6 +12,7 @@ from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
 from devdan.report.run.class_table import FEW, class_rows, confusions
 from devdan.report.run.confusion_matrix import matrix
 from devdan.report.run.crosshair import points
+from devdan.report.run.event_rows import event_rows
 from devdan.report.run.reliability_chart import reliability
 from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
@@ -54,6 +55,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         other_classes=rows[_FIRST_ROWS:],
         few=FEW,
         confusions=confusions(run),
+        events=event_rows(run),
         columns=columns[:_MOST_COLUMNS],
         more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
+from devdan.model.state import Event
 from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
 from devdan.report.run.bins import Bin, Bins
 from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
 from devdan.runs.runfolder import RunError, RunFolder
 
+MOST_EVENTS = 200  # that are told, the latest of them
 _BEGINNING = 200  # chunks at the start of which every one is kept, however long the run is
 
 
@@ -28,6 +31,8 @@ class ShownRun:
     bins: Bins[Bin] = field(default_factory=Bins)
     beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
     counts: Bins[ClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
+    events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
+    n_events: int = 0
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
     notes: list[str] = field(default_factory=list)  # about columns
@@ -70,6 +75,8 @@ class ShownRun:
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
         self.counts.add(ClassCounts.of(record))
+        self.events += record.events or ()
+        self.n_events += len(record.events or ())
         self.last = record
 
 
