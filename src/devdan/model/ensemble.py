@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
-from devdan.model import kernel, options, weighing
+from devdan.model import kernel, options, threads, weighing
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
@@ -22,7 +21,6 @@ from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_WORTH = 2000  # number of visits below which threads cost more than they save
 _DEFAULT = DEVDAN()  # what the members are by default; nothing changes it
 _GROWN_UP = 1000  # samples that every member must have seen before another may be replaced
 
@@ -196,15 +194,9 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def _spread(self, work: Callable[[slice], None], length: int, n_visits: int) -> None:
         """Process slices of a range in threads, or directly if that is faster."""
-        n_threads = 1
-        if n_visits >= _WORTH:
-            n_threads = min(joblib.effective_n_jobs(self.n_jobs), joblib.cpu_count(), length)
-        if n_threads == 1:
-            work(slice(0, length))
-            return
-        bounds = np.linspace(0, length, n_threads + 1).astype(int).tolist()
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(work, [slice(*pair) for pair in pairwise(bounds)]))
+        n_parts = min(threads.n_threads(self.n_jobs, n_visits), length)
+        bounds = np.linspace(0, length, n_parts + 1).astype(int).tolist()
+        threads.run([partial(work, slice(*pair)) for pair in pairwise(bounds)], n_parts)
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 

@@ -43,8 +43,13 @@ class ModelFileError(ValueError):
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a fitted model."""
     model._check_is_fitted()
+    write(path, header_of(model), np.concatenate(model._networks))
+
+
+def header_of(model: Any) -> dict[str, Any]:
+    """All of a fitted model but the states of its networks, for JSON."""
     classes = model._classes
-    header = {
+    return {
         "kind": type(model).__name__,
         "options": model._kept_options(),
         "states": [len(state) for state in model._networks],
@@ -56,7 +61,6 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
         "warned": getattr(model, "_warned", False),
         "encoding": None if model._encoding is None else filed.kept(model._encoding),
     }
-    write(path, header, np.concatenate(model._networks))
 
 
 def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
@@ -70,7 +74,7 @@ def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
         states = [padded(part) for part in _states(header["states"], state)]
         for part in states:
             check_state(part)
-        model = _restored(header, states, kind)
+        model = restored(header, states, kind)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
     return model
@@ -90,14 +94,15 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
     return states
 
 
-def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
+def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
+    """A model from its header and states, which are safe; raises an error of several kinds if they do not fit."""
     model: Any = kind._of_kept_options(header["options"])  # type: ignore[attr-defined]
     chosen = model._options()
     options.check(chosen)
     nets = [Network(state) for state in states]
     n_features, max_classes = nets[0].n_features, nets[0].max_classes
     n_outputs = max(max(net.n_classes, net.n_named) for net in nets)
-    labels = check_labels(_labels(header["classes"], str(header["dtype"])))
+    labels = check_labels(labels_of(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
     if (encoded := header.get("encoding")) is not None:  # earlier versions had none
         model._encoding = filed.restored(encoded, options.instructions(chosen))
@@ -124,7 +129,7 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     return cast(Model, model)
 
 
-def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
+def labels_of(values: Any, dtype: str) -> npt.NDArray[Any]:
     """The classes in their type; for text, the longest class sets the size, whatever the file says."""
     if dtype == "object" or _TEXT.fullmatch(dtype):
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
@@ -136,7 +141,7 @@ def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
     return np.array(values, dtype=dtype)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy's numbers and arrays, for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
@@ -149,7 +154,7 @@ def _refuse(constant: str) -> Any:
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -> None:
     """Write the file atomically: after a crash there is the old file or the new one, never a partial one."""
-    text = json.dumps(header, allow_nan=False, default=_plain).encode()
+    text = json.dumps(header, allow_nan=False, default=plain).encode()
     content = _PREFIX.pack(MAGIC, VERSION, len(text), len(state)) + text + state.astype("<f8").tobytes()
     write_atomically(Path(path), content + hashlib.sha256(content).digest())
 
