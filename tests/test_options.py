@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.model import options
 from devdan.model.kernel import Network
 from devdan.model.state import SETTINGS
 
 ROOT = Path(__file__).parents[1]
-BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "self"}  # what is no option
+BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "store", "self"}
 
 
 def adapters():
-    found = [DEVDAN, DEVDANEnsemble]
+    found = [DEVDAN, DEVDANEnsemble, DEVDANFleet]
     for module in ("devdan.river", "devdan.capymoa"):
         found.append(pytest.param(module, id=module))
     return found
@@ -31,6 +31,8 @@ def rows_of(adapter):
     """The options that an estimator or an adapter has."""
     if adapter is DEVDANEnsemble:
         return options.ENSEMBLE
+    if adapter is DEVDANFleet:
+        return options.FLEET
     return [row for row in (*options.NETWORK, *options.ENCODING) if row.is_online or adapter is DEVDAN]
 
 
