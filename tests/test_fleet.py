@@ -17,7 +17,7 @@ from sklearn.exceptions import NotFittedError
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.tables import rows_of
-from devdan.fleet import stepping
+from devdan.fleet import shared, stepping
 from devdan.fleet.keys import checked, of_text, seed_of, text_of
 from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
@@ -256,14 +256,14 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
     models = {}
     for keys, X, y in portions(n_keys=40):
         fleet.partial_fit(keys, X, y)
-        shared = fleet.prior_
+        prior = fleet.prior_
         for key in dict.fromkeys(keys.tolist()):
             if key not in models:
-                state = with_room(shared._networks[0], (4, 64, 8, EVENTS))
+                state = with_room(prior._networks[0], (4, 64, 8, EVENTS))
                 make_young(Network(state))
                 Network(state).random[0] = seed_of(key, fleet._seed)
                 Network(state).grows = 1.0
-                models[key] = copy.deepcopy(shared)
+                models[key] = copy.deepcopy(prior)
                 models[key]._networks = [state]
             own = keys == key
             models[key].partial_fit(X[own], y[own])
@@ -278,6 +278,27 @@ def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large():
         model.partial_fit(X, y)
         assert model.n_hidden_ <= MOST_UNITS
         assert words(fleet.prior_._networks[0]) == words(model._networks[0])
+
+
+def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(monkeypatch):
+    monkeypatch.setattr(shared, "ALL_ROWS", 100)
+    fleet, model = DEVDANFleet(DEVDAN(random_state=3), random_state=1), DEVDAN(random_state=3)
+    number = {"partial_fit": 0, "teach": 0}
+    for t, (keys, X, y) in enumerate(portions(n_portions=8, most=60 * SMALL)):
+        verb = "teach" if t % 3 == 2 else "partial_fit"
+        numbers = number[verb] + np.arange(len(y))
+        number[verb] += len(y)
+        own = (numbers < 100) | (numbers % 4 == 0)
+        getattr(fleet, verb)(keys, X, y)
+        getattr(model, verb)(X[own], y[own])
+        assert model.n_hidden_ <= MOST_UNITS
+        assert words(fleet.prior_._networks[0]) == words(model._networks[0])
+    single = fleet.prior_
+    for t in range(8):  # one row at a time
+        fleet.partial_fit(keys[:1], X[:1], y[:1])
+        if (number["partial_fit"] + t) % 4 == 0:
+            single.partial_fit(X[:1], y[:1])
+    assert words(fleet.prior_._networks[0]) == words(single._networks[0])
 
 
 @pytest.mark.parametrize("n_hidden", [1, 12])
@@ -309,7 +330,7 @@ def test_what_is_young_knows_the_same_but_has_counted_little():
     check_state(model._networks[0])
     after = model.predict_proba(X)
     assert net.n_seen == net.n_events == net.n_learned.sum() == 0
-    assert net.scale_count.max() == net.input_count.max() == 20
+    assert (net.scale_count.max(), net.input_count.max()) == (5, 20)
     assert net.class_count.sum() == pytest.approx(20)
     assert np.abs(after - before).max() < 0.2 + 0.5 * min(share, 1 - share)
     np.testing.assert_array_equal(net.encoder, net.encoder_slow)
@@ -650,6 +671,8 @@ def test_the_summary_has_a_row_for_each_key():
     assert table["virtual_drifts"].to_dict() == {key: fleet[key].drifts_["generative"] for key in "abc"}
     pairs = DEVDANFleet().partial_fit([("a", 1), ("b", 2)], X[:2], y[:2])
     assert pairs.summary()["key"].to_pylist() == ['["a",1]', '["b",2]']
+    numbers = DEVDANFleet().partial_fit([2**62 + 1, 0.5], X[:2], y[:2])
+    assert numbers.summary()["key"].to_pylist() == [2.0**62, 0.5]
 
 
 def test_what_it_shows():
@@ -723,12 +746,16 @@ def test_threads_that_share_a_fleet_wait_for_each_other():
     assert samples == {**dict.fromkeys(range(5), 40), 7: 200}
 
 
-def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch):
-    fleet = learned(prior=False)
+@pytest.mark.parametrize("prior", [False, True])
+def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch, prior):
+    fleet = learned(prior=prior)
     before = states(fleet)
+    grouped = stepping.grouped
 
-    def interrupted(*_):
-        signal.raise_signal(signal.SIGINT)
+    def interrupted(slots, *more):
+        if len(slots) > 0:
+            signal.raise_signal(signal.SIGINT)
+        return grouped(slots, *more)
 
     monkeypatch.setattr(stepping, "grouped", interrupted)
     with pytest.raises(KeyboardInterrupt):

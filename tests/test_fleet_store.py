@@ -14,7 +14,7 @@ from fleetwork import LIMIT, N_ROWS, hold, portion, starve, work
 from processes import context
 from test_fleet import portions, states, words
 
-from devdan import DEVDAN, DEVDANFleet, ModelFileError
+from devdan import DEVDAN, DEVDANFleet, ModelFileError, open_model
 from devdan.fleet import store as stores
 from devdan.fleet.networks import Networks
 from devdan.fleet.store import Store
@@ -240,6 +240,10 @@ def test_a_fleet_with_a_store_is_not_copied_and_a_store_in_use_is_not_taken(path
     fleet.close()
     with pytest.raises(FileExistsError, match=r"it holds a fleet: load it with DEVDANFleet.load"):
         learned(store=path)
+    with pytest.raises(ValueError, match="was closed: load it again"):
+        fleet.predict([0], np.zeros((1, 4)))
+    with pytest.raises(ModelFileError, match=r"if it holds a fleet, DEVDANFleet.load opens it"):
+        open_model(path)
     loaded = DEVDANFleet.load(path)
     assert same(loaded, learned())
     assert loaded.max_in_memory == 5

@@ -81,8 +81,10 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
                 keys.append(labels.of_text(text))
                 for name, value in zip(FIGURES, figures, strict=True):
                     columns[name].append(value)
-            if keys and isinstance(keys[0], tuple):
+            if any(isinstance(key, tuple) for key in keys):
                 keys = list(map(labels.text_of, keys))
+            elif any(isinstance(key, float) for key in keys):
+                keys = list(map(float, keys))  # type: ignore[arg-type]
             types = {name: pa.float64() if name == "accuracy" else pa.int64() for name in FIGURES}
             table = {"key": pa.array(keys)} | {name: pa.array(columns[name], types[name]) for name in FIGURES}
             return pa.table(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Sequence
 from hashlib import blake2b
 from numbers import Integral, Real
@@ -71,8 +72,8 @@ def _listed(keys: Any) -> list[Any]:
     if isinstance(keys, tuple):
         return list(keys)
     raise TypeError(
-        f"keys must be a list, an array or a column with one key for each row, got {keys!r}; that of a single row goes "
-        "into a list, too"
+        f"keys must be a list, an array or a column with one key for each row, got {reprlib.repr(keys)} of type "
+        f"{type(keys).__name__}; that of a single row goes into a list, too"
     )
 
 

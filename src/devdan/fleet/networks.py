@@ -49,9 +49,9 @@ class Networks:
                 return row.kept
         return None
 
-    def put(self, key: Key, kept: Kept) -> None:
+    def put(self, key: Key, kept: Kept, most: int | None) -> None:
         """Take in another network for a key, or a new key."""
-        slot = int(self.bring([key], None)[0])
+        slot = int(self.bring([key], most)[0])
         if slot < 0:
             slot = int(self.add([key], kept, None)[0])
         self.slots.put(slot, kept)
@@ -74,7 +74,7 @@ class Networks:
         self._tick += 1
         slots = self.slots.find(keys)
         if self._store is not None:
-            if np.count_nonzero(slots < 0) > 0:
+            if slots.min() < 0:
                 self._fetch(keys, slots)
                 slots = self.slots.find(keys)
             self.slots.table[slots[slots >= 0], USED] = self._tick
@@ -132,8 +132,8 @@ class Networks:
         return np.array(slots)
 
     def drop_unbegun(self, slots: Words) -> None:
-        """Forget new networks that were not even begun."""
-        for slot in slots[self.slots.words(slots, "n_hidden")[:, 0] == 0].tolist():
+        """Forget new networks that have learned nothing yet."""
+        for slot in slots[self.slots.words(slots, "n_seen")[:, 0] == 0].tolist():
             self.slots.remove(slot)
             self._n_keys -= 1
 

@@ -113,7 +113,8 @@ def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | N
     )
     fleet._check_options()
     counts = header["n_saves"], header["n_rows"], header["seed"]
-    if not all(isinstance(count, int) and 0 <= count < 2 * LARGEST_COUNT for count in (*counts, shared.n_settings)):
+    numbers = *counts, *shared.n_offered, shared.n_settings
+    if len(numbers) != 6 or not all(isinstance(number, int) and 0 <= number < 2 * LARGEST_COUNT for number in numbers):
         raise ValueError("its counters are out of range")
     fleet._n_saves, fleet._n_rows, fleet._seed = counts
     fleet._store = None if limit is None else store
@@ -133,6 +134,7 @@ def _header_of(shared: Shared) -> dict[str, Any]:
         "n_settings": shared.n_settings,
         "named": shared.named.tolist(),
         "label_counts": shared.label_counts.tolist(),
+        "n_offered": shared.n_offered,
     }
 
 
@@ -146,6 +148,7 @@ def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Share
     shared.is_prior = is_prior
     shared.inputs = [tuple(int(number) for number in order) for order in header["inputs"]]
     shared.n_settings = int(header["n_settings"])
+    shared.n_offered = [int(number) for number in header["n_offered"]]
     if shared.inputs[-1:] != [() if shared._encoding is None else shared._encoding.order]:
         raise ValueError("its inputs are not those of its encoding")
     named = modelfile.labels_of(header["named"], str(content["dtype"]))

@@ -14,14 +14,15 @@ from devdan.model.classes import Classes, check_labels
 from devdan.model.devdan import DEVDAN
 from devdan.model.kernel import BIAS2, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
 from devdan.model.state import AVERAGED, set_settings, sizes_of, with_features, with_room
-from devdan.model.weighing import NO_WEIGHTS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 MOST_UNITS = 8  # with which the prior stops to grow, so that what starts as its copy is small
-WORTH = 20  # samples that what a new key knows counts for, so that it soon learns where it differs
-_NO_CODES = np.empty(0, np.int64)
+ALL_ROWS, EVERY = 10_000, 4  # rows from all of which the prior learns, and from which of those after them
+WORTH = 20  # samples that what a new key knows counts for at most, so that it soon learns where it differs
+SCALE_WORTH = 5  # for which the scale of its inputs counts: keys often have units and zeros of their own
+_NO_CODES, _ONE_ROW = np.empty(0, np.int64), np.zeros(1, np.int64)
 _N_HIDDEN, _GROWS = Network.n_hidden.start, Network.grows.start  # type: ignore[attr-defined]
 
 
@@ -46,6 +47,7 @@ class Shared(DEVDAN):
     n_settings: int  # versions of them that there were before
     named: npt.NDArray[Any]  # classes named in advance, sorted
     label_counts: Words  # of all keys, by code; not counted where there is a prior
+    n_offered: list[int]  # rows that the prior might have learned from: new ones, and others that were only taught
     slot: int = -1  # where the prior is
     _placed: Floats  # its state there
     _seed: int  # of its network, if the estimator has none
@@ -57,7 +59,7 @@ class Shared(DEVDAN):
         shared = cls(**estimator.get_params(deep=False))
         shared.estimator, shared.is_prior, shared._seed = estimator, is_prior, seed
         shared.inputs, shared.settings, shared.n_settings = [], {}, -1
-        shared.named, shared.label_counts = _NO_CODES, _NO_CODES
+        shared.named, shared.label_counts, shared.n_offered = _NO_CODES, _NO_CODES, [0, 0]
         return shared
 
     @classmethod
@@ -87,10 +89,17 @@ class Shared(DEVDAN):
             named = check_labels(classes)
             self.named = np.unique(np.concatenate([self.named, named]) if len(self.named) > 0 else named)
         if last == DISCRIMINATIVE and not self.is_prior:
-            counts = np.bincount(portion.codes, minlength=len(self._classes))
-            counts[: len(self.label_counts)] += self.label_counts
-            self.label_counts = counts
+            self._count_labels(portion.codes)
         return portion
+
+    def _count_labels(self, codes: Words) -> None:
+        n_new = len(self._classes) - len(self.label_counts)
+        if n_new > 0:
+            self.label_counts = np.append(self.label_counts, np.zeros(n_new, np.int64))
+        if len(codes) == 1:  # at once: single rows are mostly this
+            self.label_counts[codes.item()] += 1
+        else:
+            self.label_counts += np.bincount(codes, minlength=len(self.label_counts))
 
     def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         """Keep the rows: it is the fleet that lets networks learn from them."""
@@ -131,6 +140,19 @@ class Shared(DEVDAN):
         net = Network(self._placed)
         net.grows = float(self.grow and net.n_hidden < self._most_units)
         self._give_room(memory, max(net.n_hidden, self._most_units) + 2)
+
+    def rows_for_prior(self, n_rows: int, first: int) -> Words:
+        """Which of the rows that come now the prior learns from, in phases from the first on."""
+        if not self.is_prior:
+            return _NO_CODES
+        number = self.n_offered[first]
+        self.n_offered[first] += n_rows
+        if number + n_rows <= ALL_ROWS:
+            return np.arange(n_rows)
+        if n_rows == 1:  # at once: single rows are mostly this
+            return _ONE_ROW if number % EVERY == 0 else _NO_CODES
+        numbers = np.arange(number, number + n_rows)
+        return np.flatnonzero((numbers < ALL_ROWS) | (numbers % EVERY == 0))
 
     def stop_growing(self, memory: Slots) -> None:
         """Go on without another hidden unit, where there is no room for one."""
@@ -175,9 +197,8 @@ class Shared(DEVDAN):
     def class_weights(self) -> Floats:
         """What the option gives each class, by code; none if it is no dict."""
         given = self._chosen["class_weight"]
-        return (
-            weighing.weights_given(given, self._classes, len(self._classes)) if isinstance(given, dict) else NO_WEIGHTS
-        )
+        n_given = len(self._classes) if isinstance(given, dict) else 0
+        return weighing.weights_given(given, self._classes, n_given)
 
     def expect(self, X: Floats, out: Floats) -> None:
         """What to expect of keys without labels, by code: what the prior predicts, or the shares of the classes."""
@@ -234,8 +255,8 @@ def make_young(net: Network) -> None:
     net.n_seen = net.n_events = net.averaged_since = 0
     for array in (net.n_learned, net.n_drifts, net.n_changes, net.losses, net.events):
         array[:] = 0
-    for counts in (net.scale_count, net.input_count):
-        counts[:] = np.minimum(counts, WORTH)
+    net.scale_count[:] = np.minimum(net.scale_count, SCALE_WORTH)
+    net.input_count[:] = np.minimum(net.input_count, WORTH)
     net.class_count *= WORTH / max(net.class_count.sum(), WORTH)
     kept = net.monitors[DISCRIMINATIVE, [BIAS2, VARIANCE]]
     kept[:, COUNT] = np.minimum(kept[:, COUNT], WORTH)

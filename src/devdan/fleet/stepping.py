@@ -18,28 +18,32 @@ _PARTS = 4  # per thread, so that one that is done early takes another
 _entries = cache(kernel.entries)
 
 
-def grouped(slots: Words, rows: Words, prior: int, n_rows: int) -> tuple[Words, Words, Words]:
-    """Rows by slot: the different slots, the cuts between their rows, and the rows; those of a prior are all there are.
+def grouped(slots: Words, rows: Words, prior: int, prior_rows: Words) -> tuple[Words, Words, Words]:
+    """Rows by slot: the different slots, the cuts between their rows, and the rows; those of a prior come first.
 
-    >>> grouped(np.array([7, 3, 7]), np.array([0, 1, 3]), prior=-1, n_rows=4)
+    >>> none = np.empty(0, np.int64)
+    >>> grouped(np.array([7, 3, 7]), np.array([0, 1, 3]), 5, none)
     (array([3, 7]), array([0, 1, 3]), array([1, 0, 3]))
-    >>> grouped(np.array([7]), np.array([1]), prior=5, n_rows=2)
+    >>> grouped(np.array([7]), np.array([1]), 5, np.array([0, 1]))
     (array([5, 7]), array([0, 2, 3]), array([0, 1, 1]))
-    >>> grouped(np.empty(0, np.int64), np.empty(0, np.int64), prior=5, n_rows=2)
+    >>> grouped(none, none, 5, np.array([0, 1]))
     (array([5]), array([0, 2]), array([0, 1]))
     """
-    if n_rows == len(slots) == 1:  # at once: single rows are mostly this
-        return (slots, _ONE, rows) if prior < 0 else (np.array([prior, slots.item()]), _TWO, _BOTH_FIRST)
+    n_prior = len(prior_rows)
+    if len(slots) == 1 and n_prior <= 1:  # at once: single rows are mostly this
+        if n_prior == 0:
+            return slots, _ONE, rows
+        return np.array([prior, slots.item()]), _TWO, np.array([prior_rows.item(), rows.item()])
     both = np.sort(slots << 32 | rows)  # faster than a stable sort of one by the other
     slots, rows = both >> 32, both & 0xFFFFFFFF
     cuts = np.append(np.flatnonzero(np.diff(slots, prepend=-1)), len(rows))
     slots = slots[cuts[:-1]]
-    if prior < 0:
+    if n_prior == 0:
         return slots, cuts, rows
-    return np.append(prior, slots), np.append(0, cuts + n_rows), np.append(np.arange(n_rows), rows)
+    return np.append(prior, slots), np.append(0, cuts + n_prior), np.append(prior_rows, rows)
 
 
-_ONE, _TWO, _BOTH_FIRST = np.arange(2), np.arange(3), np.zeros(2, np.int64)  # cuts and rows of one row
+_ONE, _TWO = np.arange(2), np.arange(3)  # cuts of one row, for one network and for two
 
 
 def learn(
@@ -51,24 +55,23 @@ def learn(
     n_jobs: int | None,
     slots: Words,
     rows: Words,
-    with_prior: bool,
+    prior_rows: Words,
     judges: bool,
     now: int,
 ) -> None:
-    """Let networks learn from rows of the portion, each in its slot, and the prior from all."""
-    n_rows, prior = len(portion.X), shared.slot if with_prior else -1
-    slots, cuts, rows = grouped(slots, rows, prior, n_rows)
+    """Let networks learn from rows of the portion, each in its slot, and the prior from some."""
+    slots, cuts, rows = grouped(slots, rows, shared.slot, prior_rows)
     order, stages, done = np.empty_like(rows), np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
         return kernel.learn_keys(
             _entries(), memory.table, slots, cuts, rows, order, stages, done, begin, end,
             *(scratch or memory.new_scratch()), portion.X, portion.codes, own, portion.weights, named, class_weights,
-            first, last, prior, judges, bool(shared.shuffle), bool(shared.interleave), now,
+            first, last, shared.slot, judges, bool(shared.shuffle), bool(shared.interleave), now,
         )  # fmt: skip
 
     own, named, class_weights = np.empty_like(portion.codes), shared.named_codes, shared.class_weights
-    n_threads = threads.n_threads(n_jobs, n_rows * (last - first + 1))
+    n_threads = threads.n_threads(n_jobs, len(rows) * (last - first + 1))
     if n_threads == 1:
         n_stopped = step(0, len(slots), memory.scratch)
     else:

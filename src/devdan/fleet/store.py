@@ -85,7 +85,12 @@ class Store:
     @classmethod
     def open_or_create(cls, path: str | os.PathLike[str]) -> Store:
         """A file to save to."""
-        return cls.create(path, exclusive=False) if _is_empty(path) else cls.open(path, exclusive=False)
+        if _is_empty(path):
+            return cls.create(path, exclusive=False)
+        try:
+            return cls.open(path, exclusive=False)
+        except ModelFileError as error:
+            raise ModelFileError(f"{error}; choose another path, as it is not overwritten") from error
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], exclusive: bool, read_only: bool = False) -> Store:
@@ -213,7 +218,7 @@ class Store:
         """What there is of these keys, and whether it was put there since the last save, by this very process."""
         wanted = set(texts)
         for table in ("changes", "networks"):
-            asked = list(wanted)
+            asked = [text for text in texts if text in wanted]
             for start in range(0, len(asked), _AT_ONCE):
                 part = asked[start : start + _AT_ONCE]
                 query = f"SELECT {_LIST} FROM {table} WHERE key IN ({', '.join('?' * len(part))})"
@@ -318,6 +323,8 @@ def _clear_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         said = str(error)
+        if isinstance(error, sqlite3.ProgrammingError):
+            raise ValueError(f"the fleet in {path} was closed: load it again") from error
         if "locked" in said:
             raise BlockingIOError(errno.EAGAIN, "it is in use, by another fleet or program", str(path)) from error
         if "full" in said:

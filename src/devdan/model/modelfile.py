@@ -32,6 +32,7 @@ VERSION, OLDEST = 3, 2  # formats: the one that is written, and the first that i
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
+_SQLITE = b"SQLite f"  # with which the files of fleets begin
 _TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
 _MOST_TEXT = 2**24  # characters of an array of class names, padded to the longest; above this, one by one
 
@@ -168,6 +169,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
                 f"{path} is a pickle, which may hold code and is not opened here; only models that were saved with "
                 "save() are"
             )
+        if content == _SQLITE:
+            raise ModelFileError(f"{path} is an SQLite file; if it holds a fleet, DEVDANFleet.load opens it")
         if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")
         content += file.read()
