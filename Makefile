@@ -6,11 +6,12 @@ READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
 PARALLEL := -n auto --dist loadscope
-SCARCE := devdan,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
+SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 CAPYMOA := capymoa-sgbt,capymoa-arf,capymoa-srp,capymoa-levbag
-HELD_OUT := devdan,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,$(CAPYMOA),sklearn-sgd,sklearn-mlp
-RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,$(CAPYMOA)
+HELD_OUT := devdan,devdan-quick,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
+RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-quick,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
 LIMITED := --stop-after 20 --jobs $(JOBS)
+ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
 
 .PHONY: run test fuzz mutate test-slow lint bench table picture docs dist-check clean
 
@@ -30,7 +31,7 @@ run: $(READY)  ## a run on a built-in stream; prints where its report is
 
 test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_scales.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py tests/test_fuzz_fleet.py --hypothesis-profile=fuzz
@@ -51,6 +52,10 @@ bench: $(READY)-river  ## speed on one core; results go to benchmarks/results
 	$(BIN)/python benchmarks/speed.py
 
 table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hours, mostly for the forests; a run that takes 20 minutes is stopped
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(ONCE) --out benchmarks/results/peers
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --streams electricity,weather $(ONCE) --out benchmarks/results/peers-single
+	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) $(ONCE) --out benchmarks/results/peers-held-out
+	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) $(ONCE) --out benchmarks/results/peers-other-kinds
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(LIMITED) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) $(LIMITED) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) $(LIMITED) --out benchmarks/results/single
@@ -59,10 +64,11 @@ table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hour
 	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/other-kinds
 	$(BIN)/python benchmarks/page.py
 
-picture: $(READY)  ## the figures in the README and in "How it works", from real runs
+picture: $(READY)-test  ## the figures in the README and in "How it works", and pictures of pages, from real runs
 	$(BIN)/devdan run sea --out runs/picture --overwrite
 	$(BIN)/devdan report runs/picture --picture docs/sea.svg
 	$(BIN)/python benchmarks/growing.py
+	$(BIN)/python website/screens.py
 
 docs: $(READY)-docs  ## the documentation as a site that works offline
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 import other_streams
 import paper_streams
-from deviations import Change, altered, put
+from deviations import Change, altered, kernel_is, put
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import registry
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model import devdan, kernel
+from devdan.model import kernel
+from devdan.model.scales import QUICK, REHEARSED, SCALES
 from devdan.streams import Stream
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
@@ -94,10 +95,23 @@ KERNEL: dict[str, list[Change]] = {
         )
     ],
     "only the averaged weights": [
-        ("    return 1.0 / (1.0 + math.exp(min(max(CAUTION", "    return 1.0 + 0.0 * (1.0 + math.exp(min(max(CAUTION")
+        (
+            "return opinion == BY_WEIGHTS or net.neighbours > 0.0",
+            "return opinion == BY_MEMORY and net.neighbours > 0.0",
+        ),
+        ("    least = net.losses[BY_WEIGHTS]\n", "    least = net.losses[BY_AVERAGES]\n"),
     ],
+    "averages that are never restarted": [("> math.log(1.0 / DOUBT - 1.0)", "> math.inf")],
+}
+
+MIXED: dict[str, list[Change]] = {
+    "opinions mixed alike": [("CAUTION = 0.4", "CAUTION = 0.0")],
     "losses at full weight": [("CAUTION = 0.4", "CAUTION = 4.0")],
-    "averages that are never restarted": [("DOUBT = 0.01", "DOUBT = -1.0")],
+    "a chunk's losses at the weight of single ones": [
+        ("together = 1.0 / math.sqrt(max(1.0, math.ceil((len(order) - first) / STRIDE)))", "together = 1.0")
+    ],
+    "losses over 2,000 samples, not 500": [("LOSS_MEMORY = 0.992", "LOSS_MEMORY = 0.998")],
+    "nothing is forgotten at a drift": [("        net.n_remembered = 0\n", "        net.n_remembered += 0\n")],
 }
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -114,6 +128,26 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "`generative_learning_rate=0.001`, the paper's": {"generative_learning_rate": 0.001},
     "`prune=False`": {"prune": False},
     "`grow=False, prune=False, n_hidden=10`": {"grow": False, "prune": False, "n_hidden": 10},
+}
+
+SWITCHES: dict[str, dict[str, Any]] = {
+    "`rehearse=0`: one network": {"rehearse": 0},
+    "`rehearse=1`": {"rehearse": 1},
+    "`rehearse=2`": {"rehearse": 2},
+    "`rehearse=10`": {"rehearse": 10},
+    "`generative=False`": {"generative": False},
+    "`averaging=0`": {"averaging": 0.0},
+    "`grow=False, prune=False`": {"grow": False, "prune": False},
+    '`n_layers="auto"`': {"n_layers": "auto"},
+}
+
+SIZES = {
+    "from 8 units, not 32": {"n_hidden": 8},
+    "from 16 units": {"n_hidden": 16},
+    "from 64 units": {"n_hidden": 64},
+    "of the latest 100, not 1,000": {"reach": 100},
+    "of the latest 5,000": {"reach": 5000},
+    "ten neighbours vote, too": {"neighbours": 10},
 }
 
 GENERATIVE: dict[str, dict[str, Any]] = {
@@ -153,26 +187,48 @@ def head(*titles: str) -> list[str]:
     return ["| " + " | ".join(titles) + " |", "|---" * len(titles) + "|"]
 
 
+def everywhere(title: str, make: Callable[[int], Any], seeds: int) -> str:
+    """On all streams, in chunks and two of them sample by sample."""
+    papers = [rate(name, make, seeds) for name in PAPERS]
+    others = float(np.mean([rate(name, make, 2) for name in OTHERS]))
+    curved = float(np.mean([rate(name, make, 2) for name in other_streams.CURVED]))
+    singles = [rate(name, make, 1, chunk=1) for name in ("electricity", "weather")]
+    return row(title, [*papers, others, curved, *singles])
+
+
+EVERYWHERE = (*PAPERS, "River's eight", "curved", "electricity, chunk 1", "weather, chunk 1")
+
+
 def parts(seeds: int) -> list[str]:
-    """The defaults with one thing changed at a time."""
-    lines = head("changed", *PAPERS, "River's eight", "electricity, chunk 1", "weather, chunk 1")
+    """One network by itself, with one thing changed at a time."""
 
-    def measure(title: str, options: dict[str, Any]) -> None:
-        def make(seed: int) -> DEVDAN:
-            return DEVDAN(random_state=seed, **options)
+    def measured(title: str, **options: Any) -> str:
+        return everywhere(title, lambda seed: DEVDAN(random_state=seed, rehearse=0, **options), seeds)
 
-        papers = [rate(name, make, seeds) for name in PAPERS]
-        others = float(np.mean([rate(name, make, 2) for name in OTHERS]))
-        singles = [rate(name, make, 1, chunk=1) for name in ("electricity", "weather")]
-        lines.append(row(title, [*papers, others, *singles]))
-
-    measure("**nothing (the defaults)**", {})
+    lines = [*head("changed", *EVERYWHERE), measured("**nothing**")]
     for title, changes in KERNEL.items():
-        devdan.kernel = altered(changes)
-        measure(title, {})
-    devdan.kernel = kernel
-    for title, options in OPTIONS.items():
-        measure(title, options)
+        kernel_is(altered(changes))
+        lines.append(measured(title))
+    kernel_is(kernel)
+    return lines + [measured(title, **options) for title, options in OPTIONS.items()]
+
+
+def scales(seeds: int) -> list[str]:
+    """What rehearsal and the mixture are worth in `DEVDAN()`."""
+
+    def measured(title: str, **options: Any) -> str:
+        return everywhere(title, lambda seed: DEVDAN(random_state=seed, **options), seeds)
+
+    lines = [*head("changed", *EVERYWHERE), measured("**nothing (the defaults)**")]
+    lines += [measured(title, **options) for title, options in SWITCHES.items()]
+    for title, changed in SIZES.items():
+        both = [QUICK, REHEARSED._replace(**changed)]
+        make = lambda seed, both=both: DEVDANEnsemble(both, random_state=seed)  # noqa: E731
+        lines.append(everywhere(f"second network {title}", make, seeds))
+    for title, changes in MIXED.items():
+        kernel_is(altered(changes))
+        lines.append(measured(title))
+    kernel_is(kernel)
     return lines
 
 
@@ -196,13 +252,6 @@ def generative(seeds: int) -> list[str]:
     return lines
 
 
-class NeverReplaces(DEVDANEnsemble):
-    """An ensemble whose members stay."""
-
-    def _replace(self, drifted: Any) -> None:
-        return None
-
-
 def _beside(made: dict[str, Callable[[int], Any]], seeds: int, names: tuple[str, ...]) -> list[str]:
     lines = head("", *names, "River's eight")
     for title, make in made.items():
@@ -222,15 +271,25 @@ def depth(seeds: int) -> list[str]:
 
 def ensemble(seeds: int) -> list[str]:
     """What the parts of the ensemble are worth."""
-    made: dict[str, Callable[[int], Any]] = {
-        "`DEVDAN()`": lambda seed: DEVDAN(random_state=seed),
-        "**`DEVDANEnsemble()`**": lambda seed: DEVDANEnsemble(random_state=seed),
-        "`visits=1`": lambda seed: DEVDANEnsemble(visits=1.0, random_state=seed),
-        "`visits=4`": lambda seed: DEVDANEnsemble(visits=4.0, random_state=seed),
-        "`n=30`": lambda seed: DEVDANEnsemble(n=30, random_state=seed),
-        "members that are never replaced": lambda seed: NeverReplaces(random_state=seed),
-    }
-    return _beside(made, seeds, PAPERS)
+    lines = head("", *EVERYWHERE)
+    made: dict[str, Any] = {"**`DEVDANEnsemble()`**": None}
+    for scale in SCALES:
+        named = f"revisits {scale.rehearse} of the latest {scale.reach:,}" if scale.rehearse else "learns once"
+        made[f"without the member that {named}"] = [other for other in SCALES if other is not scale]
+    made["without neighbours"] = [scale._replace(neighbours=0) for scale in SCALES]
+    made["twice as many of each"] = [*SCALES, *SCALES]
+    made["twice as many revisits"] = [scale._replace(rehearse=2 * scale.rehearse) for scale in SCALES]
+    made["ten that learn once"] = [QUICK] * 10
+    for title, members in made.items():
+        make = lambda seed, members=members: DEVDANEnsemble(members, random_state=seed)  # noqa: E731
+        lines.append(everywhere(title, make, min(seeds, 2)))
+    without = lambda seed: DEVDANEnsemble(estimator=DEVDAN(generative=False), random_state=seed)  # noqa: E731
+    lines.append(everywhere("`generative=False`", without, min(seeds, 2)))
+    for title, changes in MIXED.items():
+        kernel_is(altered(changes))
+        lines.append(everywhere(title, lambda seed: DEVDANEnsemble(random_state=seed), min(seeds, 2)))
+    kernel_is(kernel)
+    return lines
 
 
 def peers(seeds: int) -> list[str]:
@@ -246,7 +305,14 @@ def peers(seeds: int) -> list[str]:
     return lines
 
 
-TABLES = {"parts": parts, "generative": generative, "depth": depth, "ensemble": ensemble, "peers": peers}
+TABLES: dict[str, Callable[[int], list[str]]] = {
+    "scales": scales,
+    "ensemble": ensemble,
+    "parts": parts,
+    "generative": generative,
+    "depth": depth,
+    "peers": peers,
+}
 
 
 def main() -> None:

@@ -30,6 +30,7 @@ from devdan import DEVDAN, DEVDANFleet
 
 RESULTS = Path(__file__).parent / "results" / "fleet.json"
 PORTION = 10_000
+SIX_UNITS = DEVDAN(rehearse=0, n_hidden=6, grow=False, prune=False)
 Portion = tuple[list[str], np.ndarray, np.ndarray]
 
 
@@ -97,7 +98,7 @@ def against(quick: bool) -> dict[str, Any]:
         "fleet without a prior": DEVDANFleet(prior=False, n_jobs=1, random_state=0),
     }
     makers: dict[str, Callable[[], Any]] = {
-        "dict of `devdan.river.DEVDANClassifier`": lambda: DEVDANClassifier(numeric=names, seed=1),
+        "dict of `devdan.river.DEVDANClassifier`": lambda: DEVDANClassifier(rehearse=0, numeric=names, seed=1),
         "dict of River's `LogisticRegression` after `StandardScaler`": lambda: (
             preprocessing.StandardScaler() | linear_model.LogisticRegression()
         ),
@@ -152,7 +153,7 @@ def cores(n_keys: int, n_features: int, quick: bool, prior: bool = True) -> dict
 def size(n_keys: int, n_features: int, quick: bool) -> dict[str, Any]:
     """Networks of six hidden units that do not grow, so that only the number of keys or features differs."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    fleet = DEVDANFleet(DEVDAN(n_hidden=6, grow=False, prune=False), n_jobs=1, random_state=0)
+    fleet = DEVDANFleet(SIX_UNITS, n_jobs=1, random_state=0)
     each = everyone(fleet, n_keys, n_features)
     rows = take(portions(n_keys, n_features), 4 if quick else 20)
     spent = best(lambda portion: step(fleet, portion), rows, time.process_time)
@@ -170,7 +171,11 @@ def stored(n_keys: int, limit: int, zipf: bool, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
         path = Path(folder) / "fleet.db"
         fleet = DEVDANFleet(
-            DEVDAN(n_hidden=6, grow=False, prune=False), store=path, max_in_memory=limit, n_jobs=1, random_state=0
+            SIX_UNITS,
+            store=path,
+            max_in_memory=limit,
+            n_jobs=1,
+            random_state=0,
         )
         begin = time.perf_counter()
         everyone(fleet, n_keys, 10)
@@ -201,7 +206,7 @@ def one_row(quick: bool) -> dict[str, Any]:
     random = np.random.default_rng(0)
     X = random.normal(size=(n, 10))
     y, keys = (X[:, 0] > 0).astype(int), [f"device {k % 100}" for k in range(n)]
-    model = DEVDAN(random_state=0).partial_fit(X, y)
+    model = DEVDAN(rehearse=0, random_state=0).partial_fit(X, y)
     fleets = {prior: DEVDANFleet(prior=prior, random_state=0).partial_fit(keys, X, y) for prior in (True, False)}
 
     def alone() -> None:

@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from devdan import DEVDAN, Event
 from devdan.evaluation.loop import prequential
-from devdan.evaluation.record import Record
-from devdan.report.drawing.picture_frame import caption, framed, placed
-from devdan.report.drawing.plot import Plot, stretched, ticks
-from devdan.report.run.run_picture import legend
+from devdan.evaluation.record import Phases, Record
+from devdan.report.drawing.chart import mark
+from devdan.report.drawing.picture_frame import caption, framed, legend, placed
+from devdan.report.drawing.plot import Plot, ticks
 from devdan.streams.stream import Chunk
 
 ROOT = Path(__file__).parents[1]
@@ -27,6 +27,7 @@ DRIFTS = {5_000: "three new classes", 10_000: "they are gone"}
 CENTRES = np.array([(0.2, 0.2), (0.4, 0.3), (0.8, 0.8), (0.2, 0.8), (0.8, 0.3)])  # of the classes
 SPREAD = 0.07
 BEAD = 400  # samples from one bead to the next
+KEYS = [mark(kind, f"{kind} {phase}", f"{kind}, {phase}") for kind in ("growth", "pruning") for phase in Phases._fields]
 STYLE = """
   .life { stroke: var(--grid); stroke-width: 1.5px; }
   .bead { fill: var(--grey); } .bead.young { fill: var(--blue); }
@@ -80,7 +81,7 @@ def accuracy(records: Sequence[Record]) -> Markup:
         Markup('<text class="said" x="{:.2f}%" dx="6" y="92%">{}</text>').format(plot.x(sample), text)
         for sample, text in DRIFTS.items()
     ]
-    return plot.axes(ticks(0, 100, 4), " %") + drifts(plot) + stretched(line) + Markup("").join(said)
+    return plot.axes(ticks(0, 100, 4), " %") + drifts(plot) + plot.stretched(line) + Markup("").join(said)
 
 
 def lives(units: Sequence[Unit]) -> Markup:
@@ -114,10 +115,10 @@ def drifts(plot: Plot) -> Markup:
 
 
 def main() -> None:
-    records, units = learn(DEVDAN(random_state=0))
+    records, units = learn(DEVDAN(rehearse=0, random_state=0))
     height = 17 * len(units)
     body = caption(24, "Accuracy", "") + placed(38, 120, accuracy(records))
-    body += caption(222, "Hidden units", "") + legend(222) + placed(236, height, lives(units))
+    body += caption(222, "Hidden units", "") + legend(222, KEYS, x=130) + placed(236, height, lives(units))
     title = f"A network grows through a drift: {len(units)} hidden units over {N_SAMPLES:,} samples"
     PICTURE.write_text(framed(title, 236 + height + 46, body, STYLE))
     print(PICTURE.relative_to(ROOT))

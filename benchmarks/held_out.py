@@ -108,16 +108,21 @@ RIVERS: dict[str, Callable[[], Samples]] = {
 OWN = (clouds, rings, words, newcomers, rare, waves, units, recurring)
 
 
+def streams() -> dict[str, Samples]:
+    """All of them."""
+    rivers = {name: make() for name, make in RIVERS.items()}
+    return rivers | {make.__name__: make(np.random.default_rng(1)) for make in OWN}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
-    streams = {name: make() for name, make in RIVERS.items()}
-    streams |= {make.__name__: make(np.random.default_rng(1)) for make in OWN}
-    for name, (X, y) in streams.items():
+    found = streams()
+    for name, (X, y) in found.items():
         np.savez_compressed(folder / f"{name}.npz", X=X, y=y)
-    print(",".join(str(folder / f"{name}.npz") for name in streams))
+    print(",".join(str(folder / f"{name}.npz") for name in found))
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import registry
 from devdan.evaluation.loop import prequential
 from devdan.model import kernel
+from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 
 RESULTS = Path(__file__).parent / "results"
@@ -68,8 +69,8 @@ def against_mlp(quick: bool) -> dict[str, float]:
     """Samples per second, training and predicting, on SEA in chunks of 500."""
     n_devdan, n_mlp = (20_000, 2_000) if quick else (100_000, 10_000)
 
-    def devdan() -> None:
-        for _ in prequential(sea(n_devdan), DEVDAN(random_state=0)):
+    def devdan(**options: Any) -> None:
+        for _ in prequential(sea(n_devdan), DEVDAN(random_state=0, **options)):
             pass
 
     def peer() -> None:
@@ -80,24 +81,39 @@ def against_mlp(quick: bool) -> dict[str, float]:
             model.partial_fit(X, y, classes=[0, 1])
 
     ours, theirs = n_devdan / best(devdan, 5), n_mlp / best(peer, 2)
-    return {"devdan": ours, "sklearn_mlp": theirs, "ratio": ours / theirs}
+    alone = n_devdan / best(lambda: devdan(rehearse=0), 5)
+    return {
+        "devdan": ours,
+        "devdan_quick": alone,
+        "sklearn_mlp": theirs,
+        "ratio": ours / theirs,
+        "ratio_quick": alone / theirs,
+    }
 
 
 def against_forest(quick: bool) -> dict[str, float]:
-    """Samples per second of ensembles of ten, training and predicting, on SEA in chunks of 500 and one by one."""
+    """Samples per second of our ensemble and of ten trees, training and predicting SEA, in chunks or one by one."""
     n_ours, n_single, n_theirs = (5_000, 500, 1_000) if quick else (50_000, 5_000, 10_000)
 
     def devdan(n_samples: int, chunk: int) -> None:
-        for _ in prequential(sea(n_samples, chunk=chunk), DEVDANEnsemble(n=10, n_jobs=1, random_state=0)):
+        for _ in prequential(sea(n_samples, chunk=chunk), DEVDANEnsemble(n_jobs=1, random_state=0)):
             pass
 
     def devdan_rows() -> None:
-        model = DEVDANEnsemble(n=10, n_jobs=1, random_state=0)
+        model = DEVDANEnsemble(n_jobs=1, random_state=0)
         X, y = next(iter(sea(n_single, chunk=n_single)))
         model.partial_fit(X[:1], y[:1])
         for t in range(n_single):
             model.predict(X[t : t + 1])
             model.partial_fit(X[t : t + 1], y[t : t + 1])
+
+    def through_river() -> None:
+        model = DEVDANClassifier(ensemble=True, seed=0)
+        X, y = next(iter(sea(n_single, chunk=n_single)))
+        for row, label in zip(X.tolist(), y.tolist(), strict=True):
+            x = dict(enumerate(row))
+            model.predict_one(x)
+            model.learn_one(x, label)
 
     def forest() -> None:  # which takes one sample at a time, whatever the chunks
         for _ in prequential(sea(n_theirs), registry.build("river-arf")):
@@ -106,12 +122,15 @@ def against_forest(quick: bool) -> dict[str, float]:
     devdan(1000, 500)
     theirs = n_theirs / best(forest, 2)
     ours, single = n_ours / best(lambda: devdan(n_ours, 500), 3), n_single / best(devdan_rows, 3)
+    adapted = n_single / best(through_river, 3)
     return {
         "devdan_ensemble": ours,
         "devdan_ensemble_one_by_one": single,
+        "devdan_ensemble_in_river": adapted,
         "river_arf": theirs,
         "ratio": ours / theirs,
         "ratio_one_by_one": single / theirs,
+        "ratio_in_river": adapted / theirs,
     }
 
 
@@ -234,14 +253,29 @@ def against_hardware(quick: bool) -> list[dict[str, float]]:
 
 
 def linearity(quick: bool) -> dict[str, list[list[float]]]:
-    """Seconds against samples (n = 18, 20 units), and microseconds per sample against n x units."""
+    """Seconds against samples (n = 18, 20 units; on SEA by default), and microseconds per sample against n x units."""
     counts = [2_000, 4_000, 8_000] if quick else [50_000, 100_000, 200_000, 400_000]
     by_samples = [[count, count / devdan_rate(18, 20, 2, count, 2)] for count in counts]
+    defaults, ensemble = [], []
+    for count in counts:
+        few = count // 4  # the ensemble takes ten times as long
+        defaults.append([count, best(lambda count=count: learn_sea(DEVDAN(random_state=0), count), 2)])
+        ensemble.append([few, best(lambda few=few: learn_sea(DEVDANEnsemble(n_jobs=1, random_state=0), few), 2)])
     by_size = []
     for n, r in ((25, 25), (50, 25), (50, 50), (100, 50), (100, 100), (200, 100), (200, 200)):
         n_samples = max(2, int((1e7 if quick else 2e8) / (24 * n * r) / CHUNK)) * CHUNK
         by_size.append([n * r, 1e6 / devdan_rate(n, r, 2, n_samples, 3)])
-    return {"seconds_by_samples": by_samples, "microseconds_by_size": by_size}
+    return {
+        "seconds_by_samples": by_samples,
+        "seconds_by_samples_default": defaults,
+        "seconds_by_samples_ensemble": ensemble,
+        "microseconds_by_size": by_size,
+    }
+
+
+def learn_sea(model: Any, n_samples: int) -> None:
+    for X, y in sea(n_samples):
+        model.partial_fit(X, y)
 
 
 # --- Starting up, and going on for ever ----------------------------------------------------------------------------
@@ -281,24 +315,22 @@ def start_up() -> dict[str, float]:
     }
 
 
-def memory(quick: bool) -> dict[str, float]:
-    """Peak memory of this process in MiB after a tenth and after all of ten million samples through one model."""
-    n_samples = 200_000 if quick else 10_000_000
-    model, peaks = DEVDAN(random_state=0), []
+def memory(quick: bool, model: Any, n_samples: int) -> dict[str, float]:
+    """Peak memory of this process in MiB after a tenth and after all of so many samples through one model."""
+    n_samples, peaks = n_samples // 50 if quick else n_samples, []
     for chunk, (X, y) in enumerate(sea(n_samples, chunk=1000), start=1):
         model.partial_fit(X, y)
         if chunk * 1000 in (n_samples // 10, n_samples):
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return {"samples": n_samples, "mib_after_a_tenth": peaks[0], "mib_at_the_end": peaks[1],
-            "state_bytes": model._networks[0].nbytes, "hidden_units": model.n_hidden_}  # fmt: skip
+            "state_bytes": sum(state.nbytes for state in model._networks), "hidden_units": model.n_hidden_}  # fmt: skip
 
 
 # --- The page ------------------------------------------------------------------------------------------------------
 
 
 def page(result: dict[str, Any]) -> str:
-    peer, row, start, flat = result["against_mlp"], result["one_row"], result["start_up"], result["memory"]
-    forest = result["against_forest"]
+    peer, row, start, forest = (result[name] for name in ("against_mlp", "one_row", "start_up", "against_forest"))
     lines = [
         "# Speed",
         "",
@@ -308,10 +340,15 @@ def page(result: dict[str, Any]) -> str:
         f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: "
         f"**{peer['ratio']:.0f} times** as fast.",
         "",
-        f"Ensembles of ten, in the same way, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, "
-        f"River's adaptive random forest {forest['river_arf']:,.0f} samples/s: "
+        f"Without rehearsal (`DEVDAN(rehearse=0)`): {peer['devdan_quick']:,.0f} samples/s, "
+        f"{peer['devdan_quick'] / peer['devdan']:.1f} times as fast as by default, {peer['ratio_quick']:.0f} times as "
+        "MLPClassifier.",
+        "",
+        f"In the same way, on one core: DEVDANEnsemble {forest['devdan_ensemble']:,.0f} samples/s, "
+        f"River's adaptive random forest of ten trees {forest['river_arf']:,.0f} samples/s: "
         f"**{forest['ratio']:.0f} times** as fast; one by one, {forest['devdan_ensemble_one_by_one']:,.0f} samples/s: "
-        f"**{forest['ratio_one_by_one']:.0f} times**.",
+        f"**{forest['ratio_one_by_one']:.1f} times**; through the River class, "
+        f"{forest['devdan_ensemble_in_river']:,.0f} samples/s: **{forest['ratio_in_river']:.1f} times**.",
         "",
         f"One row at a time, `partial_fit` and `predict` together: {row['devdan']:.0f} µs; MLPClassifier "
         f"{row['sklearn_mlp']:,.0f} µs.",
@@ -333,12 +370,18 @@ def page(result: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        "Time grows linearly with the samples (18 features, 20 units):",
+        "Time grows linearly with the samples:",
         "",
-        "| samples | seconds |",
-        "|---|---|",
+        "| | samples | seconds |",
+        "|---|---|---|",
     ]
-    lines += [f"| {count:,} | {seconds:.3f} |" for count, seconds in result["linearity"]["seconds_by_samples"]]
+    for name, what in (
+        ("", "one network of 20 units, 18 features"),
+        ("_default", "`DEVDAN()`"),
+        ("_ensemble", "`DEVDANEnsemble()`"),
+    ):
+        measured = result["linearity"][f"seconds_by_samples{name}"]
+        lines += [f"| {what} | {count:,} | {seconds:.3f} |" for count, seconds in measured]
     lines += ["", "and with features x units (2 classes):", ""]
     lines += ["| features x units | µs per sample | ns per weight |", "|---|---|---|"]
     lines += [
@@ -359,11 +402,14 @@ def page(result: dict[str, Any]) -> str:
         f"| `devdan --help` | {start['help']:.2f} |",
         f"| `devdan --version` | {start['version']:.2f} |",
         "",
-        f"{flat['samples']:,} samples through one model: {flat['mib_after_a_tenth']:.0f} MiB after the first tenth, "
-        f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself "
-        f"takes {flat['state_bytes']:,} bytes.",
-        "",
     ]
+    for name, flat in (("one model", result["memory"]), ("one ensemble", result["memory_ensemble"])):
+        lines += [
+            f"{flat['samples']:,} samples through {name}: {flat['mib_after_a_tenth']:.0f} MiB after the first tenth, "
+            f"{flat['mib_at_the_end']:.0f} MiB at the end, with {flat['hidden_units']} hidden units; the model itself "
+            f"takes {flat['state_bytes']:,} bytes.",
+            "",
+        ]
     return "\n".join(lines)
 
 
@@ -385,7 +431,8 @@ def main() -> None:
         "one_row": one_row,
         "against_hardware": against_hardware,
         "linearity": linearity,
-        "memory": memory,
+        "memory": lambda quick: memory(quick, DEVDAN(random_state=0), 10_000_000),
+        "memory_ensemble": lambda quick: memory(quick, DEVDANEnsemble(random_state=0), 1_000_000),
         "start_up": lambda _: start_up(),
     }
     for done, (name, part) in enumerate(parts.items(), start=1):

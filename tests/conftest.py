@@ -4,6 +4,7 @@ import os
 import shutil
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Without it scikit-learn's check of array API input is skipped.
@@ -24,6 +25,38 @@ settings.register_profile("fuzz", unhurried, max_examples=10_000, print_blob=Tru
 settings.load_profile("test")
 
 
+SMALL = ((1,), (3, 2, 20), (2, 1, 30, 3))  # the scales of an ensemble whose members are of all kinds
+
+
+def words(network):
+    """All that an ``OnlineNetwork`` has learned, to compare."""
+    return [one.state.tobytes() for one in network._networks]
+
+
 def plain(function):
     """A compiled function as Python."""
     return getattr(function, "py_func", function)
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Writes a report and returns its text."""
+    from devdan.report import write_report  # noqa: PLC0415 (not before the settings above)
+
+    def write(*folders):
+        write_report(folders, tmp_path / "report.html")
+        return (tmp_path / "report.html").read_text()
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real one. Not for the whole session: while it is open, nothing else can have an event loop."""
+    from browser import NoBrowserError, chromium  # noqa: PLC0415 (likewise)
+
+    try:
+        with chromium() as found:
+            yield found
+    except NoBrowserError as error:
+        pytest.skip(str(error))

@@ -37,13 +37,6 @@ class Random:
         radius = math.sqrt(-2 * variance * math.log(1 - self.uniform()))
         return radius * math.cos(2 * math.pi * self.uniform())
 
-    def poisson(self, mean):
-        """How many draws it takes until their product is below exp(-mean), less one."""
-        count, product = 0, self.uniform()
-        while product > math.exp(-mean):
-            count, product = count + 1, product * self.uniform()
-        return count
-
 
 class Monitor:
     """Means and deviations of all values so far; the condition compares the last ones with their minima."""
@@ -97,17 +90,16 @@ def recent(values, memory):
 class Surprise:
     """Two exponential means of all values since they last parted, one with a short memory."""
 
-    def __init__(self, may_fall, visits):
+    def __init__(self, may_fall):
         self.may_fall = may_fall  # which starts them anew, too
-        self.visits = visits
         self.values = np.zeros(0)
 
     def drifts(self, value):
         self.values = np.append(self.values, value)
-        if len(self.values) < 300 * self.visits:
+        if len(self.values) < 300:
             return False
-        late = recent_weights(len(self.values), 200 * self.visits) @ self.values
-        past, std = recent(self.values, 10_000 * self.visits)
+        late = recent_weights(len(self.values), 200) @ self.values
+        past, std = recent(self.values, 10_000)
         change = (late - past) * math.sqrt(399) / max(std, 0.1)
         if (-4 if self.may_fall else -math.inf) <= change <= 4:
             return False
@@ -116,31 +108,32 @@ class Surprise:
 
 
 class Phase:
-    def __init__(self, name, n_features, visits):
+    def __init__(self, name, n_features):
         self.name = name
         self.inputs = np.zeros((0, n_features))
-        self.surprise = Surprise(name == "discriminative", visits)
+        self.surprise = Surprise(name == "discriminative")
         self.bias2, self.variance = Monitor(2), Monitor(n_features + 2)
 
 
 class Naive:
-    """One network; ``visits`` is how often it meets each sample, on average."""
+    """One network; with a time scale it starts from as many units and revisits as many samples as that says."""
 
-    def __init__(self, n_features, word, options, visits=1):
-        self.n, self.options, self.random, self.visits = n_features, options, Random(word), visits
+    def __init__(self, n_features, word, options, scale=None):
+        self.n, self.options, self.random = n_features, options, Random(word)
+        n_hidden, self.rehearse, self.reach, self.neighbours = scale or (options.n_hidden, 0, 0, 0)
+        self.horizon = max(self.reach, 100) if self.reach else 2000  # of the scaling
+        self.remembered = []  # samples, their labels and weights
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.n_seen = self.taught = self.observed = 0
-        self.generative = Phase("generative", self.n, visits)
-        self.discriminative = Phase("discriminative", self.n, visits)
-        self.W = np.array(
-            [[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(options.n_hidden)]
-        ).T
-        self.b, self.c = np.zeros(options.n_hidden), np.zeros(self.n)
-        self.output, self.eta = np.zeros((options.n_hidden, 0)), np.zeros(0)
+        self.generative = Phase("generative", self.n)
+        self.discriminative = Phase("discriminative", self.n)
+        self.W = np.array([[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(n_hidden)]).T
+        self.b, self.c = np.zeros(n_hidden), np.zeros(self.n)
+        self.output, self.eta = np.zeros((n_hidden, 0)), np.zeros(0)
         self.velocity = {name: np.zeros_like(getattr(self, name)) for name in ("W", "b", "output", "eta")}
         self.square = {name: np.zeros_like(getattr(self, name)) for name in ("b", "eta")}  # of the gradients, the mean
         self.slow = {name: getattr(self, name).copy() for name in ("W", "b", "output", "eta")}
-        self.losses, self.averaged_since = np.zeros(2), 0
+        self.losses, self.averaged_since = np.zeros(3), 0  # of the opinions: weights, averages, memory
         self.names = range(1000)  # what the classes are called in the option, in the order of the outputs
         self.labels, self.label_weights = np.zeros(0, int), np.zeros(0)  # all that was taught
         self.events = []
@@ -167,7 +160,7 @@ class Naive:
 
     def location(self, values):
         values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
-        return recent(values, 2000 * self.visits) if len(values) else (math.nan, math.nan)
+        return recent(values, self.horizon) if len(values) else (math.nan, math.nan)
 
     # the network
 
@@ -224,6 +217,10 @@ class Naive:
         if grows or prunes:
             phase.bias2.start = phase.variance.start = None
 
+        self.descend(phase, x, target, counts, weight)
+
+    def descend(self, phase, x, target, counts, weight):
+        """One SGD step."""
         y = sigmoid(x @ self.W + self.b)
         error = np.where(counts, self.outputs(phase, y) - target, 0)
         if phase.name == "generative":
@@ -233,22 +230,25 @@ class Naive:
             self.W = self.W - rate * (np.outer(error, y) + np.outer(x, delta))
             self.b = self.b - rate * delta
             self.c = self.c - rate * error
-        else:
-            if self.options.optimizer == "adaptive":
-                error = error + 0.05 * (target - 1 / len(target))
-            error = weight * error
-            delta = (self.output @ error) * y * (1 - y)
-            if self.options.optimizer == "adaptive":
-                self.output = self.output * (1 - 0.005 * self.options.learning_rate)
-                error, delta = self.adapted("eta", error), self.adapted("b", delta)
-            self.step("W", np.outer(x, delta))
-            self.step("b", delta)
-            self.step("output", np.outer(y, error))
-            self.step("eta", error)
-            if self.taught % 4 == 0:
-                age = self.taught - self.averaged_since
-                kept = (1 - max((1 - self.options.averaging) / self.visits, 10 / (age + 9))) ** 4
-                self.slow = {name: kept * slow + (1 - kept) * getattr(self, name) for name, slow in self.slow.items()}
+            return
+        if self.options.optimizer == "adaptive":
+            error = error + 0.05 * (target - 1 / len(target))
+        error = weight * error
+        delta = (self.output @ error) * y * (1 - y)
+        if self.options.optimizer == "adaptive":
+            self.output = self.output * (1 - 0.005 * self.options.learning_rate)
+            error, delta = self.adapted("eta", error), self.adapted("b", delta)
+        self.step("W", np.outer(x, delta))
+        self.step("b", delta)
+        self.step("output", np.outer(y, error))
+        self.step("eta", error)
+
+    def follow(self):
+        """Every fourth sample, the averages of the weights."""
+        if self.taught % 4 == 0:
+            age = self.taught - self.averaged_since
+            kept = (1 - max(1 - self.options.averaging, 10 / (age + 9))) ** 4
+            self.slow = {name: kept * slow + (1 - kept) * getattr(self, name) for name, slow in self.slow.items()}
 
     def surprise(self, phase, z, target):
         if phase.name == "discriminative":
@@ -325,7 +325,7 @@ class Naive:
         x, target = self.scale(row)
         x = self.corrupt(x)
         present = ~np.isnan(row)
-        if self.options.generative and present.any():
+        if self.options.generative and present.any() and self.reach == 0:
             self.learn(self.generative, x, np.nan_to_num(target), present, weight)
 
     def weight_of_class(self, label):
@@ -335,40 +335,68 @@ class Naive:
         if option is None:
             return 1
         ages = np.arange(len(self.labels))[::-1]
-        counted = self.label_weights * (1 - 1 / max(10_000 * self.visits, 1)) ** ages
+        counted = self.label_weights * (1 - 1 / 10_000) ** ages
         counts = {known: counted[self.labels == known].sum() for known in set(self.labels[counted > 0])}
         return min(sum(counts.values()) / (len(counts) * counts[label]), 100) if label in counts else 1
 
     def judge(self, rows, labels, weights=None):
-        """Compare the weights and their averages on every fourth sample, before any of them is learned."""
-        if len(self.eta) == 0 or self.options.averaging == 0:
+        """Compare the opinions on every fourth sample, before any of their labels is learned."""
+        if len(self.eta) == 0:
             return
-        for k in range(len(rows)):
-            if (self.taught + k) % 4 == 3:
-                for which, shares in enumerate(self.both(rows[k])):
-                    seen = shares[labels[k]] if labels[k] < len(shares) else 0
-                    weight = self.weight_of_class(labels[k]) * (1 if weights is None else weights[k])
-                    self.losses[which] = 0.998 * self.losses[which] - weight * math.log(max(seen, 1e-4))
-        if self.trust()[1] < 0.01:
-            self.losses, self.averaged_since = np.zeros(2), self.taught
+        judged = [k for k in range(len(rows)) if (self.taught + k) % 4 == 3]
+        for k in judged:
+            weight = self.weight_of_class(labels[k]) * (1 if weights is None else weights[k]) / math.sqrt(len(judged))
+            for which, shares in enumerate(self.opinions(rows[k])):
+                seen = shares[labels[k]] if labels[k] < len(shares) else 0
+                self.losses[which] = 0.992 * self.losses[which] - weight * math.log(max(seen, 1e-4))
+        if self.options.averaging > 0 and self.trust() < 0.01:
+            self.losses[1], self.averaged_since = self.losses[0], self.taught
+
+    def trust(self):
+        """The share of the averages beside the weights."""
+        fast, slow = np.exp(-0.4 * (self.losses[:2] - self.losses[:2].min()))
+        return slow / (fast + slow)
 
     def teach(self, row, label, weight=1):
+        self.meet(row)
         self.judge([row], [label], [weight])
         self.learn_label(row, label, weight)
 
-    def learn_label(self, row, label, weight=1):
+    def meet(self, row):
+        """The scaling learns from what is taught, if it cannot have been observed; ranges always do."""
         new = self.taught >= self.n_seen
         self.n_seen += new
-        self.taught += 1
         if new or self.options.scaling == "minmax":
             self.seen = np.vstack([self.seen, row])
+
+    def learn_label(self, row, label, weight=1):
+        self.taught += 1
         x, _ = self.scale(row)
         self.know(label)
         target = np.zeros(len(self.eta))
         target[label] = 1
         self.labels, self.label_weights = np.append(self.labels, label), np.append(self.label_weights, weight)
-        weight = weight * self.weight_of_class(label)
-        self.learn(self.discriminative, x, target, np.ones(len(target), bool), weight)
+        phase, every, full = self.discriminative, np.ones(len(target), bool), weight * self.weight_of_class(label)
+        if self.reach == 0:
+            self.learn(phase, x, target, every, full)
+        else:
+            x = np.nan_to_num(x)
+            if phase.surprise.drifts(((self.outputs(phase, sigmoid(x @ self.W + self.b)) - target) ** 2).sum()):
+                self.remembered = []
+            self.descend(phase, x, target, every, full)
+            self.remembered.append((row, label, weight))
+        for _ in range(self.rehearse):
+            self.revisit()
+        self.follow()
+
+    def revisit(self):
+        """One more step on one of the samples in reach, which lie in a ring."""
+        place = int(self.random.uniform() * min(len(self.remembered), self.reach))
+        last = (len(self.remembered) - 1 - place) // self.reach * self.reach + place
+        row, label, weight = self.remembered[last]
+        target = np.eye(len(self.eta))[label]
+        x = np.nan_to_num(self.scale(row)[0])
+        self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))
 
     def know(self, label):
         """An output for the class, and for those before it."""
@@ -385,22 +413,32 @@ class Naive:
     def transform(self, row):
         return sigmoid(np.nan_to_num(self.scale(row)[0]) @ self.W + self.b)
 
-    def both(self, row):
-        """What the weights say, and what their averages do."""
+    def opinions(self, row):
+        """What the weights say, what their averages do, and what the nearest of the remembered samples do."""
         x = np.nan_to_num(self.scale(row)[0])
         for owner in (self.__dict__, self.slow):
             yield softmax(sigmoid(x @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
+        if self.neighbours > 0:
+            newest = self.remembered[-self.reach :][::-1][: max(100_000 // self.n, self.neighbours)]
+            distances = [((np.nan_to_num(self.scale(other)[0]) - x) ** 2).sum() for other, _, _ in newest]
+            near = np.argsort(distances, kind="stable")[: self.neighbours]
+            votes = np.bincount([newest[k][1] for k in near], minlength=len(self.eta))
+            yield (votes + 0.5 / len(votes)) / (len(near) + 0.5)
 
     def predict_proba(self, row):
-        fast, slow = self.both(row)
-        if self.options.averaging == 0:
-            return fast
-        return self.trust() @ [fast, slow]
+        return self.shares() @ list(self.opinions(row))
 
-    def trust(self):
-        """Shares of the weights and of their averages in a prediction."""
-        trust = np.exp(-0.4 * (self.losses - self.losses.min()))
-        return trust / trust.sum()
+    def shares(self):
+        """The share of each opinion in a prediction."""
+        held = np.array([True, self.options.averaging > 0, self.neighbours > 0])[: 3 if self.neighbours else 2]
+        losses = self.losses[: len(held)]
+        weights = np.exp(-0.4 * (losses - losses.min())) * held
+        return weights / weights.sum()
+
+    def evidence(self):
+        """By this, networks are mixed."""
+        held = np.array([True, self.options.averaging > 0, self.neighbours > 0])
+        return np.exp(-0.4 * self.losses[held]).sum()
 
     def reconstruct(self, row):
         a = self.transform(row) @ self.W.T + self.c

@@ -18,6 +18,7 @@ from capymoa.drift.detectors import ADWIN
 from capymoa.evaluation import prequential_evaluation, prequential_ssl_evaluation
 from capymoa.stream import NumpyStream, Schema, generator, stream_from_file
 from capymoa.stream.preprocessing import ClassifierPipeline, MOATransformer
+from conftest import words
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from moa.streams.filters import NormalisationFilter
@@ -59,8 +60,10 @@ def taught_to(learner):
 
 
 def _learned(learner, phase):
-    network = learner._network  # which has no state before the first instance
-    return network.net.n_learned[phase] if len(network.state) > 0 else 0
+    networks = learner._network._networks  # none before the first instance
+    counts = {int(one.net.n_learned[phase]) for one in networks}
+    assert len(counts) < 2
+    return counts.pop() if counts else 0
 
 
 # --- Weights of classes ------------------------------------------------------------------------------------------
@@ -68,11 +71,12 @@ def _learned(learner, phase):
 
 def test_classes_are_weighed_by_their_names_in_the_schema():
     learner = learned(class_weight={"yes": 4.0, "maybe": 0.5})
-    assert learner._network.net.class_weight.tolist() == [1.0, 4.0, 0.5]
+    for one in learner._network._networks:
+        assert one.net.class_weight.tolist() == [1.0, 4.0, 0.5]
     balanced = learned(class_weight="balanced")
-    counts = balanced._network.net.class_count
-    assert counts.sum() == pytest.approx(300, rel=0.02)
-    assert counts.argmin() == 2
+    for one in balanced._network._networks:
+        assert one.net.class_count.sum() == pytest.approx(300, rel=0.02)
+        assert one.net.class_count.argmin() == 2
 
 
 # --- Evaluations -------------------------------------------------------------------------------------------------
@@ -126,8 +130,18 @@ def test_it_is_devdan_on_chunks_of_one():
 
 
 def test_a_seed_gives_the_same_model_and_another_one_another():
-    words = [learned(random_seed=seed)._network.state.tobytes() for seed in (1, 1, 2)]
-    assert words[0] == words[1] != words[2]
+    one, same, other = (words(learned(random_seed=seed)._network) for seed in (1, 1, 2))
+    assert one == same != other
+
+
+def test_an_ensemble_of_all_scales_is_better_than_one():
+    rates = []
+    for ensemble in (False, True):
+        stream = generator.RandomRBFGenerator(number_of_attributes=4)
+        learner = DEVDANClassifier(stream.get_schema(), ensemble=ensemble)
+        rates.append(prequential_evaluation(stream, learner, max_instances=1500).cumulative.accuracy())
+    assert rates[1] > rates[0]
+    assert taught_to(learner) == 1500
 
 
 # --- What else CapyMOA does with a learner -----------------------------------------------------------------------
@@ -155,7 +169,7 @@ def test_a_loaded_model_goes_on_alike(kind):
         assert (loaded.predict_proba(instance) == learner.predict_proba(instance)).all()
         loaded.train(instance)
         learner.train(instance)
-    assert loaded._network.state.tobytes() == learner._network.state.tobytes()
+    assert words(loaded._network) == words(learner._network)
 
 
 def test_its_options_are_kept_as_capymoa_keeps_them():
@@ -166,7 +180,7 @@ def test_its_options_are_kept_as_capymoa_keeps_them():
     assert again.get_params()["masking"] == 0.3
     for instance in instances(300):
         again.train(instance)
-    assert again._network.state.tobytes() == learner._network.state.tobytes()
+    assert words(again._network) == words(learner._network)
 
 
 def test_in_a_pipeline_with_a_transformer_and_a_drift_detector():
@@ -228,10 +242,10 @@ def test_missing_values_do_not_keep_it_from_learning():
 )
 def test_what_it_cannot_take_leaves_it_as_it_was(x, y, message):
     learner = learned()
-    before = learner._network.state.tobytes()
+    before = words(learner._network)
     with pytest.raises(ValueError, match=message):
         learner.train(LabeledInstance.from_array(SCHEMA, np.array(x), y))
-    assert learner._network.state.tobytes() == before
+    assert words(learner._network) == before
     learner.train(instances(1)[0])
 
 
@@ -264,16 +278,17 @@ LABELS = st.integers(-1, 4)
 class CapyMOAFace(Twins):
     """Instances of all kinds; a copy is what was saved and loaded."""
 
-    @initialize(chosen=options({name: START_OPTIONS[name] for name in ("n_hidden", "masking", "scaling", "averaging")}))
+    started = ("n_hidden", "masking", "scaling", "averaging", "rehearse")
+
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in started}))
     def begin(self, chosen):
         self.model, self.twin = (DEVDANClassifierSSL(SCHEMA, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._network.state.tobytes()
+        return words(model._network)
 
     def states(self):
-        # A network that has learned nothing has no units yet.
-        return [self.model._network.state] if len(self.model._network.state) > 0 else []
+        return [one.state for one in self.model._network._networks]
 
     def copies(self):
         file = io.BytesIO()

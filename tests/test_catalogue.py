@@ -102,6 +102,7 @@ def test_labels_of_the_papers_own_copy_stay_whole_numbers(name):
     assert (generated.origin, stream.origin) == ("generated", str(path))
     assert y.dtype == next(iter(generated))[1].dtype
     assert (generated.feature_names, generated.classes) == (stream.feature_names, stream.classes)
+    assert generated.drifts == stream.drifts
     assert generated.n_samples == stream.n_samples == entries.ENTRIES[name].n_samples
 
 

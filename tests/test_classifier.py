@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from devdan import DEVDAN
-from devdan.model import kernel
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.model import devdan, kernel, training
 from devdan.model.evolving import PHASES
 from devdan.model.state import check_state, scratch_for
 from devdan.streams import sea
@@ -26,13 +26,28 @@ def chunk(n_samples=200, n_features=4, n_classes=3, seed=0):
 
 
 def bits(model):
-    return model._networks[0].tobytes()
+    return [state.tobytes() for state in model._networks]
+
+
+def learned(net):
+    """What a network has learned, whatever room it has; what its opinions are worth depends on the chunks."""
+    n, r, m, kept = net.n_features, net.n_hidden, net.n_classes, min(net.n_remembered, net.max_samples)
+    weights = net.encoder[:n, :r], net.encoder_bias[:r], net.decoder_bias[:n], net.output[:m, :r], net.output_bias[:m]
+    return [array.tobytes() for array in (*weights, net.remembered[:kept, :n], net.remembered_label[:kept])]
 
 
 def same(one, other):
-    """The same model, whatever room its state has."""
-    a, b = one.weights_, other.weights_
-    return all((a[name] == b[name]).all() for name in a) and one.events_ == other.events_ and one.bias2_ == other.bias2_
+    """The same model, whatever room its states have."""
+    alike = all(learned(a) == learned(b) for a, b in zip(one._nets(), other._nets(), strict=True))
+    return alike and one.events_ == other.events_ and one.bias2_ == other.bias2_
+
+
+def predicted_by_each(model, X):
+    """What each network predicts, one column per output."""
+    found = [np.zeros((len(X), len(model.classes_))) for _ in model._networks]
+    for state, out in zip(model._networks, found, strict=True):
+        kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
+    return found
 
 
 X, Y = chunk(6)
@@ -132,11 +147,12 @@ def test_each_sample_counts_once_for_the_scaling_observed_or_not(scaling):
     observed = DEVDAN(random_state=0, scaling=scaling, shuffle=False).observe(X).teach(X, y)
     unobserved = DEVDAN(random_state=0, scaling=scaling, shuffle=False).teach(X, y)
     for model in (observed, unobserved):
-        net = kernel.Network(model._networks[0])
-        if scaling == "minmax":
-            np.testing.assert_allclose([net.low, net.high], [X.min(axis=0), X.max(axis=0)])
-        else:
-            np.testing.assert_allclose([net.mean, net.square], [X.mean(axis=0), X.var(axis=0)])
+        for net in model._nets():
+            if scaling == "minmax":
+                np.testing.assert_allclose([net.low, net.high], [X.min(axis=0), X.max(axis=0)])
+            else:
+                np.testing.assert_allclose([net.mean, net.square], [X.mean(axis=0), X.var(axis=0)])
+            assert net.n_seen == len(X)
         assert model.n_seen_ == len(X)
 
 
@@ -148,9 +164,43 @@ def test_switches_make_ablations_and_fixed_autoencoders():
     assert DEVDAN(grow=False, random_state=0).fit(X, y).n_hidden_ == 1
 
 
-def test_it_may_start_from_given_weights(taught):
+def test_beside_a_network_that_rehearses_the_first_one_is_what_it_would_be_alone():
+    X, y = chunk(600)
+    alone, accompanied = (DEVDAN(random_state=0, rehearse=rehearse).fit(X, y) for rehearse in (0, 5))
+    assert len(alone._networks) == 1
+    assert len(accompanied._networks) == 2
+    assert learned(alone._nets()[0]) == learned(accompanied._nets()[0])
+    for name in ("n_hidden_", "events_", "n_events_", "growths_", "prunings_", "drifts_", "bias2_", "variance_"):
+        assert getattr(alone, name) == getattr(accompanied, name), name
+    assert alone.transform(X).tobytes() == accompanied.transform(X).tobytes()
+    assert alone.reconstruct(X).tobytes() == accompanied.reconstruct(X).tobytes()
+    assert alone.n_parameters_ < accompanied.n_parameters_
+    assert alone.shares_.tolist() == [1.0]
+    assert accompanied.shares_.sum() == pytest.approx(1)
+
+
+def test_the_network_that_rehearses_neither_evolves_nor_generates():
+    X, y = chunk(2000)
+    model = DEVDAN(random_state=0).partial_fit(X, y)
+    rehearsed = model._nets()[1]
+    assert (rehearsed.n_hidden, rehearsed.n_events) == (32, 0)
+    before = learned(rehearsed)
+    model.observe(X)
+    assert learned(rehearsed) == before
+
+
+def test_a_network_that_rehearses_makes_more_of_few_samples():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1000, 2))
+    y = (X**2).sum(axis=1) > 1.4  # a circle
+    scores = [DEVDAN(random_state=0, rehearse=rehearse).fit(X[:500], y[:500]).score(X, y) for rehearse in (0, 5)]
+    assert scores[1] > scores[0] + 0.05
+
+
+def test_it_may_start_from_given_weights():
     X, y = chunk(seed=5)
-    still = {"learning_rate": 0, "generative": False, "grow": False, "prune": False, "averaging": 0.0}
+    taught = DEVDAN(random_state=0, rehearse=0).partial_fit(*chunk())
+    still = {"learning_rate": 0, "generative": False, "grow": False, "prune": False, "averaging": 0.0, "rehearse": 0}
     heir = DEVDAN(initial_weights=taught.weights_, **still)
     heir.partial_fit(X, y, classes=[0, 1, 2])
     for name, weights in taught.weights_.items():
@@ -160,6 +210,9 @@ def test_it_may_start_from_given_weights(taught):
     afresh = clone(heir).fit(seen, labels)  # fit takes the classes from y, and learns the same ranges
     kernel.Network(taught._networks[0]).averaging = 0.0  # predicts by its weights alone
     np.testing.assert_allclose(afresh.predict_proba(seen), taught.predict_proba(seen), atol=1e-9)
+    accompanied = clone(heir).set_params(rehearse=5).fit(seen, labels)
+    for name, weights in taught.weights_.items():
+        np.testing.assert_array_equal(accompanied.weights_[name], weights)
     features_only = {name: taught.weights_[name] for name in ("encoder", "encoder_bias", "decoder_bias")}
     assert DEVDAN(initial_weights=features_only, random_state=0).observe(X).n_hidden_ >= 1
     with pytest.raises(ValueError, match="start with partial_fit or teach, and pass classes= there"):
@@ -196,10 +249,13 @@ def test_options_may_change_between_chunks(taught):
 
 def test_averages_switched_on_in_mid_stream_begin_with_the_weights_as_they_are():
     X, y = chunk(2000, seed=1)
-    model = DEVDAN(random_state=0, averaging=0.0).partial_fit(X, y)
-    twin = copy.deepcopy(model).partial_fit(X[:1], y[:1])
-    model.set_params(averaging=0.998).partial_fit(X[:1], y[:1])
-    np.testing.assert_allclose(model.predict_proba(X), twin.predict_proba(X), atol=0.01)
+    still = {"learning_rate": 0.0, "grow": False, "prune": False}
+    model = DEVDAN(random_state=0, averaging=0.0)
+    for start in range(0, 2000, 100):
+        model.partial_fit(X[start : start + 100], y[start : start + 100])
+    before = model.observe(X[:1]).predict_proba(X)
+    model.set_params(averaging=0.998, **still).teach(X[:1], y[:1])
+    np.testing.assert_allclose(model.predict_proba(X), before, atol=1e-12)
 
 
 # --- Classes -----------------------------------------------------------------------------------------------------
@@ -209,11 +265,12 @@ def test_a_new_class_adds_an_output_and_leaves_the_odds_of_the_others():
     X, y = chunk(n_classes=2)
     still = {"learning_rate": 0, "generative": False, "grow": False, "prune": False, "averaging": 0.0}
     model = DEVDAN(scaling="minmax", random_state=0, **still).partial_fit(X, y)
-    before = model.predict_proba(X)
+    before = predicted_by_each(model, X)
     model.teach(X[:1], [-5])
-    after = model.predict_proba(X)
     assert model.classes_.tolist() == [-5, 0, 1]
-    np.testing.assert_allclose(after[:, 1] / after[:, 2], before[:, 0] / before[:, 1])
+    for odds, after in zip(before, predicted_by_each(model, X), strict=True):
+        assert (after[:, 2] > 0).all()
+        np.testing.assert_allclose(after[:, 0] / after[:, 1], odds[:, 0] / odds[:, 1])
 
 
 @pytest.mark.parametrize(
@@ -245,14 +302,15 @@ def test_classes_named_in_advance_have_outputs_at_once():
     model = DEVDAN(random_state=0).partial_fit(X, y, classes=[2, 1, 0, 9])
     assert model.classes_.tolist() == [0, 1, 2, 9]
     assert model.predict_proba(X).shape == (len(X), 4)
-    assert model.weights_["output"].shape == (model.n_hidden_, 4)
+    assert model.weights_["output"].shape[1] == 4
+    assert [net.n_classes for net in model._nets()] == [4, 4]
 
 
 def test_one_class_alone_never_grows_the_network():
     X, _ = chunk(500)
     model = DEVDAN(random_state=0).teach(X, np.zeros(500, int))
-    assert model.n_hidden_ == 1
-    assert (model.predict_proba(X) == 1).all()
+    assert [net.n_hidden for net in model._nets()] == [1, 32]
+    np.testing.assert_allclose(model.predict_proba(X), 1, rtol=1e-15)
 
 
 def test_many_classes():
@@ -273,35 +331,37 @@ def test_naming_no_class_is_an_error(taught):
             model.partial_fit(X, Y, classes=[])
 
 
-def test_an_interrupted_chunk_leaves_a_model_that_works(taught, monkeypatch, tmp_path):
-    """Ctrl-C between the phases, when the classes are known and their outputs are not there yet."""
-    visit = DEVDAN._visit_layers
+def interrupt(*args):
+    raise KeyboardInterrupt
 
-    def interrupted(self, samples, codes, weights, first, last):
-        visit(self, samples, codes, weights, first, last)
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(DEVDAN, "_visit_layers", interrupted)
+@pytest.mark.parametrize("n_done", [0, 1, 2, 3])
+def test_an_interrupted_chunk_leaves_a_model_that_works(taught, monkeypatch, tmp_path, n_done):
+    """Ctrl-C between the networks or the phases, when the classes are known and not all have outputs for them yet."""
     fresh = DEVDAN(random_state=0)
     for model in (taught, fresh):
+        visits = iter([training.trained] * n_done)
+        monkeypatch.setattr(devdan, "trained", lambda *args, visits=visits: next(visits, interrupt)(*args))
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X, Y + 10)
     monkeypatch.undo()
     with pytest.raises(NotFittedError, match="not been taught"):
         fresh.predict(X)
     np.testing.assert_allclose(taught.predict_proba(X).sum(axis=1), 1)
-    taught.save(tmp_path / "m")
-    for model in (taught, fresh, DEVDAN.load(tmp_path / "m")):
+    taught.save(tmp_path / "taught")
+    fresh.save(tmp_path / "fresh")
+    for model in (taught, fresh, DEVDAN.load(tmp_path / "taught"), DEVDAN.load(tmp_path / "fresh")):
         model.partial_fit(X, Y + 10)
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
 
 
 def test_the_kernel_never_writes_beyond_the_rows_it_is_given(taught):
-    state = taught._networks[0]
-    for function, more in ((kernel.predict_proba, [1.0]), (kernel.transform, [])):
-        narrow = np.full(8, -1.0)
-        function(state, scratch_for(state), X[:1].copy(), narrow[:2].reshape(1, 2), *more)
-        assert (narrow[2:] == -1.0).all()
+    voting = DEVDANEnsemble([(2, 1, 30, 3)], random_state=0).partial_fit(*chunk())
+    for state in (*taught._networks, *voting._networks):
+        for function, more in ((kernel.predict_proba, [1.0]), (kernel.transform, [])):
+            narrow = np.full(8, -1.0)
+            function(state, scratch_for(state), X[:1].copy(), narrow[:2].reshape(1, 2), *more)
+            assert (narrow[2:] == -1.0).all()
 
 
 def test_what_it_shows_cannot_be_used_to_change_it(taught):
@@ -313,9 +373,10 @@ def test_what_it_shows_cannot_be_used_to_change_it(taught):
 
 
 def test_learned_attributes(taught):
-    r, n, m = taught.n_hidden_, 4, 3
+    (r, more), n, m = (net.n_hidden for net in taught._nets()), 4, 3
     assert taught.n_seen_ == 200
-    assert taught.n_parameters_ == r * (n + 1) + m * (r + 1)
+    assert taught.n_hidden_ == r
+    assert taught.n_parameters_ == sum(units * (n + 1) + m * (units + 1) for units in (r, more))
     assert {name: w.shape for name, w in taught.weights_.items()} == {
         "encoder": (n, r), "encoder_bias": (r,), "decoder_bias": (n,), "output": (r, m), "output_bias": (m,),
     }  # fmt: skip
@@ -339,7 +400,7 @@ def test_events_tell_the_structure_and_their_memory_is_bounded():
         assert last[event.phase] <= event.sample <= 1500
         last[event.phase] = event.sample
     assert size == model.n_hidden_
-    net = kernel.Network(model._networks[0])
+    net = model._first()
     net.n_events = 2500  # as if many had been
     net.events[:, kernel.EVENT_SAMPLE] = np.r_[2000:2500, 1500:2000]
     assert [event.sample for event in model.events_] == list(range(1500, 2500))
@@ -410,7 +471,7 @@ def test_a_feature_that_was_never_there_counts_for_nothing(scaling):
     late = holed.copy()
     late[:, 3] = 7.0
     assert (model.predict_proba(late) == model.predict_proba(holed)).all()
-    assert model.weights_["decoder_bias"][3] == 0
+    assert all(net.decoder_bias[3] == 0 for net in model._nets())
     assert np.isnan(model.reconstruct(late)).any(axis=0).tolist() == [False, False, False, True]
 
 
@@ -458,7 +519,8 @@ def test_one_feature_and_very_many(scaling, n_features):
 
 
 def assert_sound(model, X):
-    check_state(model._networks[0])
+    for state in model._networks:
+        check_state(state)
     probabilities = model.predict_proba(X)
     assert np.isfinite(probabilities).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-12)
@@ -474,6 +536,9 @@ def test_unscaled_data_outside_the_unit_interval_is_clipped_and_warned_about_onc
         model.predict(X)
     assert len(caught) == 1
     clipped = DEVDAN(scaling=None, random_state=0).partial_fit(X.clip(0, 1), y).partial_fit(X.clip(0, 1), y)
+    assert model.predict_proba(X).tobytes() == clipped.predict_proba(X.clip(0, 1)).tobytes()
+    for net in model._nets():
+        net.remembered[:] = net.remembered.clip(0, 1)  # samples are remembered as they came
     assert bits(model) == bits(clipped)
 
 

@@ -26,7 +26,7 @@ from devdan.streams import sea
 
 KEYS = [
     *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
-    *("hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
+    *("calibration_error", "hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
 ]
 TIMES = ("train_seconds", "test_seconds", "samples_per_second", "read_seconds", "total_seconds")
 
@@ -536,12 +536,10 @@ def test_a_table_that_is_interrupted_goes_on(tmp_path):
         text=True,
         start_new_session=True,
     )
-    begin = time.monotonic()
     while len(list((tmp_path / "table").rglob("cells/*/*/*/*.json"))) < 3 and process.poll() is None:
-        assert time.monotonic() - begin < 60
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    err = process.communicate(timeout=60)[1]
+    err = process.communicate()[1]
     assert process.returncode == 130, err
     stopped = re.search(r"Stopped after (\d+) of 80 runs; the same command continues", err)
     assert stopped, err

@@ -98,7 +98,7 @@ def model(made, tmp_path):
 
 def test_a_model_file_says_what_it_holds(tmp_path):
     X, y = np.random.default_rng(0).random((50, 3)), np.arange(50) % 2
-    for model in (DEVDAN(random_state=0), DEVDANEnsemble(n=2, random_state=0)):
+    for model in (DEVDAN(random_state=0), DEVDANEnsemble([(1,), (3, 2, 20)], random_state=0)):
         model.fit(X, y).save(tmp_path / "m")
         assert type(open_model(tmp_path / "m")) is type(model)
         np.testing.assert_array_equal(open_model(tmp_path / "m").predict_proba(X), model.predict_proba(X))
@@ -268,9 +268,9 @@ def test_ensembles_predict_learn_and_show(tmp_path):
     labels = model.predict(pd.read_csv(tmp_path / "t.csv")[HEAD[:-1]]).tolist()
     assert [row[0] for row in cells(devdan("predict", "run", "t.csv", folder=tmp_path).stdout)[1:]] == labels
     shown = json.loads(devdan("show", "run", "--json", folder=tmp_path).stdout)
-    assert (shown["kind"], shown["n_members"], shown["n_layers"]) == ("DEVDANEnsemble", 10, None)
+    assert (shown["kind"], shown["n_members"], shown["n_layers"]) == ("DEVDANEnsemble", 6, None)
     assert (shown["n_samples"], shown["n_labels"]) == (400, 400)
-    assert "in 10 members" in devdan("show", "run", folder=tmp_path).stdout
+    assert "in 6 members" in devdan("show", "run", folder=tmp_path).stdout
     assert "400 labels" in devdan("learn", "run", "t.csv", "--target", "label", folder=tmp_path).stdout
     assert open_model(tmp_path / "run/model.devdan").n_seen_ == 800
 
@@ -655,11 +655,11 @@ def test_options_that_were_set_are_shown(tmp_path):
     X, y = np.random.default_rng(0).random((50, 3)), np.arange(50) % 2
     start = {"encoder": np.full((3, 2), 0.5)}
     DEVDAN(masking=0.2, initial_weights=start).fit(X, y).save(tmp_path / "a")
-    DEVDANEnsemble(n=3, estimator=DEVDAN(learning_rate=0.1)).fit(X, y).save(tmp_path / "b")
+    DEVDANEnsemble([(1,)] * 3, estimator=DEVDAN(learning_rate=0.1)).fit(X, y).save(tmp_path / "b")
     options = [json.loads(devdan("show", name, "--json", folder=tmp_path).stdout)["options"] for name in "ab"]
     assert options == [
         {"masking": 0.2, "initial_weights": {"encoder": start["encoder"].tolist()}},
-        {"n": 3, "estimator: learning_rate": 0.1},
+        {"scales": [[1]] * 3, "estimator: learning_rate": 0.1},
     ]
     assert "without names: by position" in devdan("show", "a", folder=tmp_path).stdout
 
@@ -740,7 +740,7 @@ def test_the_page_says_what_became_of_the_columns(made, tmp_path):
         )
         devdan("report", tmp_path, folder=tmp_path)
         assert "<h2>Columns</h2>" not in (tmp_path / "report.html").read_text()
-    hostile = [{"name": "<b>", "became": "</script>"}, *({"name": f"n{k}", "became": "number"} for k in range(300))]
+    hostile = [{"name": "<b>", "became": "</script>"}, *({"name": f"n{k}", "became": f"kind {k}"} for k in range(300))]
     (tmp_path / "summary.json").write_text(json.dumps(summary | {"columns": hostile}))
     devdan("report", tmp_path, folder=tmp_path)
     page = (tmp_path / "report.html").read_text()

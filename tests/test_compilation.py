@@ -18,6 +18,7 @@ from devdan.evaluation import registry
 from devdan.fleet.fleet import compile_fleet
 from devdan.model import compilation, kernel
 from devdan.model.online import OnlineNetwork
+from devdan.model.scales import SCALES
 
 models = [registry.build(name) for name in registry.BASELINES]
 jobs = compilation.jobs() + [compilation.Job("rules", lambda m=m: compilation.compile_kernel(m)) for m in models]
@@ -37,7 +38,7 @@ forms = [X, fixed, X.astype(np.float32), np.asfortranarray(X), X[::2], X[:, ::-1
 with event.install_recorder("numba:compile") as recorder:
     for model in (
         DEVDAN(n_hidden=20, interleave=True), DEVDAN(n_layers="auto"), DEVDAN(n_layers=3, shuffle=False),
-        DEVDAN.paper(scope="adaptive"), DEVDANEnsemble(n=3, n_jobs=1), DEVDANEnsemble(n=3, n_jobs=2),
+        DEVDAN.paper(scope="adaptive"), DEVDAN(rehearse=0), DEVDANEnsemble(n_jobs=1), DEVDANEnsemble(n_jobs=2),
         PClass(), PENsemble(), PENsemblePlus(),
     ):
         for form in forms:
@@ -48,14 +49,14 @@ with event.install_recorder("numba:compile") as recorder:
         if hasattr(model, "transform"):
             for form in forms:
                 model.transform(form), model.reconstruct(form)
-    network = OnlineNetwork(grow=True)
-    network.begin(4, seed=1)
-    for row, label in zip(X, y):
-        network.observe(row[None])
-        network.learn(row[None].copy(), int(label) % 2)
-        network.predict_proba(row[None], 2)
-    network.learn_rows(X, y % 2)
-    for fleet in (DEVDANFleet(n_jobs=1), DEVDANFleet(DEVDAN(interleave=np.True_), prior=False, n_jobs=2)):
+    for network in (OnlineNetwork(grow=True), OnlineNetwork(rehearse=0), OnlineNetwork(SCALES)):
+        network.begin(4, seed=1)
+        for row, label in zip(X, y):
+            network.observe(row[None])
+            network.learn(row[None].copy(), int(label) % 2)
+            network.predict_proba(row[None], 2)
+        network.learn_rows(X, y % 2)
+    for fleet in (DEVDANFleet(n_jobs=1), DEVDANFleet(DEVDAN(rehearse=0, interleave=np.True_), prior=False, n_jobs=2)):
         for form in forms:
             fleet.partial_fit(np.arange(len(form)) % 7, form, y[: len(form)], sample_weight=np.ones(len(form)))
             fleet.predict(np.arange(len(form)) % 7, form)
@@ -71,7 +72,7 @@ def test_afterwards_nothing_is_left_to_compile():
 
 def test_it_says_where_the_cache_is_and_when_there_is_nothing_to_do(tmp_path):
     first = devdan("compile", folder=tmp_path)
-    assert "one network: " in first.stderr
+    assert "networks: " in first.stderr
     second = devdan("compile", folder=tmp_path)
     assert second.stdout.startswith("Nothing to do: all of it is compiled already, in /")
     assert second.stderr.count(": there already") == len(second.stderr.splitlines()) == 5

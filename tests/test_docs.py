@@ -14,6 +14,7 @@ import experiments
 import growing
 import nbformat
 import pytest
+from browser import WIDTHS, opened
 
 from devdan import DEVDAN
 from devdan.model import kernel
@@ -62,8 +63,8 @@ def test_a_broken_link_is_noticed(tmp_path):
 
 
 ROWS = {
-    "`DEVDAN()`": "devdan",
-    "`DEVDANEnsemble()`": "devdan-ensemble",
+    "`DEVDAN(rehearse=0)`": "devdan",
+    "ten of them by online bagging, an earlier ensemble": "devdan-ensemble",
     "`DEVDAN.paper()`, inputs scaled beforehand": "devdan-paper",
     "the paper": "paper: DEVDAN",
     "River's adaptive random forest": "river-arf",
@@ -87,7 +88,7 @@ def test_figures_are_those_of_the_benchmarks(page):
     quoted, measured = rows((ROOT / page).read_text()), rows(benchmarks)
     held_out = rows(benchmarks.split("## Streams that nobody tuned on")[1])
     shown = ROWS.keys() & quoted.keys()
-    assert {"`DEVDAN()`", "River's adaptive random forest"} <= shown
+    assert {"`DEVDAN(rehearse=0)`", "River's adaptive random forest"} <= shown
     for name in shown:
         average = held_out[f"`{ROWS[name]}`"][-1:] if name != "the paper" else []
         assert quoted[name] == measured[ROWS[name]][:5] + average, name
@@ -150,6 +151,15 @@ def test_what_another_host_would_load_is_noticed(tmp_path):
     page = tmp_path / "page.html"
     page.write_text('<a href="https://a.org">a</a><script src="https://b.org/b.js"></script><link href="//c.org/c">')
     assert loaded(page) == ["https://b.org/b.js", "//c.org/c"]
+
+
+@pytest.mark.parametrize("page", ["quickstart", "any-stream", "at-work", "river", "api"])
+def test_code_is_not_cut_off(browser, site, page):
+    for width in WIDTHS:
+        with opened(browser, site / f"{page}.html", width) as shown:
+            cut = shown.evaluate("""() => [...document.querySelectorAll("article pre code")]
+                .filter((code) => code.scrollWidth > code.clientWidth + 1).map((code) => code.textContent)""")
+            assert cut == [], width
 
 
 def test_equations_are_mathml(site):

@@ -21,7 +21,7 @@ from devdan.fleet import shared, stepping
 from devdan.fleet.keys import checked, of_text, seed_of, text_of
 from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
-from devdan.model import kernel, threads
+from devdan.model import kernel, mixture, threads
 from devdan.model.kernel import Network
 from devdan.model.state import check_state, sizes_of, with_features, with_room
 
@@ -42,7 +42,7 @@ def portions(seed=0, n_portions=6, n_keys=12, most=300, n_features=4):
 
 def words(state):
     """A state without what its room is, and without its events, of which a DEVDAN remembers more."""
-    room = (max(sizes_of(state)[0], 64), 64, 16, 1)
+    room = (max(sizes_of(state)[0], 64), 64, 16, 1, 0)
     bare = with_room(state, room)
     Network(bare).events[:] = 0
     return bare.tobytes()
@@ -91,8 +91,8 @@ OPTIONS = [
 
 @pytest.mark.parametrize("chosen", OPTIONS, ids=str)
 def test_a_key_learns_what_a_model_of_its_own_learns(chosen):
-    fleet = DEVDANFleet(DEVDAN(random_state=7, **chosen), prior=False)
-    models = Dict(lambda key: DEVDAN(random_state=7, **chosen))
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7, **chosen), prior=False)
+    models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7, **chosen))
     for t, (keys, X, y) in enumerate(portions()):
         if t > 0:
             expected = models.predict_proba(fleet, keys, X)
@@ -105,8 +105,8 @@ def test_a_key_learns_what_a_model_of_its_own_learns(chosen):
 
 
 def test_labels_that_come_late_or_never_are_the_keys_own():
-    fleet = DEVDANFleet(DEVDAN(random_state=7), prior=False)
-    models = Dict(lambda key: DEVDAN(random_state=7))
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
+    models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7))
     waiting = []
     for t, (keys, X, y) in enumerate(portions(n_portions=9)):
         fleet.observe(keys, X)
@@ -121,8 +121,8 @@ def test_labels_that_come_late_or_never_are_the_keys_own():
 
 
 def test_classes_named_in_advance_are_named_for_all_keys_and_weights_are_the_rows_own():
-    fleet = DEVDANFleet(DEVDAN(random_state=7), prior=False)
-    models = Dict(lambda key: DEVDAN(random_state=7))
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
+    models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7))
     named = [9, 3, 1]
     random = np.random.default_rng(1)
     for t, (keys, X, y) in enumerate(portions()):
@@ -142,7 +142,7 @@ def test_classes_named_in_advance_are_named_for_all_keys_and_weights_are_the_row
 
 
 def test_options_that_change_meanwhile_change_for_all_keys_when_they_are_back():
-    fleet = DEVDANFleet(DEVDAN(random_state=7), prior=False)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
     models = Dict(lambda key: clone(fleet.estimator))
     changes = [{}, {"averaging": 0.0}, {"averaging": 0.5, "masking": 0.3}, {"class_weight": {0: 3.0}}, {"grow": False}]
     changes += [{"class_weight": None, "averaging": 0.998}]
@@ -162,7 +162,7 @@ def test_options_that_change_meanwhile_change_for_all_keys_when_they_are_back():
 def test_columns_of_tables_are_encoded_for_all_keys_at_once():
     """Each key's inputs are the fleet's, which change with what comes, also while a key is away."""
     random = np.random.default_rng(3)
-    fleet = DEVDANFleet(DEVDAN(random_state=7, max_categories=4), prior=False)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7, max_categories=4), prior=False)
     encoding, orders, models = Encoding(instructions=fleet.estimator._instructions()), {}, {}
     for t in range(9):
         n = int(random.integers(5, 30))
@@ -172,12 +172,12 @@ def test_columns_of_tables_are_encoded_for_all_keys_at_once():
         X, encoding = encoding.learned(rows_of(table))
         fleet.partial_fit(keys, table, y)
         for key in dict.fromkeys(keys.tolist()):
-            model, own = models.setdefault(key, DEVDAN(random_state=7)), keys == key
+            model, own = models.setdefault(key, DEVDAN(rehearse=0, random_state=7)), keys == key
             before = orders.get(key, encoding.order)
             if before != encoding.order:
                 gone = [place for place, number in enumerate(before) if number not in encoding.order]
                 n_new = len(encoding.order) - len(before) + len(gone)
-                model._networks = [with_features(model._networks[0], len(before), gone, n_new)]
+                model._take([with_features(model._networks[0], len(before), gone, n_new)])
                 model.n_features_in_ = len(encoding.order)
             model.partial_fit(X[own], y[own])
             orders[key] = encoding.order
@@ -212,7 +212,7 @@ def test_the_number_of_threads_and_the_order_of_keys_do_not_matter(prior, monkey
 def test_the_machine_code_that_steps_a_fleet_is_that_of_a_model():
     learn, predict = kernel.entries().tolist()
     assert learn != predict
-    DEVDAN().fit(np.zeros((2, 3)), [0, 1]).predict(np.zeros((2, 3)))
+    DEVDAN(rehearse=0).fit(np.zeros((2, 3)), [0, 1]).predict(np.zeros((2, 3)))
     assert len(kernel.learn.signatures) == len(kernel.predict_proba.signatures) == 1
     assert kernel.entries().tolist() == [learn, predict]
 
@@ -228,11 +228,11 @@ def test_seeds_are_the_estimators_or_drawn_from_the_fleets_and_the_key():
         fleet.partial_fit(keys, X, y)
         return [fleet[key]._networks[0][Network.random.start] for key in ("a", "b")]
 
-    same = encoders(DEVDANFleet(DEVDAN(random_state=7), prior=False))
+    same = encoders(DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False))
     first, second = (encoders(DEVDANFleet(prior=False, random_state=seed)) for seed in (1, 2))
     assert len({*first, *second}) == 4
     assert encoders(DEVDANFleet(prior=False, random_state=1)) == first
-    fleet = DEVDANFleet(DEVDAN(random_state=7), random_state=1)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), random_state=1)
     assert len(set(encoders(fleet))) == 2
     assert same != first
     seeds = {seed_of(key, seed) for key in ("1", 1, (1,), ("1",), True, 1.5) for seed in (0, 1, 2**62)}
@@ -259,12 +259,12 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
         prior = fleet.prior_
         for key in dict.fromkeys(keys.tolist()):
             if key not in models:
-                state = with_room(prior._networks[0], (4, 64, 8, EVENTS))
+                state = with_room(prior._networks[0], (4, 64, 8, EVENTS, 0))
                 make_young(Network(state))
                 Network(state).random[0] = seed_of(key, fleet._seed)
                 Network(state).grows = 1.0
                 models[key] = copy.deepcopy(prior)
-                models[key]._networks = [state]
+                models[key]._take([state])
             own = keys == key
             models[key].partial_fit(X[own], y[own])
     assert states(fleet) == {key: words(model._networks[0]) for key, model in models.items()}
@@ -272,7 +272,7 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
 
 
 def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large():
-    fleet, model = DEVDANFleet(DEVDAN(random_state=3), random_state=1), DEVDAN(random_state=3)
+    fleet, model = DEVDANFleet(DEVDAN(rehearse=0, random_state=3), random_state=1), DEVDAN(rehearse=0, random_state=3)
     for keys, X, y in portions(n_portions=3, most=60):
         fleet.partial_fit(keys, X, y)
         model.partial_fit(X, y)
@@ -282,7 +282,7 @@ def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large():
 
 def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(monkeypatch):
     monkeypatch.setattr(shared, "ALL_ROWS", 100)
-    fleet, model = DEVDANFleet(DEVDAN(random_state=3), random_state=1), DEVDAN(random_state=3)
+    fleet, model = DEVDANFleet(DEVDAN(rehearse=0, random_state=3), random_state=1), DEVDAN(rehearse=0, random_state=3)
     number = {"partial_fit": 0, "teach": 0}
     for t, (keys, X, y) in enumerate(portions(n_portions=8, most=60 * SMALL)):
         verb = "teach" if t % 3 == 2 else "partial_fit"
@@ -304,7 +304,7 @@ def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(mon
 @pytest.mark.parametrize("n_hidden", [1, 12])
 def test_the_prior_stops_to_grow_and_goes_on_when_units_are_gone(n_hidden):
     random = np.random.default_rng(0)
-    fleet = DEVDANFleet(DEVDAN(n_hidden=n_hidden, learning_rate=1.0), random_state=1)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, n_hidden=n_hidden, learning_rate=1.0), random_state=1)
     for _ in range(20 // SMALL + 1):
         X = random.normal(size=(500 // SMALL, 6)) * random.normal(size=6) * 10
         fleet.partial_fit(random.integers(5, size=len(X)), X, random.integers(3, size=len(X)))
@@ -322,10 +322,10 @@ def test_the_prior_stops_to_grow_and_goes_on_when_units_are_gone(n_hidden):
 
 def test_what_is_young_knows_the_same_but_has_counted_little():
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
-    model = DEVDAN(random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
+    model = DEVDAN(rehearse=0, random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
     before = model.predict_proba(X)
     net = model._first()
-    share = kernel.share_of_averages(net)
+    share = mixture.opinions(net.words)[kernel.BY_AVERAGES]
     make_young(net)
     check_state(model._networks[0])
     after = model.predict_proba(X)
@@ -424,7 +424,7 @@ def test_numbers_that_are_the_same_are_the_same_key():
         ([-(2**63) - 1, 1], "at most 64 bits"),
         ([np.uint64(2**63), 1.0], "at most 64 bits"),
         ([1e300, 1], "at most 64 bits"),
-        ("ab", "must be a list, an array or a column with one key for each row, got 'ab'"),
+        ("ab", "must be a list, an array or a column with one key for each row, or the name"),
         (5, "must be a list"),
         ({1: 2, 3: 4}, "must be a list"),
         ({1, 2}, "must be a list"),
@@ -516,11 +516,15 @@ def test_rows_that_are_wrong_do_no_harm(wrong, prior):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"estimator": DEVDAN(n_layers=2)}, "estimator must be a DEVDAN of one layer without initial weights"),
-        ({"estimator": DEVDANEnsemble()}, "estimator must be a DEVDAN of one layer"),
+        (
+            {"estimator": DEVDAN(rehearse=0, n_layers=2)},
+            "estimator must be a DEVDAN\\(rehearse=0\\) of one layer without initial weights",
+        ),
+        ({"estimator": DEVDANEnsemble()}, r"estimator must be a DEVDAN\(rehearse=0\) of one layer"),
+        ({"estimator": DEVDAN()}, "estimator must have rehearse=0, .* got rehearse=5"),
         ({"estimator": "DEVDAN"}, "estimator must be a DEVDAN"),
-        ({"estimator": DEVDAN(initial_weights={"encoder": np.eye(3)})}, "without initial weights"),
-        ({"estimator": DEVDAN(masking=2)}, "masking must be"),
+        ({"estimator": DEVDAN(rehearse=0, initial_weights={"encoder": np.eye(3)})}, "without initial weights"),
+        ({"estimator": DEVDAN(rehearse=0, masking=2)}, "masking must be"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),
         ({"prior": "yes"}, "prior must be True or False"),
         ({"max_in_memory": 0}, "max_in_memory must be an integer of at least 1 or None, got 0"),
@@ -539,7 +543,7 @@ def test_options_that_must_stay():
         with pytest.raises(ValueError, match=f"{name} must stay"):
             clone_with(fleet, name, value).partial_fit([1], np.zeros((1, 3)), [0])
     with pytest.raises(ValueError, match="scaling must stay 'standard'"):
-        fleet.set_params(estimator=DEVDAN(scaling=None)).partial_fit([1], np.zeros((1, 3)), [0])
+        fleet.set_params(estimator=DEVDAN(rehearse=0, scaling=None)).partial_fit([1], np.zeros((1, 3)), [0])
     fleet.set_params(estimator=None, n_jobs=2).partial_fit([1], np.zeros((1, 3)), [0])
 
 
@@ -591,7 +595,7 @@ def test_a_model_becomes_a_key():
 
 def test_a_fleet_of_models_that_there_were_before():
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3
-    models = {key: DEVDAN(random_state=k).partial_fit(X[k::2], y[k::2] + k) for k, key in enumerate("ab")}
+    models = {key: DEVDAN(rehearse=0, random_state=k).partial_fit(X[k::2], y[k::2] + k) for k, key in enumerate("ab")}
     for prior in (True, False):
         fleet = DEVDANFleet(prior=prior)
         for key, model in models.items():
@@ -614,13 +618,14 @@ def test_a_fleet_of_models_that_there_were_before():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (DEVDAN(n_layers=2).fit(np.zeros((2, 4)), [0, 1]), "must be a DEVDAN of one layer"),
-        (DEVDANEnsemble(n=2).fit(np.zeros((2, 4)), [0, 1]), "must be a DEVDAN of one layer"),
-        (DEVDAN(), "has not seen a sample"),
-        (DEVDAN().fit(np.zeros((2, 3)), [0, 1]), "must have the features of this fleet, 4, got 3"),
-        (DEVDAN().fit(pd.DataFrame(np.zeros((2, 4)), columns=list("abcd")), [0, 1]), "must have the features"),
-        (DEVDAN(scaling="minmax").fit(np.zeros((2, 4)), [0, 1]), "scaling must be 'standard', as in this fleet"),
-        (DEVDAN().fit(np.zeros((2, 4)), ["x", "y"]), "labels of the type seen so far"),
+        (DEVDAN(rehearse=0, n_layers=2).fit(np.zeros((2, 4)), [0, 1]), r"must be a DEVDAN\(rehearse=0\) of one layer"),
+        (DEVDANEnsemble().fit(np.zeros((2, 4)), [0, 1]), r"must be a DEVDAN\(rehearse=0\) of one layer"),
+        (DEVDAN().fit(np.zeros((2, 4)), [0, 1]), "a key's model must have rehearse=0, .* got rehearse=5"),
+        (DEVDAN(rehearse=0), "has not seen a sample"),
+        (DEVDAN(rehearse=0).fit(np.zeros((2, 3)), [0, 1]), "must have the features of this fleet, 4, got 3"),
+        (DEVDAN(rehearse=0).fit(pd.DataFrame(np.eye(4), columns=list("abcd")), [0, 1] * 2), "must have the features"),
+        (DEVDAN(rehearse=0, scaling="minmax").fit(np.eye(4), [0, 1] * 2), "scaling must be 'standard', as in"),
+        (DEVDAN(rehearse=0).fit(np.zeros((2, 4)), ["x", "y"]), "labels of the type seen so far"),
     ],
 )  # fmt: skip
 def test_a_model_that_does_not_fit(model, message):
@@ -640,7 +645,7 @@ def test_models_with_encoded_columns_come_from_the_same_fleet():
     fleet["c"] = before  # of an earlier version
     fleet["d"] = fleet["b"]
     np.testing.assert_array_equal(fleet.predict_proba(["c"] * 3, table), fleet.predict_proba(["a"] * 3, table))
-    alone = DEVDAN(random_state=0).partial_fit(table.assign(colour="pink"), [0, 1, 0])
+    alone = DEVDAN(rehearse=0, random_state=0).partial_fit(table.assign(colour="pink"), [0, 1, 0])
     with pytest.raises(ValueError, match="must be encoded as those of this fleet"):
         fleet["e"] = alone
 

@@ -64,7 +64,7 @@ def test_networks_go_to_the_store_and_come_back_bit_for_bit(path, prior, limit):
         if t == 7:
             for fleet in (unlimited, limited):
                 del fleet[int(keys[0])]
-                fleet[1000] = fleet[int(keys[-1])] if keys[-1] != keys[0] else DEVDAN().partial_fit(X, y)
+                fleet[1000] = fleet[int(keys[-1])] if keys[-1] != keys[0] else DEVDAN(rehearse=0).partial_fit(X, y)
     assert same(unlimited, limited)
     assert sorted(limited) == sorted(unlimited)
     assert all(key in limited for key in unlimited)
@@ -117,7 +117,7 @@ def test_the_summary_has_the_keys_in_the_store_too(path):
 @pytest.mark.parametrize("labels", [[3, 7, 9, 11], ["dry", "rain", "snow", "ü"], [False, True, True, False]], ids=str)
 def test_a_loaded_fleet_continues_bit_for_bit(path, prior, labels):
     labels = np.array(labels)
-    fleet = DEVDANFleet(DEVDAN(masking=0.2, class_weight="balanced"), prior=prior, random_state=1)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, masking=0.2, class_weight="balanced"), prior=prior, random_state=1)
     for keys, X, y in portions(n_keys=9, most=60):
         fleet.partial_fit(keys, X, labels[y], classes=labels)
     fleet.save(path)
@@ -135,7 +135,7 @@ def test_a_loaded_fleet_continues_bit_for_bit(path, prior, labels):
 
 def test_tables_and_names_and_options_come_back(path):
     table = pd.DataFrame({"x": [1.0, 2.0, 3.0], "colour": ["red", "blue", "red"]})
-    fleet = DEVDANFleet(DEVDAN(max_categories=8, class_weight={0: 2.0}), prior=False, random_state=3)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, max_categories=8, class_weight={0: 2.0}), prior=False, random_state=3)
     fleet.partial_fit(["a", "b", "a"], table, [0, 1, 0]).partial_fit(["b"], table[:1].assign(colour="green"), [1])
     fleet.set_params(estimator__masking=0.4).observe(["a"], table[:1])
     fleet.save(path)

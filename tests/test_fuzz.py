@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import SMALL, words
 from hostile import BROKEN, CELLS, CLASSES, EXTREMES, FORMS, MISLABELLED, NO_CELLS, labels, mixed, tables
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -100,7 +101,9 @@ START_OPTIONS = GOOD_OPTIONS | {
     "n_hidden": [1, 2, 20],
     "scaling": ["standard", "minmax", None],
     "interleave": [True, False],
+    "rehearse": [0, 1, 5],
 }
+MEMBER_OPTIONS = {name: values for name, values in START_OPTIONS.items() if name not in ("n_hidden", "rehearse")}
 BAD_VALUES = st.sampled_from([None, "text", -1, 0, 1, 2.5, 10**400, np.nan, np.inf, [], {}, np.zeros(2), object()])
 
 
@@ -259,7 +262,7 @@ class DeepFace(SklearnFace):
     @invariant()
     def layers_fit_each_other(self):
         if self.model is not None and self.model.__sklearn_is_fitted__():
-            for lower, upper in pairwise(kernel.Network(state) for state in self.states()):
+            for lower, upper in pairwise(kernel.Network(state) for state in self.model._layers):
                 assert upper.n_features == self.model._n_inputs + lower.n_hidden
 
 
@@ -299,8 +302,10 @@ class TableFace(SklearnFace):
 class EnsembleFace(SklearnFace):
     """A DEVDANEnsemble."""
 
+    starts = MEMBER_OPTIONS
+
     def new(self, chosen):
-        return DEVDANEnsemble(n=2, random_state=0, estimator=DEVDAN(**chosen))
+        return DEVDANEnsemble(SMALL, random_state=0, estimator=DEVDAN(**chosen))
 
     def good(self, chosen):
         return {f"estimator__{name}": value for name, value in chosen.items()}
@@ -337,20 +342,19 @@ FRAMES = st.one_of(
 class RiverFace(Twins):
     """devdan.river.DEVDANClassifier: features and classes come and go."""
 
-    started = ("n_hidden", "masking", "scaling", "averaging", "class_weight")
+    started = ("n_hidden", "masking", "scaling", "averaging", "class_weight", "rehearse")
 
-    @initialize(chosen=options({name: START_OPTIONS[name] for name in started}))
+    @initialize(chosen=options({name: START_OPTIONS[name] for name in started} | {"ensemble": [False, True]}))
     def begin(self, chosen):
         from devdan.river import DEVDANClassifier  # noqa: PLC0415 (an optional extra)
 
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return model._network.state.tobytes(), repr(kept(model.encoding_)), list(model._codes.items())
+        return words(model._network), repr(kept(model.encoding_)), list(model._codes.items())
 
     def states(self):
-        state = self.model._network.state
-        return [state] if len(state) > 0 else []
+        return [one.state for one in self.model._network._networks]
 
     @rule(x=SAMPLES, y=RIVER_LABELS)
     def learn_one(self, x, y):

@@ -9,6 +9,7 @@ import struct
 
 import numpy as np
 import pytest
+from conftest import SMALL
 from hostile import changes
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -28,7 +29,8 @@ MODELS = {
     "unlabelled": DEVDAN(random_state=0, scaling=None).observe(np.abs(X) % 1),
     "deep": DEVDAN(n_layers="auto", random_state=0).partial_fit(X, Y.astype(float)),
     "three": DEVDAN(n_layers=3, random_state=0).partial_fit(X, Y == 1),
-    "ensemble": DEVDANEnsemble(n=2, random_state=0, n_jobs=1).partial_fit(X, NAMES[Y].astype(object)),
+    "ensemble": DEVDANEnsemble(SMALL, random_state=0, n_jobs=1).partial_fit(X, NAMES[Y].astype(object)),
+    "alone": DEVDAN(random_state=0, rehearse=0).partial_fit(X, Y),
 }
 KINDS = st.sampled_from(sorted(MODELS))
 
@@ -58,8 +60,9 @@ def loads_or_says_so(path, kind):
             np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
         for state in model._networks:
             net, fields = kernel.Network(state), kernel.Network.fields()
-            learned = [getattr(net, name) for name in fields if name not in ("low", "high")]
+            learned = [getattr(net, name) for name in fields if name not in ("low", "high", "remembered")]
             assert all(np.isfinite(array).all() for array in learned)
+            assert not np.isinf(net.remembered).any()
     assert repr(model)
     assert len(model.events_) <= model.n_events_
 

@@ -5,14 +5,24 @@ import math
 
 import numpy as np
 import pytest
+from conftest import SMALL
 from naive import Naive, Random
 from numba import config, njit
 from sklearn.utils import check_random_state
 
-from devdan import DEVDAN
+from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import kernel
 from devdan.model import state as state_module
-from devdan.model.state import add_feature, check_state, new_state, remove_feature, resized, scratch_for, set_settings
+from devdan.model.state import (
+    add_feature,
+    check_state,
+    new_state,
+    remove_feature,
+    resized,
+    scratch_for,
+    set_settings,
+    with_features,
+)
 from devdan.model.weighing import NO_WEIGHTS
 
 JIT = not config.DISABLE_JIT
@@ -134,7 +144,7 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     y[:20] = 0  # further classes come later
     given = random.gamma(1.0, 2.0, size=600) if options.pop("weighted", False) else np.ones(600)
     seed = options.pop("random_state", 5)
-    model = DEVDAN(random_state=seed, shuffle=False, **options)
+    model = DEVDAN(random_state=seed, shuffle=False, rehearse=0, **options)
     word = int(check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64))
     oracle = Naive(n_features, word, model)
     labels = oracle.names = list(dict.fromkeys(y.tolist()))  # in order of appearance
@@ -231,7 +241,7 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
     random, forward = np.random.default_rng(0), on_network(kernel.forward)
     grow = on_network(njit(grow_generative))
     for seed in range(30):
-        state = new_state(5, 8, 2, 0, seed)
+        state = new_state(5, 8, 2, 0, seed=seed)
         net = kernel.Network(state)
         net.start = 2
         scratch = scratch_for(state)
@@ -263,73 +273,41 @@ def test_a_state_with_more_room_goes_on_bit_for_bit():
     X, y = stream(400, 4, 3, 0.1, seed=1)
     one = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
     other = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
-    other._networks[0] = resized(other._networks[0], 9, 100, 7)
+    other._take([resized(state, 9, 100, 7) for state in other._networks])
     for model in (one, other):
         model.partial_fit(X[200:], y[200:])
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
     assert one.events_ == other.events_
 
 
-def test_many_networks_are_stepped_in_one_call():
-    X, y = stream(60, 4, 3, 0.1, seed=1)
-    states = np.array([new_state(4, 40, 3, 10, seed) for seed in range(5)])
-    for state in states:
-        set_settings(kernel.Network(state), SETTINGS | {"prunes": 1.0, "visits": 0.5})
-    visits = np.empty((5, 60), np.int64)
-    kernel.bag(states, 0, visits)
-    alone, scratch = states.copy(), scratch_for(states[0])
-    order, cuts = np.nonzero(visits > 0)[1], np.append(0, np.cumsum((visits > 0).sum(axis=1)))
-    done = np.zeros(5, np.int64)
-    for phase in range(2):
-        done[:] = 0
-        kernel.learn_members(states, scratch, X, y, NO_WEIGHTS, order, cuts, done, phase)
-        assert (done == np.diff(cuts)).all()
-    together = np.zeros((60, 3))
-    kernel.predict_members(states, scratch, X, together)
-    each = np.zeros((5, 60, 3))
-    for k, state in enumerate(alone):
-        for phase in range(2):
-            own = order[cuts[k] : cuts[k + 1]]
-            assert kernel.learn(state, scratch, X, y, NO_WEIGHTS, own, 0, phase, phase) == len(own)
-        kernel.predict_proba(state, scratch, X, each[k], 1.0)
-    assert states.tobytes() == alone.tobytes()
-    assert len({state.tobytes() for state in states}) == len(states)
-    np.testing.assert_allclose(together, each.mean(axis=0), atol=1e-14)
-
-
-def test_a_network_that_has_learned_nothing_visits_at_least_one_sample():
-    states = np.array([new_state(1, 16, 2, 1, seed) for seed in range(9)])
-    for state in states:
-        kernel.Network(state).visits = 0.01
-    visits = np.empty((9, 3), np.int64)
-    kernel.bag(states, 1, visits)
-    assert (visits.sum(axis=1) == 1).all()
-    for state in states:
-        kernel.Network(state).n_learned[1] = 1
-    kernel.bag(states, 1, visits)
-    assert visits.sum() == 0
-
-
 def test_features_come_and_go():
     """A network that gains a feature and loses it again goes on as it was; one that loses another keeps the rest."""
     X, y = stream(200, 3, 2, 0.0, seed=2)
-    model = DEVDAN(random_state=0).partial_fit(X, y)
-    state = model._networks[0]
-    more = add_feature(state)  # there was no room
-    assert kernel.Network(more).n_features == 4
-    assert (kernel.Network(more).encoder[3] == 0).all()
-    remove_feature(more, 3)
-    wider = resized(state, 6, 16, 2)
-    assert more.tobytes() == wider.tobytes()
-    remove_feature(wider, 1)
-    old, new = kernel.Network(state), kernel.Network(wider)
-    for name in ("encoder", "encoder_slow", "encoder_moment", "decoder_bias", "mean", "square", "scale_count"):
-        np.testing.assert_array_equal(getattr(new, name)[:2], getattr(old, name)[[0, 2]])
-    np.testing.assert_array_equal(new.input_mean[:, :2], old.input_mean[:, [0, 2]])
-    check_state(wider)
+    for state in DEVDAN(random_state=0).partial_fit(X, y)._networks:
+        more = add_feature(state)  # there was no room
+        assert kernel.Network(more).n_features == 4
+        assert (kernel.Network(more).encoder[3] == 0).all()
+        remove_feature(more, 3)
+        wider = resized(state, features=6)
+        assert more.tobytes() == wider.tobytes()
+        remove_feature(wider, 1)
+        old, new = kernel.Network(state), kernel.Network(wider)
+        for name in ("encoder", "encoder_slow", "encoder_moment", "decoder_bias", "mean", "square", "scale_count"):
+            np.testing.assert_array_equal(getattr(new, name)[:2], getattr(old, name)[[0, 2]])
+        for name in ("input_mean", "remembered"):
+            np.testing.assert_array_equal(getattr(new, name)[:, :2], getattr(old, name)[:, [0, 2]])
+        check_state(wider)
 
 
-def test_all_layers_are_judged_by_every_fourth_sample():
+def test_a_feature_that_comes_is_missing_in_what_is_remembered():
+    X, y = stream(200, 3, 2, 0.0, seed=2)
+    state = DEVDAN(random_state=0).partial_fit(X, y)._rehearsed[0]
+    old, new = kernel.Network(state), kernel.Network(with_features(state, 3, [1], 2))
+    np.testing.assert_array_equal(new.remembered[:200, :2], old.remembered[:200, [0, 2]])
+    assert np.isnan(new.remembered[:200, 2:4]).all()
+
+
+def test_all_networks_are_judged_by_every_fourth_sample():
     """Nothing is learned here, so that each loss can be computed afterwards."""
     X, y = stream(300, 4, 2, 0.0, seed=1)
     X = np.clip(X, 0, 1)
@@ -339,12 +317,14 @@ def test_all_layers_are_judged_by_every_fourth_sample():
         model.partial_fit(X[start : start + 7], y[start : start + 7])
     codes = model._classes.outputs[y]
     judged = np.arange(7, 300, 4)  # in the first chunk no class is known
-    for state, inputs in zip(model._networks, model._layer_inputs(X), strict=True):
+    together = [(judged // 7 == chunk).sum() for chunk in judged // 7]
+    assert set(together) == {1, 2}
+    for state, inputs in zip(model._networks, model._network_inputs(X), strict=True):
         out = np.zeros((len(X), 2))
         kernel.predict_proba(state, scratch_for(state), inputs, out, 1.0)
-        losses = -np.log(out[judged, codes[judged]])
-        expected = losses @ 0.998 ** np.arange(len(judged))[::-1]
-        assert kernel.Network(state).losses[2] == pytest.approx(expected, rel=1e-9)
+        losses = -np.log(out[judged, codes[judged]]) / np.sqrt(together)
+        expected = losses @ 0.992 ** np.arange(len(judged))[::-1]
+        np.testing.assert_allclose(kernel.Network(state).losses, [expected, expected, 0], rtol=1e-9)
 
 
 def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
@@ -402,23 +382,42 @@ def test_of_units_that_are_equally_significant_the_first_is_pruned():
     assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]
 
 
-@pytest.mark.parametrize("better", [0, 1])
-def test_losses_that_are_far_apart_leave_one_opinion(better):
+OPINIONS = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]  # of whom, and which
+
+
+def of_three_scales(X, y):
+    """An ensemble in which only the last member votes."""
+    return DEVDANEnsemble(SMALL, random_state=0).partial_fit(X, y)
+
+
+def trust(nets, network, opinion):
+    """Let only one opinion count."""
+    for net in nets:
+        net.losses[:] = 5000.0
+    nets[network].losses[opinion] = 0.0
+
+
+@pytest.mark.parametrize(("network", "opinion"), OPINIONS)
+def test_losses_that_are_far_apart_leave_one_opinion(network, opinion):
     random = np.random.default_rng(0)
     X, y = random.random((300, 3)), random.integers(2, size=300)
-    model = DEVDAN(random_state=0).partial_fit(X, y)
-    net = kernel.Network(model._networks[0])
-    net.losses[:] = 5000.0
-    net.losses[better] = 0.0
+    model = of_three_scales(X, y)
+    nets = model._nets()
+    trust(nets, network, opinion)
     mixed = model.predict_proba(X)
-    for name in state_module.AVERAGED:  # what is not trusted may be anything
-        getattr(net, name if better == 1 else f"{name}_slow")[...] = 0.0
+    for k, net in enumerate(nets):  # what is not trusted may be anything
+        for name in state_module.AVERAGED:
+            if (k, 0) != (network, opinion):
+                getattr(net, name)[...] = 0.0
+            if (k, 1) != (network, opinion):
+                getattr(net, f"{name}_slow")[...] = 0.0
+        if (k, 2) != (network, opinion):
+            net.remembered_label[:] = 0
     np.testing.assert_array_equal(model.predict_proba(X), mixed)
 
 
-def assessed(model, X, labels):
+def assessed(state, X, labels):
     """The losses before and after the samples are judged, on scratch space that holds anything."""
-    state = model._networks[0]
     net = kernel.Network(state)
     net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample is judged
     before = net.losses.copy()
@@ -429,19 +428,22 @@ def assessed(model, X, labels):
 
 def test_a_class_that_is_not_known_yet_counts_as_a_large_loss():
     X = np.random.default_rng(0).random((1, 3))
-    model = DEVDAN(random_state=0).partial_fit(X, [0]).partial_fit(X, [1])
-    before, after = assessed(model, X, [2])
-    np.testing.assert_allclose(after, 0.998 * before - math.log(1e-4))
+    model = of_three_scales(X, [0]).partial_fit(X, [1])
+    for k, state in enumerate(model._networks):
+        before, after = assessed(state, X, [2])
+        opinions = [opinion for network, opinion in OPINIONS if network == k]
+        np.testing.assert_allclose(after[opinions], 0.992 * before[opinions] - math.log(1e-4))
 
 
-def test_the_mixture_is_judged_by_what_it_predicts():
+@pytest.mark.parametrize(("network", "opinion"), OPINIONS)
+def test_an_opinion_is_judged_by_what_it_predicts(network, opinion):
     random = np.random.default_rng(0)
     X = random.random((400, 3))
-    model = DEVDAN(random_state=0).partial_fit(X, X[:, 0] > 0.5)
-    kernel.Network(model._networks[0]).losses[:] = 0.0, 3.0, 1.0  # the weights are trusted more than their averages
+    model = of_three_scales(X, X[:, 0] > 0.5)
+    trust(model._nets(), network, opinion)
     predicted = model.predict_proba(X[:1])[0]
-    before, after = assessed(model, X[:1], [model._classes.outputs[1]])
-    assert after[2] == pytest.approx(0.998 * before[2] - math.log(predicted[1]), rel=1e-12)
+    before, after = assessed(model._networks[network], X[:1], [model._classes.outputs[1]])
+    assert after[opinion] == pytest.approx(0.992 * before[opinion] - math.log(predicted[1]), rel=1e-12)
 
 
 def test_a_chunk_is_judged_once_however_often_room_is_made():
@@ -450,9 +452,9 @@ def test_a_chunk_is_judged_once_however_often_room_is_made():
     y = (X[:, 0] > X[:, 1]).astype(int)
     narrow = DEVDAN(random_state=0, n_hidden=14, generative=False, prune=False).partial_fit(X[:20], y[:20])
     wide = copy.deepcopy(narrow)
-    wide._networks = [resized(state, hidden=256) for state in wide._networks]
+    wide._take([resized(state, hidden=256) for state in wide._networks])
     for model in (narrow, wide):
         model.partial_fit(X[20:], y[20:])
-    nets = [kernel.Network(model._networks[0]) for model in (narrow, wide)]
-    assert nets[0].max_hidden > 16  # it ran out of room on the way
-    np.testing.assert_allclose(nets[0].losses, nets[1].losses, rtol=1e-9)
+    assert narrow._nets()[0].max_hidden > 16  # it ran out of room on the way
+    for one, other in zip(narrow._nets(), wide._nets(), strict=True):
+        np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from conftest import plain
 
 from devdan import DEVDAN, ModelFileError
-from devdan.model import kernel, layers, modelfile
+from devdan.model import devdan, kernel, layers, mixture, modelfile, training
 from devdan.model.state import new_state, resized
 from devdan.streams import sea
 
@@ -31,7 +31,7 @@ def rate(model, X, y, chunk=500):
 
 def sizes(model):
     """Features and hidden units of each layer."""
-    return [(net.n_features, net.n_hidden) for net in model._nets()]
+    return [(net.n_features, net.n_hidden) for net in map(kernel.Network, model._layers)]
 
 
 @pytest.fixture
@@ -49,13 +49,16 @@ def test_the_first_layer_learns_as_if_it_were_alone(averaging):
         rate(model, X, y)
     for name, weights in alone.weights_.items():
         np.testing.assert_array_equal(weights, deep.weights_[name])
-    assert [event for event in deep.events_ if event.network == 0] == alone.events_
-    assert {event.network for event in deep.events_} == {0, 1, 2}
+    first, others = ([event for event in model.events_ if event.network == 0] for model in (alone, deep))
+    assert first == others
+    assert {event.network for event in deep.events_} >= {0, 1, 2}
+    assert deep._rehearsed[0].tobytes() == alone._rehearsed[0].tobytes()  # it is none of the layers
 
 
 def test_depth_pays_where_one_layer_cannot_bend_enough():
     X, y = parity(30_000)
-    assert rate(DEVDAN(n_layers=2, random_state=0), X, y) > rate(DEVDAN(random_state=0), X, y) + 0.1
+    deep, flat = (rate(DEVDAN(n_layers=n, rehearse=0, random_state=0), X, y) for n in (2, 1))
+    assert deep > flat + 0.1
 
 
 def test_layers_that_do_not_help_do_no_harm():
@@ -67,12 +70,12 @@ def test_layers_that_do_not_help_do_no_harm():
 
 
 def test_an_automatic_depth_is_one_more_than_is_needed():
-    model = DEVDAN(n_layers="auto", random_state=0)
+    model = DEVDAN(n_layers="auto", rehearse=0, random_state=0)
     X, y = parity(30_000)
-    rate(model, X, y)
+    rate(model, X, y, chunk=20)
     assert model.n_layers_ > 2  # the second is trusted
-    plain = DEVDAN(n_layers="auto", random_state=0)
-    rate(plain, X, X[:, 0] > 0.5)
+    plain = DEVDAN(n_layers="auto", rehearse=0, random_state=0)
+    rate(plain, X, X[:, 0] > 0.5, chunk=20)
     assert plain.n_layers_ == 2
 
 
@@ -81,9 +84,12 @@ def test_each_layer_sees_the_stream_and_the_units_below(deep):
     assert first[0] == 6
     assert second[0] == 6 + first[1]
     assert third[0] == 6 + second[1]
+    rehearsed = kernel.Network(deep._rehearsed[0])
+    assert rehearsed.n_features == 6
     assert deep.n_hidden_ == first[1] + second[1] + third[1] == deep.transform(parity(2)[0]).shape[1]
     assert deep.n_layers_ == 3
-    assert deep.n_parameters_ == sum(r * (n + 1) + 2 * (r + 1) for n, r in (first, second, third))
+    every = (first, second, third, (6, rehearsed.n_hidden))
+    assert deep.n_parameters_ == sum(r * (n + 1) + 2 * (r + 1) for n, r in every)
 
 
 @pytest.mark.parametrize("n_events", [1000, 1])  # with the second, the events themselves are lost
@@ -121,7 +127,7 @@ def test_a_layer_finds_room_for_more_units_below_it():
 def test_each_layer_has_room_for_the_units_it_starts_from(n_hidden):
     still = {"grow": False, "prune": False, "generative": False, "learning_rate": 0}
     model = DEVDAN(n_layers=3, n_hidden=n_hidden, random_state=0, **still).fit(*parity(5))
-    for state in model._networks:
+    for state in model._layers:
         net = kernel.Network(state)
         n, r = net.n_features, net.n_hidden
         assert r == n_hidden
@@ -129,15 +135,25 @@ def test_each_layer_has_room_for_the_units_it_starts_from(n_hidden):
         assert len(np.unique(net.encoder[:n, :r])) == n * r
 
 
-def test_the_layer_with_the_least_loss_is_trusted_most():
+@pytest.mark.parametrize("averaging", [0.0, 0.998])
+def test_the_layer_with_the_least_loss_is_trusted_most(averaging):
     states = [new_state(2, 16, 2, 10, seed=k) for k in range(3)]
     for state, loss, n_classes in zip(states, (5.0, 2.0, 1.0), (2, 2, 0), strict=True):
-        kernel.Network(state).losses[2] = loss
-        kernel.Network(state).n_classes = n_classes
-    shares = layers.shares(states)
-    assert shares.sum() == pytest.approx(1)
+        net = kernel.Network(state)
+        net.averaging, net.n_classes, net.losses[:2] = averaging, n_classes, (loss, loss + 1.0)
+    shares = mixture.shares(states)
+    assert sum(shares) == pytest.approx(1)
     assert shares[2] == 0  # it was never taught
     assert shares[1] / shares[0] == pytest.approx(np.exp(kernel.CAUTION * 3))
+
+
+def test_an_opinion_more_is_more_to_trust():
+    """Two that lose as much as the one of another layer have twice its share."""
+    states = [new_state(2, 16, 2, 10, seed=k) for k in range(2)]
+    for state, averaging in zip(states, (0.0, 0.998), strict=True):
+        net = kernel.Network(state)
+        net.averaging, net.n_classes, net.losses[:2] = averaging, 2, 3.0
+    assert list(mixture.shares(states)) == pytest.approx([1 / 3, 2 / 3])
 
 
 def test_it_is_saved_and_pickled_with_all_its_layers(deep, tmp_path):
@@ -156,7 +172,7 @@ def test_a_file_whose_layers_do_not_make_a_model(deep, tmp_path):
     header, words = modelfile.read(tmp_path / "m")
     options = header["options"] | {"n_layers": 2}
     modelfile.write(tmp_path / "fewer", header | {"options": options}, words)
-    with pytest.raises(ModelFileError, match="more layers than n_layers allows"):
+    with pytest.raises(ModelFileError, match="more or fewer layers than n_layers and rehearse allow"):
         DEVDAN.load(tmp_path / "fewer")
     for layer, word in ((0, "n_events"), (1, "n_followed")):
         _, words = modelfile.read(tmp_path / "m")
@@ -165,34 +181,55 @@ def test_a_file_whose_layers_do_not_make_a_model(deep, tmp_path):
         modelfile.write(tmp_path / "strangers", header, words)
         with pytest.raises(ModelFileError, match="its layers are inconsistent"):
             DEVDAN.load(tmp_path / "strangers")
-    wider = [deep._networks[0], resized(deep._networks[1], 64, 64, 5), deep._networks[2]]
+    wider = [deep._networks[0], resized(deep._networks[1], 64, 64, 5), *deep._networks[2:]]
     modelfile.write(tmp_path / "wider", header | {"states": [len(state) for state in wider]}, np.concatenate(wider))
     with pytest.raises(ModelFileError, match="its layers are inconsistent"):
         DEVDAN.load(tmp_path / "wider")
-    turned = np.concatenate([deep._networks[0], deep._networks[2], deep._networks[1]])
-    sizes = [len(deep._networks[k]) for k in (0, 2, 1)]
-    modelfile.write(tmp_path / "turned", header | {"states": sizes}, turned)
-    with pytest.raises(ModelFileError, match="its layers are inconsistent"):
-        DEVDAN.load(tmp_path / "turned")
+    for order, message in (
+        ((0, 2, 1, 3), "its layers are inconsistent"),
+        ((0, 1, 3, 2), "its networks remember other samples than they rehearse"),
+        ((3, 0, 1, 2), "its networks remember other samples than they rehearse"),
+    ):
+        turned = [deep._networks[k] for k in order]
+        modelfile.write(
+            tmp_path / "turned", header | {"states": [len(state) for state in turned]}, np.concatenate(turned)
+        )
+        with pytest.raises(ModelFileError, match=message):
+            DEVDAN.load(tmp_path / "turned")
+
+
+def test_a_file_whose_network_that_rehearses_does_not_fit_the_layers(deep, tmp_path):
+    deep.save(tmp_path / "m")
+    header, _ = modelfile.read(tmp_path / "m")
+    for room in ({"classes": 5}, {"features": 9}):
+        other = resized(deep._rehearsed[0], **room)
+        kernel.Network(other).n_features = room.get("features", 6)
+        networks = [*deep._layers, other]
+        modelfile.write(
+            tmp_path / "other", header | {"states": [len(state) for state in networks]}, np.concatenate(networks)
+        )
+        with pytest.raises(ModelFileError, match="its networks are inconsistent"):
+            DEVDAN.load(tmp_path / "other")
 
 
 def test_interrupted_between_layers_they_still_fit_each_other(deep, monkeypatch, tmp_path):
-    learn, calls = DEVDAN._learn_layer, []
+    calls = []
 
-    def interrupted(self, layer, *rest):
-        calls.append(layer)
-        if layer == 1:
+    def interrupted(state, inputs, *rest):
+        calls.append(inputs.shape[1])
+        if inputs.shape[1] > 6:  # the second layer
             raise KeyboardInterrupt
-        learn(self, layer, *rest)
+        return training.trained(state, inputs, *rest)
 
-    monkeypatch.setattr(DEVDAN, "_learn_layer", interrupted)
+    monkeypatch.setattr(devdan, "trained", interrupted)
     X, y = parity(2000, seed=3)
     fresh = DEVDAN(n_layers=2, random_state=1)
     for model in (deep, fresh):
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(3 * X, y)
+        assert calls[-3:-1] == [6, 6]  # what rehearses, and the first layer
     monkeypatch.undo()
-    assert calls == [0, 1, 0, 1]
+    assert len(calls) == 6
     for model in (deep, fresh):
         for (_, hidden), (features, _) in zip(sizes(model), sizes(model)[1:], strict=False):
             assert features == 6 + hidden
@@ -220,8 +257,8 @@ def test_the_depth_stays_what_it_was(deep):
 
 def test_a_layer_that_was_not_taught_is_not_asked_however_bad_the_others_are():
     states = [new_state(2, 16, 2, 10, seed=k) for k in range(2)]
-    kernel.Network(states[0]).losses[2] = 4000.0
+    kernel.Network(states[0]).losses[:] = 4000.0
     kernel.Network(states[0]).n_classes = 2
-    assert layers.shares(states).tolist() == [1.0, 0.0]
+    assert list(mixture.shares(states)) == [1.0, 0.0]
     kernel.Network(states[0]).n_classes = 0
-    assert layers.shares(states).tolist() == [0.0, 0.0]
+    assert list(mixture.shares(states)) == [0.0, 0.0]

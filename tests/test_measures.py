@@ -86,5 +86,5 @@ def test_keys_and_names_are_unique():
     assert len(set(keys)) == len(keys)
     assert list(measures.in_tables()) == [
         *("CR", "kappa_no_change", "no_change", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
-        *("kappa", "f1_macro", "g_mean", "samples_per_second"),
+        *("ECE", "kappa", "f1_macro", "g_mean", "samples_per_second"),
     ]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_score, recall_score
 
 from devdan.evaluation.confusion import Confusion, beyond
+from devdan.evaluation.reliability import N_BINS, Reliability, binned
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
@@ -50,3 +51,28 @@ def test_nothing_measured_is_nothing_known():
     assert [nothing.accuracy, nothing.kappa, nothing.f1_macro, nothing.g_mean] == [None] * 4
     assert beyond(None, 0.5) is None
     assert beyond(0.5, None) is None
+
+
+sure = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
+
+
+@given(sure, sure)
+def test_the_calibration_error_is_that_of_the_predictions_themselves(first, second):
+    counted = Reliability()
+    for part in (first, second):
+        confidence, right = np.array(part).T
+        counted.add(binned(confidence, [bool(hit) for hit in right]))
+    predictions = first + second
+    gap = 0.0
+    for k in range(N_BINS):
+        own = [(c, r) for c, r in predictions if min(int(c * N_BINS), N_BINS - 1) == k]
+        gap += len(own) / len(predictions) * abs(np.mean([c - r for c, r in own])) if own else 0.0
+    assert counted.n_samples == len(predictions)
+    assert counted.error == pytest.approx(gap, abs=1e-5)
+    assert all(0 <= level.share_right <= 1 for level in counted.levels)
+
+
+def test_a_confidence_that_is_no_number_is_left_out():
+    assert binned(np.array([np.nan, 0.5, np.inf]), [True, True, False]) == ((10, 1, 1, 0.5),)
+    assert binned(np.array([1.0 + 1e-9]), [True])[0][0] == N_BINS - 1
+    assert Reliability(binned(np.array([np.nan]), [True])).error is None

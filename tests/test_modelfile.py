@@ -27,14 +27,14 @@ def path(tmp_path):
     return path
 
 
-def rewritten(path, change_header=None, change_state=None):
+def rewritten(path, change_header=None, change_state=None, network=0):
     """A file with a matching checksum and other contents."""
-    header, state = modelfile.read(path)
+    header, states = modelfile.read(path)
+    if change_state is not None:
+        change_state(kernel.Network(states[sum(header["states"][:network]) :]))
     if change_header is not None:
         change_header(header)
-    if change_state is not None:
-        change_state(kernel.Network(state))
-    modelfile.write(path, header, state)
+    modelfile.write(path, header, states)
     return path
 
 
@@ -50,6 +50,8 @@ def rewritten(path, change_header=None, change_state=None):
         ({"class_weight": {3: 0.5, np.int64(7): np.float32(4)}}, np.array([3, 7, 9])),
         ({"class_weight": {"dry": 2, "hail": 9}}, np.array(["dry", "rain", "snow"])),
         ({"class_weight": {True: 7.5}}, np.array([False, True, True])),
+        ({"rehearse": 0}, np.array([3, 7, 9])),
+        ({"rehearse": np.int64(2)}, np.array([3, 7, 9])),
     ],
 )
 def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
@@ -63,10 +65,10 @@ def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
     assert loaded.classes_.dtype == model.classes_.dtype
     assert loaded.events_ == model.events_
     X, y = chunk(9)
-    assert (
-        model.partial_fit(X, labels[y])._networks[0].tobytes()
-        == loaded.partial_fit(X, labels[y])._networks[0].tobytes()
-    )
+    for one, other in zip(
+        model.partial_fit(X, labels[y])._networks, loaded.partial_fit(X, labels[y])._networks, strict=True
+    ):
+        assert one.tobytes() == other.tobytes()
 
 
 def test_names_of_features_and_models_without_labels_are_kept(tmp_path):
@@ -149,8 +151,8 @@ def test_longer_newer_and_foreign_files(path):
     path.write_bytes(content + b"x")
     with pytest.raises(ModelFileError, match="corrupt: its checksum does not match"):
         DEVDAN.load(path)
-    path.write_bytes(content[:8] + b"\x04" + content[9:])
-    with pytest.raises(ModelFileError, match=r"newer devdan \(format 4, this one reads 3\): upgrade devdan"):
+    path.write_bytes(content[:8] + b"\x05" + content[9:])
+    with pytest.raises(ModelFileError, match=r"newer devdan \(format 5, this one reads 4\): upgrade devdan"):
         DEVDAN.load(path)
     path.write_bytes(content[:8] + b"\x01" + content[9:])
     with pytest.raises(ModelFileError, match="has format 1, which this devdan no longer reads"):
@@ -170,6 +172,7 @@ def set_word(name, index, value):
     return change
 
 
+@pytest.mark.parametrize("network", [0, 1])
 @pytest.mark.parametrize(
     "change",
     [
@@ -186,7 +189,7 @@ def set_word(name, index, value):
         set_word("scale_count", 0, np.nan),
         set_word("scale_count", 0, -1.0),
         set_word("monitors", (0, 0, kernel.COUNT), -1.0),
-        set_word("monitors", (0, 0, kernel.COUNT), 0.0),
+        set_word("monitors", (1, kernel.SURPRISE, kernel.COUNT), 0.0),
         set_word("scale_count", 0, 0.5),
         set_word("events", (0, kernel.EVENT_PHASE), 77),
         set_word("monitors", (0, 0, kernel.RESTART), 0.5),
@@ -208,11 +211,39 @@ def set_word(name, index, value):
         set_word("class_weight", 0, -0.5),
         set_word("class_weight", 0, np.inf),
         set_word("weighing", None, kernel.BALANCED),
+        set_word("company", None, kernel.ALONE),
+        set_word("rehearse", None, 4.0),
+        set_word("rehearse", None, 10**6),
+        set_word("rehearse", None, -1.0),
+        set_word("neighbours", None, 1.0),
+        set_word("neighbours", None, kernel.MOST_NEIGHBOURS + 1.0),
+        set_word("neighbours", None, np.nan),
+        set_word("scaling_horizon", None, 0.0),
+        set_word("max_samples", None, 7),
+        set_word("max_samples", None, 2**62),
+        set_word("n_remembered", None, -1),
     ],
 )
-def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
+def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change, network):
     with pytest.raises(ModelFileError, match="does not hold a valid model"):
-        DEVDAN.load(rewritten(path, change_state=change))
+        DEVDAN.load(rewritten(path, change_state=change, network=network))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_word("remembered", (0, 0), np.inf),
+        set_word("remembered_label", 99, 3),
+        set_word("remembered_label", 0, -1),
+        set_word("remembered_label", 0, 2**62),
+        set_word("remembered_weight", 0, -1.0),
+        set_word("remembered_weight", 0, np.nan),
+        set_word("n_classes", None, 2),
+    ],
+)
+def test_what_a_stranger_remembers_is_checked(path, change):
+    with pytest.raises(ModelFileError, match="does not hold a valid model"):
+        DEVDAN.load(rewritten(path, change_state=change, network=1))
 
 
 @pytest.mark.parametrize(
@@ -244,6 +275,11 @@ def test_a_strangers_state_cannot_reach_beyond_its_arrays(path, change):
         lambda header: header["options"].update(class_weight=[[[0], 2.0]]),
         lambda header: header["options"].update(class_weight=[[0, -2.0]]),
         lambda header: header["options"].update(class_weight=[0]),
+        lambda header: header["options"].update(rehearse=0),
+        lambda header: header["options"].update(rehearse=6),
+        lambda header: header["options"].update(rehearse=-1),
+        lambda header: header["options"].update(rehearse=10**400),
+        lambda header: header["options"].pop("rehearse"),
     ],
 )
 def test_a_strangers_header_is_checked(path, change):

@@ -1,14 +1,28 @@
-"""A network that meets one sample at a time: it finds room as it goes, and learns what DEVDAN learns."""
+"""Networks that meet one sample at a time: they find room as they go, and learn what DEVDAN and its ensemble learn."""
 
 import numpy as np
 import pytest
+from conftest import SMALL
+from sklearn.base import clone
 
-from devdan import DEVDAN
-from devdan.model import kernel, online
+from devdan import DEVDAN, DEVDANEnsemble
+from devdan.model import kernel, online, scales
 from devdan.model.online import OnlineNetwork
+from devdan.model.scales import Scale
 from devdan.streams import sea
 
 X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
+
+
+CHUNKED = DEVDAN(shuffle=False, interleave=True, random_state=1)
+MODELS = {
+    "one network": (OnlineNetwork(rehearse=0), clone(CHUNKED).set_params(rehearse=0)),
+    "rehearsal": (OnlineNetwork(), CHUNKED),
+    "ensemble": (
+        OnlineNetwork([Scale(*scale) for scale in SMALL]),
+        DEVDANEnsemble(SMALL, estimator=CHUNKED, random_state=1),
+    ),
+}
 
 
 def begun(n_named=0, **options):
@@ -17,8 +31,10 @@ def begun(n_named=0, **options):
     return network
 
 
-def test_it_is_devdan_on_chunks_of_one():
-    network, model = begun(2), DEVDAN(shuffle=False, interleave=True, random_state=1)
+@pytest.mark.parametrize("case", MODELS)
+def test_it_is_devdan_on_chunks_of_one(case):
+    network, model = MODELS[case]
+    network.begin(3, 1, 2)
     for t in range(1000):
         row = X[t : t + 1]
         if t % 3 == 0:
@@ -27,7 +43,9 @@ def test_it_is_devdan_on_chunks_of_one():
         else:
             network.learn(row, int(Y[t]))
             model.partial_fit(row, Y[t : t + 1], classes=[0, 1])
-    assert network.state[:24].tobytes() == model._networks[0][:24].tobytes()  # sizes and counters
+    for one, state in zip(network._networks, model._networks, strict=True):
+        assert one.state[:24].tobytes() == state[:24].tobytes()  # sizes and counters
+    assert network.n_taught == 666
     assert network.predict_proba(X, 2) == pytest.approx(model.predict_proba(X), abs=1e-9)
 
 
@@ -36,22 +54,22 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     """However many rows are learned at once; what has been learned does not show where room was short."""
     ample = begun(2)
     ample.learn_rows(X, Y)
-    monkeypatch.setattr(online, "room_for", lambda n_hidden: n_hidden + 2)
+    monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert tight.net.max_hidden == 3
+    assert [one.net.max_hidden for one in tight._networks] == [3, 34]
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
-    assert tight.net.max_hidden > 3
+    assert tight._networks[0].net.max_hidden > 3
     assert tight.predict_proba(X, 2) == pytest.approx(ample.predict_proba(X, 2), abs=1e-9)
 
 
 def test_room_is_found_while_observing(monkeypatch):
-    monkeypatch.setattr(online, "room_for", lambda n_hidden: n_hidden + 2)
+    monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     network = begun(n_hidden=4, generative_learning_rate=0.01)
     for row in np.split(X, len(X)):
         network.observe(row)
-    assert network.net.n_learned[kernel.GENERATIVE] == len(X)
-    assert network.net.max_hidden > 6
+    assert [one.net.n_learned[kernel.GENERATIVE] for one in network._networks] == [len(X), len(X)]
+    assert network._networks[0].net.max_hidden > 6
 
 
 def test_options_are_checked_before_it_begins():

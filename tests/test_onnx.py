@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from conftest import SMALL
 from sklearn.base import clone
 
 pytest.importorskip("onnx", reason="onnx is not installed")
@@ -15,7 +16,8 @@ MODELS = {
     "the paper's": DEVDAN.paper(random_state=0),
     "three layers": DEVDAN(n_layers=3, random_state=0),
     "automatic depth": DEVDAN(n_layers="auto", random_state=0),
-    "ensemble": DEVDANEnsemble(n=3, random_state=0),
+    "ensemble": DEVDANEnsemble(SMALL, random_state=0),
+    "min-max, with neighbours": DEVDANEnsemble([(2, 1, 300, 7)], estimator=DEVDAN(scaling="minmax"), random_state=0),
 }
 LABELS = {
     "numbers": np.array([3, 7, 9]),
@@ -48,6 +50,21 @@ def test_it_agrees_with_the_model(name, labels, missing, tmp_path):
     found, probabilities = session.run(["label", "probabilities"], {"X": X})
     np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-6, rtol=0)
     assert found.tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("n_classes", [0, 2])
+@pytest.mark.parametrize("name", ["three layers", "ensemble"])
+def test_a_network_that_knows_no_class_or_not_all_has_its_say_on_those_it_knows(name, n_classes):
+    """As a new layer that was only observed, or met only some of the classes, or any network after Ctrl-C."""
+    model = clone(MODELS[name])
+    for X, y in chunks(4, LABELS["numbers"], 0.0):
+        model.partial_fit(X, y)
+    for net in model._nets()[1:]:
+        net.n_classes = n_classes
+        session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
+        probabilities = session.run(["probabilities"], {"X": X})[0]
+        np.testing.assert_allclose(probabilities, model.predict_proba(X), atol=1e-6, rtol=0)
+        net.n_classes = 3
 
 
 def test_a_model_without_classes_cannot_be_exported():

@@ -19,14 +19,14 @@ from devdan.streams import sea
 SOURCE = Path(devdan.__file__).parent
 # The rooms of the house: a module may import from rooms before its own, never from one after it.
 ROOMS = [
-    {"atomic", "arrays", "lazy"},
+    {"atomic", "arrays", "html_table", "lazy"},
     {"encoding"},
     {"model"},
     {"baselines", "fleet", "streams"},
     {"evaluation"},
     {"", "river", "capymoa", "runs"},
     {"report", "loggers", "serving"},
-    {"experiments"},
+    {"experiments", "plot"},
     {"cli"},
     {"__main__"},
 ]
@@ -174,15 +174,17 @@ def test_what_an_optional_extra_is_for_says_how_to_get_it():
     said, _ = python(
         """
 import sys
-sys.modules["river"] = sys.modules["capymoa"] = sys.modules["onnx"] = None
+sys.modules["river"] = sys.modules["capymoa"] = sys.modules["onnx"] = sys.modules["matplotlib.pyplot"] = None
 from devdan import DEVDAN
+from devdan.plot import StructureDisplay
 model = DEVDAN().fit([[1.0], [2.0]], [0, 1])
-for use in (lambda: __import__("devdan.river"), lambda: __import__("devdan.capymoa"), model.to_onnx):
+plot = StructureDisplay(samples=[1], n_hidden=[1]).plot
+for use in (lambda: __import__("devdan.river"), lambda: __import__("devdan.capymoa"), model.to_onnx, plot):
     try:
         use()
     except ModuleNotFoundError as error:
         print(error)
 """
     )
-    for extra in ("river", "capymoa", "onnx"):
+    for extra in ("river", "capymoa", "onnx", "plot"):
         assert f"pip install 'devdan[{extra}]'" in said

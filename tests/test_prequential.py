@@ -271,6 +271,49 @@ def test_an_evaluation_goes_on_from_a_copy_as_if_nothing_had_happened(policy):
     assert untimed(records) == unbroken
 
 
+MODELS_THAT_TELL = [DEVDAN(random_state=0), GaussianNB(), *RIVER]
+if RIVER:
+    MODELS_THAT_TELL.append(preprocessing.StandardScaler() | linear_model.LogisticRegression())
+
+
+@pytest.mark.parametrize(
+    "model", MODELS_THAT_TELL, ids=lambda model: f"{type(model).__module__}-{type(model).__name__}"
+)
+def test_confidences_are_counted_as_they_were_before_the_chunk_was_learned(model):
+    stream, other = sea(3000), copy.deepcopy(model)
+    records = list(prequential(stream, model))
+    labels, sure = [], []
+    for X, y in stream:
+        if hasattr(other, "learn_one"):
+            rows = [dict(zip(stream.feature_names, row, strict=True)) for row in X.tolist()]
+            if labels:
+                votes = [other.predict_proba_one(row) for row in rows]
+                guesses = [other.predict_one(row) for row in rows]
+                sure += [
+                    (max(vote.values()), guess == true) for vote, guess, true in zip(votes, guesses, y, strict=True)
+                ]
+            for row, true in zip(rows, y.tolist(), strict=True):
+                other.learn_one(row, true)
+        else:
+            if labels:
+                sure += zip(other.predict_proba(X).max(axis=1), other.predict(X) == y, strict=True)
+            other.partial_fit(X, y, **({"classes": [0, 1]} if isinstance(other, GaussianNB) and not labels else {}))
+        labels += y.tolist()
+    told = Summary(records).reliability
+    assert records[0].reliability is None or hasattr(model, "learn_one")  # River's predict before they have learned
+    assert told.n_samples == len(sure) == 2500
+    assert sum(n * level for level, _, n in told.levels) == pytest.approx(sum(level for level, _ in sure))
+    assert sum(hits for _, _, hits, _ in told.binned) == sum(right for _, right in sure)
+
+
+def test_models_whose_probabilities_cost_a_second_prediction_are_not_asked():
+    spy = Spy()
+    spy.predict_proba = None
+    records = list(prequential(numbered(), spy))
+    assert Summary(records).calibration_error is None
+    assert all(record.calibration_error is None for record in records)
+
+
 def test_the_classification_rate_leaves_the_first_chunk_out():
     def record(hits):
         counts = ((0, 0, hits), (0, 1, 10 - hits)) if hits < 10 else ((0, 0, 10),)

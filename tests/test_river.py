@@ -4,6 +4,7 @@ import copy
 import pickle
 from itertools import count
 
+import conftest
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +15,8 @@ from river import checks, compose, drift, ensemble, evaluate, metrics, preproces
 from river.datasets import Phishing, synth  # noqa: E402
 
 from devdan.model import kernel  # noqa: E402
+from devdan.model.kernel import Network  # noqa: E402
+from devdan.model.scales import SCALES  # noqa: E402
 from devdan.river import DEVDANClassifier  # noqa: E402
 
 CHECKS = [
@@ -51,14 +54,16 @@ def records(X):
 
 
 def words(model):
-    return model._network.state.tobytes()
+    return conftest.words(model._network)
 
 
-@pytest.mark.parametrize("size", [1, 7, 200, 600])
-def test_many_at_once_are_learned_as_one_by_one(size):
+@pytest.mark.parametrize(
+    ("size", "options"), [*((size, {}) for size in (1, 7, 200, 600)), (70, {"rehearse": 0}), (70, {"ensemble": True})]
+)
+def test_many_at_once_are_learned_as_one_by_one(size, options):
     """However they are cut; a frame has a feature for all its rows, so that what a row lacks is NaN there."""
     rows = list(samples(600, missing=0.1))
-    one, many = DEVDANClassifier(seed=1), DEVDANClassifier(seed=1)
+    one, many = DEVDANClassifier(seed=1, **options), DEVDANClassifier(seed=1, **options)
     for start in range(0, 600, size):
         X = pd.DataFrame([x for x, _ in rows[start : start + size]])
         y = pd.Series([y for _, y in rows[start : start + size]])
@@ -97,9 +102,9 @@ def test_samples_without_labels_are_learned_from():
     model = learned()
     before = words(model)
     model.learn_unlabeled_one({"x0": 1.0, "new": 2.0})
-    net = model._network.net
     assert words(model) != before
-    assert net.n_seen == net.n_learned[kernel.DISCRIMINATIVE] + 1
+    for one in model._network._networks:
+        assert one.net.n_seen == one.net.n_learned[kernel.DISCRIMINATIVE] + 1
     fresh = DEVDANClassifier(seed=1)
     fresh.learn_unlabeled_one({"a": 1.0})
     assert fresh.predict_proba_one({"a": 1.0}) == {}
@@ -191,7 +196,21 @@ def test_copies_go_on_alike():
         for x, y in samples(100, seed=5):
             each.learn_one(x, y)
     assert words(copies[0]) == words(copies[1]) == words(model)
-    assert len(model.clone()._network.state) == 0
+    assert not model.clone()._network.has_begun
+
+
+def test_its_ensemble_has_the_scales_of_the_other():
+    model = learned(ensemble=True)
+    states = [one.state for one in model._network._networks]
+    assert [(Network(state).start, Network(state).max_samples) for state in states] == [
+        (scale.n_hidden, scale.reach) for scale in SCALES
+    ]
+    copies = [pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    for each in (model, *copies):
+        for x, y in samples(100, seed=5):
+            each.learn_one(x, y)
+    assert words(copies[0]) == words(copies[1]) == words(model)
+    assert model.clone().ensemble
 
 
 def accuracy(model, **options):
@@ -201,6 +220,8 @@ def accuracy(model, **options):
 
 def test_in_rivers_evaluations_pipelines_and_ensembles():
     assert accuracy(DEVDANClassifier(seed=1)) > 0.93
+    assert accuracy(DEVDANClassifier(seed=1, rehearse=0)) > 0.93
+    assert accuracy(DEVDANClassifier(seed=1, ensemble=True)) > 0.95
     assert accuracy(preprocessing.StandardScaler() | DEVDANClassifier(seed=1)) > 0.93
     assert accuracy(compose.Select(0, 1) | DEVDANClassifier(seed=1)) > 0.9
     assert accuracy(ensemble.BaggingClassifier(DEVDANClassifier(seed=1), n_models=3, seed=1)) > 0.93

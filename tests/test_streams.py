@@ -49,6 +49,23 @@ def test_sea_drifts_where_it_is_told_to():
         sea(drifts=[5, 5])
 
 
+@pytest.mark.parametrize("n_samples", [1, 7, 8, 100_000, 1003])
+def test_sea_knows_where_it_drifts(n_samples):
+    stream = sea(n_samples, noise=0)
+    concepts = [t * 8 // n_samples for t in range(n_samples)]
+    assert list(stream.drifts) == [t for t in range(1, n_samples) if concepts[t] != concepts[t - 1]]
+
+
+def test_what_is_made_of_a_stream_knows_its_drifts_too():
+    assert sea(drifts=[0, 100, 200_000]).drifts == (100,)
+    assert sea(None, drifts=[100]).drifts == (100,)
+    assert sea(None).drifts is None  # there is no end to them
+    assert hyperplane().drifts == (50_000,)
+    assert hyperplane(1000).drifts == ()
+    assert sea().first(30_000).drifts == sea().scaled().first(30_000).drifts == (12_500, 25_000)
+    assert sea().shuffled().drifts is None
+
+
 def test_an_endless_sea_repeats_the_papers_concepts_with_new_samples():
     X, y = whole(islice(sea(None, chunk=50_000), 6))
     first, second = slice(0, 100_000), slice(100_000, 200_000)

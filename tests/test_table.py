@@ -14,6 +14,7 @@ from scipy import stats
 from test_report import HOSTILE, Text
 
 from devdan.report import ReportError, markdown_sections, read_rows, write_tables
+from devdan.report.grid.grid_sheets import Group, Row, Sheet, SheetEntry, without_empty_columns
 from devdan.report.grid.paper import METHODS, published
 from devdan.report.grid.ranking import alike, critical_difference, rank
 from devdan.report.grid.shown_grid import complete, read_grid
@@ -478,3 +479,14 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path):
     (tmp_path / "table.json").write_text('{"streams": [], "models": ["a"], "labels": ["all"], "seeds": 1}')
     with pytest.raises(ReportError, match="needs streams, models and labels"):
         write_tables(tmp_path)
+
+
+def test_a_sheet_of_the_page_has_no_columns_with_nothing_in_them():
+    rows = [
+        Row("a", [SheetEntry("1"), SheetEntry(), SheetEntry("")]),
+        Row("b", [SheetEntry(), SheetEntry(), SheetEntry("2")]),
+    ]
+    sheet = Sheet("CR", [], ["sea", "susy", "rank"], ["", "not run", ""], [Group("both", rows)])
+    kept = without_empty_columns(sheet)
+    assert (kept.columns, kept.remarks) == (["sea", "rank"], ["", ""])
+    assert [[entry.text for entry in row.entries] for row in kept.groups[0].rows] == [["1", ""], ["–", "2"]]

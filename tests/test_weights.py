@@ -6,20 +6,21 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from conftest import SMALL, words
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
 from devdan.model.kernel import Network
 from devdan.model.layers import new_layer
 from devdan.model.online import OnlineNetwork
-from devdan.model.state import check_state, new_state, padded, resized, restarted
+from devdan.model.state import check_state, new_state, padded, resized
 
 MODELS = {
     "one": lambda **options: DEVDAN(random_state=0, **options),
     "momentum": lambda **options: DEVDAN(random_state=0, optimizer="momentum", learning_rate=0.015, **options),
     "interleaved": lambda **options: DEVDAN(random_state=0, interleave=True, **options),
     "deep": lambda **options: DEVDAN(random_state=0, n_layers=2, **options),
-    "ensemble": lambda **options: DEVDANEnsemble(n=3, random_state=0, estimator=DEVDAN(**options)),
+    "ensemble": lambda **options: DEVDANEnsemble(SMALL, random_state=0, estimator=DEVDAN(**options)),
 }
 models = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
@@ -119,10 +120,10 @@ def test_balanced_classes_weigh_what_their_counts_say():
     model = DEVDAN(class_weight="balanced", random_state=0, shuffle=False)
     y = np.array([0, 0, 0, 1, 0, 2])
     model.teach(np.eye(6), y, sample_weight=[1, 1, 2, 1, 1, 0.5])
-    net = model._first()
     kept = 1 - 1 / kernel.CLASS_HORIZON
     expected = [kept**5 + kept**4 + 2 * kept**3 + kept, kept**2, 0.5]
-    np.testing.assert_allclose(net.class_count[:3], expected, rtol=1e-14)
+    for net in model._nets():  # what is revisited is not counted again
+        np.testing.assert_allclose(net.class_count[:3], expected, rtol=1e-14)
 
 
 def test_what_grows_out_of_a_network_knows_what_classes_weigh():
@@ -130,7 +131,7 @@ def test_what_grows_out_of_a_network_knows_what_classes_weigh():
     state = model._networks[0]
     net = Network(state)
     net.class_weight[:2] = 3.0, 4.0
-    for other in (restarted(state), resized(state, 9, 40, 9), new_layer([state], 4, 16, 0)):
+    for other in (resized(state, 9, 40, 9), new_layer([state], 4, 16, 0)):
         assert Network(other).class_count[:2].tolist() == net.class_count[:2].tolist()
         assert Network(other).class_weight[:2].tolist() == [3.0, 4.0]
         assert (Network(other).class_weight[2:] == 0.0).all()
@@ -240,84 +241,106 @@ def test_the_heaviest_weights_overflow_nothing(make):
 # --- Files and pickles of earlier versions -----------------------------------------------------------------------
 
 
-def earlier(state):
-    """The state as it was before there were weights."""
-    return state[: Network.places(Network(state).sizes)["class_count"][0]].copy()
+# What earlier versions saved is a single network or layers; ensembles are in test_earlier.py.
+layered = pytest.mark.parametrize("make", [make for name, make in MODELS.items() if name != "ensemble"])
+formats = pytest.mark.parametrize("version", [2, 3])
+LAST = {2: "class_count", 3: "remembered"}  # the field before which the states of a format end
+NEWER = {2: ("class_weight", "rehearse"), 3: ("rehearse",)}  # options that came after it
 
 
-@models
-def test_a_file_of_the_format_before_predicts_the_same_and_learns_on(make, tmp_path, monkeypatch):
-    model = taught(make())
+def earlier(state, version=2):
+    """The state as it was."""
+    return state[: Network.places(Network(state).sizes)[LAST[version]][0]].copy()
+
+
+@layered
+@formats
+def test_a_file_of_an_earlier_format_predicts_the_same_and_learns_on(make, version, tmp_path, monkeypatch):
+    model = taught(make(rehearse=0))
     model.save(tmp_path / "m")
     header, _ = modelfile.read(tmp_path / "m")
-    header["options"].get("estimator", header["options"]).pop("class_weight")
-    old = [earlier(state) for state in model._networks]
-    monkeypatch.setattr(modelfile, "VERSION", 2)
+    for name in NEWER[version]:
+        del header["options"][name]
+    old = [earlier(state, version) for state in model._networks]
+    for state in old:
+        Network(state).losses[2] = 70.0  # of the weights and their averages together
+    monkeypatch.setattr(modelfile, "VERSION", version)
     modelfile.write(tmp_path / "old", header | {"states": [len(state) for state in old]}, np.concatenate(old))
     monkeypatch.undo()
     assert (tmp_path / "old").stat().st_size < (tmp_path / "m").stat().st_size
     loaded = type(model).load(tmp_path / "old")
+    assert loaded.rehearse == 0
     assert states(loaded) == states(model)
     assert (loaded.predict_proba(X) == model.predict_proba(X)).all()
     assert states(taught(loaded)) == states(taught(model))
-    options = (
-        {"class_weight": "balanced"} if not isinstance(loaded, DEVDANEnsemble) else {"estimator__class_weight": {1: 3}}
-    )
-    taught(loaded.set_params(**options))
+    taught(loaded.set_params(class_weight="balanced"))
     loaded.save(tmp_path / "new")
     assert states(type(model).load(tmp_path / "new")) == states(loaded)
 
 
 def test_a_state_that_ends_anywhere_else_is_refused(tmp_path):
-    model = DEVDAN(random_state=0).partial_fit(X, Y)
+    model = DEVDAN(random_state=0, rehearse=0).partial_fit(X, Y)
     model.save(tmp_path / "m")
-    header, words = modelfile.read(tmp_path / "m")
-    for length in (len(words) - 1, len(earlier(words)) - 1, len(earlier(words)) + 1):
-        modelfile.write(tmp_path / "cut", header | {"states": [length]}, words[:length])
+    header, state = modelfile.read(tmp_path / "m")
+    ends = [len(state), *(len(earlier(state, version)) for version in LAST)]
+    for length in (end + more for end in ends for more in (-1, 1) if end + more < len(state)):
+        modelfile.write(tmp_path / "cut", header | {"states": [length]}, state[:length])
         with pytest.raises(ModelFileError, match="the state's length does not match its sizes"):
             DEVDAN.load(tmp_path / "cut")
 
 
 def test_only_states_of_an_earlier_version_are_padded():
     state = new_state(3, 16, 4, 10, seed=1)
+    Network(state).scaling_horizon = 2000.0  # as it was for all
     assert padded(state) is state
-    again = padded(earlier(state))
-    assert again.tobytes() == state.tobytes()
+    for version in LAST:
+        assert padded(earlier(state, version)).tobytes() == state.tobytes()
     for other in (np.empty(0), np.zeros(3), np.full(50, -1.0), np.zeros(50), state[:-1]):
         assert padded(other) is other
 
 
-@models
-def test_what_an_earlier_version_has_pickled_goes_on(make):
-    model = taught(make())
+@layered
+@formats
+def test_what_an_earlier_version_has_pickled_goes_on(make, version):
+    model = taught(make(rehearse=0))
     before = copy.deepcopy(model)
-    for part in (before, getattr(before, "estimator", before)):
-        part.__dict__.pop("class_weight", None)
-    del before._chosen["class_weight"]
-    before._take([earlier(state) for state in before._networks])
+    for name in NEWER[version]:
+        del before.__dict__[name]
+        del before._chosen[name]
+    before.__dict__["_networks"] = [earlier(state, version) for state in before._networks]
+    for name in ("_layers", "_rehearsed"):
+        del before.__dict__[name]
     again = pickle.loads(pickle.dumps(before))
     assert states(again) == states(model)
-    assert again.get_params() | {"estimator": None} == model.get_params() | {"estimator": None}
+    assert again.get_params() == model.get_params()
     assert states(taught(again)) == states(taught(model))
 
 
-def test_a_model_that_was_given_other_options_since_is_pickled_all_the_same():
-    model = DEVDANEnsemble(n=3, random_state=0).partial_fit(X, Y).set_params(n=7)
+@models
+def test_a_model_that_was_given_other_options_since_is_pickled_all_the_same(make):
+    model = make().partial_fit(X, Y)
+    options = {"scales": [(7,)]} if isinstance(model, DEVDANEnsemble) else {"rehearse": 0, "n_layers": 3}
+    model.set_params(**options)
     assert states(pickle.loads(pickle.dumps(model))) == states(model)
 
 
-def test_a_network_for_single_samples_that_an_earlier_version_has_pickled_goes_on():
-    network = OnlineNetwork()
+@formats
+def test_a_network_for_single_samples_that_an_earlier_version_has_pickled_goes_on(version):
+    network = OnlineNetwork(rehearse=0)
     network.begin(4, 1, 2)
     network.learn_rows(X, Y)
-    before = copy.deepcopy(network)
-    before.state = earlier(before.state)
-    del before._options["class_weight"]
+    before = OnlineNetwork.__new__(OnlineNetwork)
+    attributes = vars(copy.deepcopy(network))
+    newer = ("_networks", "_scales")
+    attributes = {name: value for name, value in attributes.items() if name not in newer}
+    for name in NEWER[version]:
+        del attributes["_options"][name]
+    before.__setstate__(attributes | {"state": earlier(network._networks[0].state, version)})
     again = pickle.loads(pickle.dumps(before))
-    assert again.state.tobytes() == network.state.tobytes()
+    assert words(again) == words(network)
     for each in (network, again):
         each.learn_rows(X, Y)
-    assert again.state.tobytes() == network.state.tobytes()
+    assert words(again) == words(network)
 
 
 # --- One sample at a time ----------------------------------------------------------------------------------------
@@ -345,11 +368,11 @@ def test_in_river_samples_have_weights_one_by_one_or_many_at_once(classifier, op
             without.learn_one(x, label, w=weight)
     frame = pd.DataFrame(X[:600], columns=list("abcd"))
     many.learn_many(frame, pd.Series(Y[:600]), pd.Series(w))
-    assert one._network.state.tobytes() == many._network.state.tobytes() == without._network.state.tobytes()
+    assert words(one._network) == words(many._network) == words(without._network)
     halved, alike = (classifier(seed=1, class_weight=option) for _ in range(2))
     halved.learn_many(frame, pd.Series(Y[:600]), 0.5)
     alike.learn_many(frame, pd.Series(Y[:600]), np.full(600, 0.5))
-    assert halved._network.state.tobytes() == alike._network.state.tobytes()
+    assert words(halved._network) == words(alike._network)
 
 
 def test_in_river_a_sample_that_weighs_nothing_is_not_there(classifier):
@@ -357,7 +380,7 @@ def test_in_river_a_sample_that_weighs_nothing_is_not_there(classifier):
     model.learn_one({"a": 1.0}, "x", 0)
     model.learn_many(pd.DataFrame({"a": [1.0]}), pd.Series(["x"]), 0.0)
     assert model.predict_proba_one({"a": 1.0}) == {}
-    assert len(model._network.state) == 0
+    assert not model._network.has_begun
 
 
 @pytest.mark.parametrize("w", [-1.0, np.nan, np.inf, 1e7, "2", None, [1.0]])
@@ -372,12 +395,14 @@ def test_in_river_classes_have_the_weights_of_the_dict_as_they_come(classifier):
     model = classifier(seed=1, class_weight={"b": 3.0, ("c", 1): 0.25})
     for label in ("a", "b", ("c", 1), None, "d"):
         model.learn_one({"x": 1.0}, label)
-    assert model._network.net.class_weight[:5].tolist() == [1.0, 3.0, 0.25, 1.0, 1.0]
+    for one in model._network._networks:
+        assert one.net.class_weight[:5].tolist() == [1.0, 3.0, 0.25, 1.0, 1.0]
     assert model.clone().class_weight == model.class_weight
 
 
 def test_in_river_what_an_earlier_version_has_pickled_can_be_cloned(classifier):
     model = classifier(seed=1)
-    del model.__dict__["class_weight"]
-    again = pickle.loads(pickle.dumps(model))
-    assert again.clone().class_weight is None
+    for name in ("class_weight", "rehearse", "ensemble"):
+        del model.__dict__[name]
+    again = pickle.loads(pickle.dumps(model)).clone()
+    assert (again.class_weight, again.rehearse, again.ensemble) == (None, 0, False)

@@ -3,6 +3,7 @@
 import joblib
 import numpy as np
 import pytest
+from conftest import SMALL, words
 from joblib import Parallel, delayed
 
 from devdan import DEVDAN, DEVDANEnsemble
@@ -18,7 +19,7 @@ from devdan.streams import sea
     [
         DEVDAN(random_state=0),
         DEVDAN(n_layers=2, random_state=0),
-        DEVDANEnsemble(n=3, random_state=0),
+        DEVDANEnsemble(SMALL, random_state=0),
         PClass(),
         PENsemble(random_state=0),
         PENsemblePlus(random_state=0),
@@ -45,7 +46,7 @@ def test_a_network_of_the_adapters_in_read_only_memory_goes_on_learning(tmp_path
         one.learn(one.row, 1)
         one.observe(MORE[1:2])
         one.learn_rows(MORE, LABELS.astype(np.int64))
-    assert shared.state.tobytes() == network.state.tobytes()
+    assert words(shared) == words(network)
 
 
 def test_a_large_model_learns_in_a_worker():

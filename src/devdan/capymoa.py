@@ -18,8 +18,9 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows, Texts, distinct
 from devdan.encoding.values import Vocabulary
-from devdan.model.kernel import DISCRIMINATIVE
+from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
+from devdan.model.scales import SCALES
 from devdan.model.state import Event
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     class_weight : {"balanced", None} or dict, default=None
         Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
         among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
+    rehearse : int, default=5
+        How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
+        from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
+        accurate on short or curved streams, but four times as fast.
     nominal : list of str, default=None
         Columns that hold categories although they look like numbers, dates or ids.
     numeric : list of str, default=None
@@ -72,6 +77,9 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         Columns that are left out.
     max_categories : int, default=64
         How many values of a nominal column have an input of their own; further ones share a quarter as many.
+    ensemble : bool, default=False
+        Whether the networks are those of a ``DEVDANEnsemble``, which leaves out ``n_hidden`` and ``rehearse``: more
+        accurate, but slower.
 
     Examples
     --------
@@ -98,16 +106,19 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         learning_rate: float = 0.04,
         averaging: float = 0.998,
         class_weight: str | dict[str, float] | None = None,
+        rehearse: int = 5,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
         drop: Sequence[str] | None = None,
         max_categories: int = 64,
+        ensemble: bool = False,
     ) -> None:
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
             raise ValueError(f"schema must describe a stream with features and classes, got {schema!r}")
         self._network = OnlineNetwork(
+            SCALES if ensemble else None,
             n_hidden=n_hidden,
             masking=masking,
             scaling=scaling,
@@ -118,6 +129,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             learning_rate=learning_rate,
             averaging=averaging,
             class_weight=class_weight,
+            rehearse=rehearse,
             nominal=nominal,
             numeric=numeric,
             dates=dates,
@@ -146,7 +158,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     def predict_proba(self, instance: Instance) -> Floats | None:
         """The probability of each class in the schema; None before the first label."""
         rows = self._rows(instance)
-        if len(self._network.state) == 0 or self._network.net.n_learned[DISCRIMINATIVE] == 0:
+        if self._network.n_taught == 0:
             return None
         row = self._network.inputs(rows)
         probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
@@ -158,9 +170,9 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         return self._network.drift
 
     @property
-    def events_(self) -> list[Event]:
+    def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return self._network.events
+        return EventList(self._network.events)
 
     @property
     def encoding_(self) -> Encoding:
@@ -169,7 +181,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
 
     def _new_row(self, instance: LabeledInstance | Instance) -> Floats:
         """The features of an instance, in the form that the kernel needs; inputs that it needs are added."""
-        begins = len(self._network.state) == 0
+        begins = not self._network.has_begun
         inputs = self._network.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
         if begins:
             for code, label in enumerate(self.schema.get_label_values()):

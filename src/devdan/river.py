@@ -17,7 +17,9 @@ from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
 from devdan.model import options
+from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
+from devdan.model.scales import SCALES
 from devdan.model.state import Event
 from devdan.model.weighing import NO_WEIGHTS, check_sample_weight
 
@@ -60,6 +62,10 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     class_weight : {"balanced", None} or dict, default=None
         Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
         among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
+    rehearse : int, default=5
+        How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
+        from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
+        accurate on short or curved streams, but four times as fast.
     nominal : list of str, default=None
         Columns that hold categories although they look like numbers, dates or ids.
     numeric : list of str, default=None
@@ -71,6 +77,9 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         Columns that are left out.
     max_categories : int, default=64
         How many values of a nominal column have an input of their own; further ones share a quarter as many.
+    ensemble : bool, default=False
+        Whether the networks are those of a ``DEVDANEnsemble``, which leaves out ``n_hidden`` and ``rehearse``: more
+        accurate, but slower.
     seed : int or None, default=None
         Seed of the model's own random generator.
 
@@ -95,11 +104,13 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         learning_rate: float = 0.04,
         averaging: float = 0.998,
         class_weight: str | dict[Any, float] | None = None,
+        rehearse: int = 5,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
         drop: Sequence[str] | None = None,
         max_categories: int = 64,
+        ensemble: bool = False,
         seed: int | None = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -112,26 +123,31 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.averaging = averaging
         self.class_weight = class_weight
+        self.rehearse = rehearse
         self.nominal = nominal
         self.numeric = numeric
         self.dates = dates
         self.drop = drop
         self.max_categories = max_categories
+        self.ensemble = ensemble
         self.seed = seed
-        self._network = OnlineNetwork(**{k: value for k, value in self._get_params().items() if k != "seed"})
+        chosen = {name: getattr(self, name) for name in options.ONLINE}
+        self._network = OnlineNetwork(SCALES if ensemble else None, **chosen)
         self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         """What an earlier version has pickled knows its features by their places, and fewer options."""
         columns = attributes.pop("_columns", None)
-        self.__dict__.update({**{name: options.OPTIONS[name].default for name in options.ONLINE}, **attributes})
+        earlier = {name: options.earlier(name) for name in options.ONLINE}
+        self.__dict__.update({**earlier, "ensemble": False, **attributes})
         if columns is not None:
             self._network.know_numbers(sorted(columns, key=columns.__getitem__))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
         yield {"seed": 1}
-        yield {"scaling": "minmax", "averaging": 0.0, "seed": 2}
+        yield {"scaling": "minmax", "averaging": 0.0, "rehearse": 0, "seed": 2}
+        yield {"ensemble": True, "seed": 3}
 
     @property
     def _multiclass(self) -> bool:
@@ -172,7 +188,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         rows = _rows(X)
         before = self._network.encoding
         after = before.learned(rows)[1]  # may fail, so it comes first
-        if len(self._network.state) > 0 and after.order == before.order:
+        if self._network.has_begun and after.order == before.order:
             inputs = self._network.new_inputs(rows, self.seed)
             codes = np.array([self._code(label) for label in labels], np.int64)
             self._network.learn_rows(inputs, codes, weights)
@@ -225,9 +241,9 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         return self._network.drift
 
     @property
-    def events_(self) -> list[Event]:
+    def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return self._network.events
+        return EventList(self._network.events)
 
     # --- Features and classes ------------------------------------------------------------------------------------
 
@@ -235,7 +251,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         """The sample in the form that the kernel needs; inputs that it needs are added."""
         _check_dict(x)
         network = self._network
-        if len(network.state) > 0 and network.single.settled and network.single.fill(x, network.row):
+        if network.has_begun and network.single.settled and network.single.fill(x, network.row):
             return finite(network.row)
         return network.new_inputs(_row(x), self.seed)
 

@@ -15,6 +15,7 @@ from devdan.baselines.rulebase import RuleBase
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.kernel import LARGEST
+from devdan.model.notebook import EventList
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -146,9 +147,9 @@ class RuleClassifier(StreamClassifier):
         return self.n_seen_
 
     @property
-    def events_(self) -> list[RuleEvent]:
+    def events_(self) -> EventList[RuleEvent]:
         self._check_is_fitted()
-        return list(self._events)
+        return EventList(self._events)
 
     def _train(self, base: RuleBase, member: int, X: Floats, codes: Words) -> None:
         """Train a rule base and store its rule events."""

@@ -81,10 +81,10 @@ class Display:
             ProgressBar(total=1.0, completed=share or 0.0, width=_WIDTH, pulse=share is None),
             Text(self._progress(now)),
         )
-        second = Text(self._state())
-        if self._n_hidden is not None:
-            second.append(f"  {_sparkline(self._sizes)}", style="cyan")
-        return Group(bar, second)
+        if self._n_hidden is None:
+            return Group(bar, Text(self._state()))
+        sizes = Text(f"{self.units} over time: ").append(_sparkline(self._sizes), style="cyan")
+        return Group(bar, Text(self._state()), sizes)
 
     def _progress(self, now: float) -> str:
         done = self.summary.n_samples
@@ -113,13 +113,13 @@ class Display:
 def results(figures: dict[str, Any]) -> Table:
     """The paper's four criteria and other common measures, from a run's summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
-    texts = {measure.key: _text(measure, measure.figure(figures)) for measure in measures.MEASURES}
+    texts = {measure.key: measure.text(measure.figure(figures)) for measure in measures.MEASURES}
     texts["units"] = measures.units(figures["model"])
     rows: list[tuple[int, str, str, str]] = []
     for measure in measures.MEASURES:
         line = measure.line
         if line is not None and not (measure.optional and measure.figure(figures) is None):
-            parts = (line.label or measure.title.lower(), line.text or _spread(measure, figures), line.note)
+            parts = (line.label or measure.title.lower(), line.text or measure.in_words(figures), line.note)
             name, value, note = (part.format_map(texts) for part in parts)
             rows.append((line.place, name, value, note))
     if figures.get("drifts") is not None:  # which older summaries do not have
@@ -144,26 +144,21 @@ def percent(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f} %"
 
 
-def _text(measure: measures.Measure, value: float | None) -> str:
-    return "–" if value is None else f"{value:,.{measure.digits}f}"
-
-
-def _spread(measure: measures.Measure, figures: dict[str, Any]) -> str:
-    value, spread = measure.figure(figures), measure.spread_in(figures)
-    text = _text(measure, value) + (f" ± {_text(measure, spread)}" if spread is not None else "")
-    return f"{text} {measure.unit}" if measure.unit and value is not None else text
-
-
 def _duration(seconds: float) -> str:
     seconds = round(seconds)
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _sparkline(sizes: list[int]) -> str:
-    """The size of the hidden layer over time as a sparkline."""
+    """The size of the hidden layer over time, between its smallest and its largest.
+
+    >>> _sparkline([1, 1, 4, 8]), _sparkline([3])
+    ('1 ▁▁▄█ 8', '3 ▁ 3')
+    """
     shown = sizes if len(sizes) <= _WIDTH else [sizes[(len(sizes) - 1) * k // (_WIDTH - 1)] for k in range(_WIDTH)]
     low, high = min(shown, default=0), max(shown, default=0)
-    return "".join(_BARS[(size - low) * (len(_BARS) - 1) // max(high - low, 1)] for size in shown)
+    bars = "".join(_BARS[(size - low) * (len(_BARS) - 1) // max(high - low, 1)] for size in shown)
+    return f"{low} {bars} {high}"
 
 
 def listing(rows: list[dict[str, Any]]) -> Table:

@@ -48,13 +48,11 @@ def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
                 job.finish()
                 log.finish(job.folder.results)
                 return
-        job.report()
     except KeyboardInterrupt:
         pass
     except StreamError as error:
         if job.n_safe == 0:
             raise
-        job.report()
         fail(f"{error}; the {job.n_safe:,} samples before it are saved: see {job.folder.report_path}")
     except OSError as error:
         if job.stream.is_single_pass:

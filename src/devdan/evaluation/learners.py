@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +15,29 @@ from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.encoding.codes import OrdinalCodes
 from devdan.encoding.rows import Rows
 from devdan.evaluation.record import Phases
+from devdan.evaluation.scaled import Scaled
+from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
+class Predicted(NamedTuple):
+    """Predictions of a chunk; None means that there are none yet, or that the model does not tell."""
+
+    labels: npt.NDArray[Any] | None = None  # single labels may be None
+    shares: Floats | None = None  # probabilities, one row per sample, where they come with the labels
+
+
 class Learner(Protocol):
     """What the evaluation needs from a model; None means that it is not known yet or does not exist."""
 
-    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        """Predicted labels; single labels may be None."""
+    @property
+    def asks_again(self) -> bool:
+        """Whether probabilities that do not come with the labels are cheap enough to ask for each time."""
+
+    def predict(self, X: npt.NDArray[Any]) -> Predicted:
+        """Predicted labels, and their probabilities where these cost nothing more."""
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         """Probabilities, one row per sample."""
@@ -82,21 +95,17 @@ def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Seq
 class _Devdan:
     """DEVDAN or its ensemble, the only models that learn from unlabelled samples."""
 
+    asks_again = False
+
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
         self._changes = self._counted() if model.__sklearn_is_fitted__() else {}
 
-    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        try:
-            return self.model.predict(X)
-        except NotFittedError:
-            return None
+    def predict(self, X: npt.NDArray[Any]) -> Predicted:
+        return _by_shares(self.model, X)
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        try:
-            return self.model.predict_proba(X)
-        except NotFittedError:
-            return None
+        return self.predict(X).shares
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is not None and whole:
@@ -130,6 +139,17 @@ class _Devdan:
         return {(kind, phase): n for kind, phases in counts for phase, n in phases.items()}
 
 
+def _by_shares(model: StreamClassifier, X: npt.NDArray[Any]) -> Predicted:
+    """What ``predict`` and ``predict_proba`` of a model of this package give, at the price of one of them."""
+    try:
+        shares = model.predict_proba(X)
+    except NotFittedError:
+        return Predicted()
+    if type(model).predict is not StreamClassifier.predict:  # somebody's subclass
+        return Predicted(model.predict(X), shares)
+    return Predicted(model.classes_[shares.argmax(axis=1)], shares)
+
+
 def _begun(means: dict[str, float]) -> Phases:
     """Replace 0, the mean of a phase that has not started, by None."""
     return Phases(**{phase: mean or None for phase, mean in means.items()})
@@ -149,15 +169,20 @@ class _Incremental:
         self._started = False
         self._codes = OrdinalCodes()
 
+    @property
+    def asks_again(self) -> bool:
+        """scikit-learn's predict whole chunks at once; of others, such as MOA's forests, nobody knows the price."""
+        return isinstance(self.model, (BaseEstimator, Scaled)) and hasattr(self.model, "predict_proba")
+
     def taken(self, X: Any) -> Any:
         """Samples as the model takes them: other libraries' need numbers."""
         return self._codes.numbers(X) if isinstance(X, Rows) else X
 
-    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
+    def predict(self, X: npt.NDArray[Any]) -> Predicted:
         try:
-            return np.asarray(self.model.predict(self.taken(X)))
+            return Predicted(np.asarray(self.model.predict(self.taken(X))))
         except NotFittedError:
-            return None
+            return Predicted()
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         try:
@@ -206,6 +231,9 @@ class _Rules(_Incremental):
     def taken(self, X: Any) -> Any:
         return X
 
+    def predict(self, X: npt.NDArray[Any]) -> Predicted:
+        return _by_shares(self.model, X)
+
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         before = self.model.n_labels_used_ if self._started else 0
         super().learn(X, taught, whole)
@@ -221,6 +249,8 @@ class _Rules(_Incremental):
 
 class _River:
     """A River classifier, trained sample by sample."""
+
+    asks_again = False
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None) -> None:
         self.model = model
@@ -252,17 +282,21 @@ class _River:
             self._labels.append(label)
         return self._labels.index(label) == 1
 
-    def predict(self, X: npt.NDArray[Any]) -> npt.NDArray[Any] | None:
-        guesses = [self.model.predict_one(x) for x in self._samples(X)]
+    def predict(self, X: npt.NDArray[Any]) -> Predicted:
+        shares = None
+        if _predicts_by_shares(self.model):
+            votes = [self.model.predict_proba_one(x) for x in self._samples(X)]
+            guesses, shares = [max(vote, key=vote.get) if vote else None for vote in votes], _two_largest(votes)
+        else:
+            guesses = [self.model.predict_one(x) for x in self._samples(X)]
         if self._is_binary:
             guesses = [
                 None if int(guess or 0) >= len(self._labels) else self._labels[int(guess or 0)] for guess in guesses
             ]
-        return np.array(guesses) if None not in guesses else np.array(guesses, dtype=object)
+        return Predicted(np.array(guesses) if None not in guesses else np.array(guesses, dtype=object), shares)
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        rows = [sorted(self.model.predict_proba_one(x).values(), reverse=True)[:2] for x in self._samples(X)]
-        return np.array([[*row, 0.0, 0.0][:2] for row in rows])
+        return _two_largest([self.model.predict_proba_one(x) for x in self._samples(X)])
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
@@ -273,3 +307,16 @@ class _River:
 
     def structure(self) -> dict[str, Any]:
         return dict(_NO_STRUCTURE)
+
+
+def _predicts_by_shares(model: Any) -> bool:
+    """Whether it predicts the most probable label, as River's classifiers do unless they say how else."""
+    steps = getattr(model, "steps", None)  # of a pipeline
+    last = [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model
+    how = getattr(type(last), "predict_one", None)
+    return getattr(how, "__module__", None) == "river.base.classifier"
+
+
+def _two_largest(votes: Sequence[Mapping[Any, float]]) -> Floats:
+    rows = [sorted(vote.values(), reverse=True)[:2] for vote in votes]
+    return np.array([[*row, 0.0, 0.0][:2] for row in rows])

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Words
+from devdan.arrays import Floats, Words
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.learners import Labelled, check_model, learner
 from devdan.evaluation.record import Record
+from devdan.evaluation.reliability import Binned, binned
 from devdan.model.classes import Classes, is_missing, split_missing
 
 
@@ -58,6 +59,14 @@ class Pending(NamedTuple):
 
     def only(self, which: npt.NDArray[np.bool_]) -> Pending:
         return Pending(self.X[which], self.y[which], self.samples[which], self.due[which])
+
+
+class Scores(NamedTuple):
+    """The part of a record that says how good the predictions of its chunk were."""
+
+    counts: tuple[tuple[int, int, int], ...] = ()  # class, predicted class, samples
+    no_change: tuple[int, int] = (0, 0)  # samples whose label equals the previous one, and out of how many
+    reliability: Binned | None = None
 
 
 class Evaluation:
@@ -104,27 +113,29 @@ class Evaluation:
     def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)
         begin = time.perf_counter()
-        guesses = self._learner.predict(X)
-        margins = None
-        if self.labels.budget is not None and (shares := self._learner.predict_proba(X)) is not None:
-            margins = _margins(shares)
+        guesses, shares = self._learner.predict(X)
+        if self.labels.budget is not None and shares is None:
+            shares = self._learner.predict_proba(X)
+        margins = None if self.labels.budget is None or shares is None else _margins(shares)
         middle = time.perf_counter()
+        if shares is None and guesses is not None and self._learner.asks_again:
+            shares = self._learner.predict_proba(X)
         taught, whole = self._arrivals(X, y, known, margins)
         begin_training = time.perf_counter()
         n_labels = self._learner.learn(X, taught, whole)
         end = time.perf_counter()
 
         before = len(self._appeared)
-        counts, no_change = self._scores(y[known], None if guesses is None else guesses[known])
+        confidence = None if shares is None else shares.max(axis=1, initial=0.0)[known]
+        scores = self._scores(y[known], None if guesses is None else guesses[known], confidence)
         record = Record(
             chunk=self.n_chunks,
             start=self.n_samples,
             n_samples=len(X),
             n_classes=len(self._appeared),
             new_classes=tuple(self._appeared[before:]),
-            counts=counts,
             n_labels=n_labels,
-            no_change=no_change,
+            **scores._asdict(),
             test_seconds=middle - begin,
             train_seconds=end - begin_training,
             **self._learner.structure(),
@@ -157,27 +168,28 @@ class Evaluation:
         order = np.lexsort((all_due.samples, all_due.due))
         return (all_due.X[order], all_due.y[order]), False
 
-    def _scores(
-        self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None
-    ) -> tuple[tuple[tuple[int, int, int], ...], tuple[int, int]]:
-        """Counts of (class, predicted class), and how often a label equals the previous one."""
+    def _scores(self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None, confidence: Floats | None) -> Scores:
+        """How good the predictions of labels that are known were."""
         if len(y) == 0:
-            return (), (0, 0)
+            return Scores()
         true = self._numbers(y).tolist()
         before = [self._last, *true[:-1]]
         self._last = true[-1]
         if guesses is None:
-            return (), (0, 0)
+            return Scores()
         predicted = ~is_missing(guesses)
         if not predicted.all():
             true, before = list(compress(true, predicted)), list(compress(before, predicted))
-            guesses = guesses[predicted]
+            guesses, confidence = guesses[predicted], None if confidence is None else confidence[predicted]
             if len(true) == 0:
-                return (), (0, 0)
+                return Scores()
         guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses).tolist()
         pairs = Counter(zip(true, guess, strict=True))
-        same = sum(map(eq, before, true))
-        return tuple((*pair, n) for pair, n in sorted(pairs.items())), (same, len(before) - before.count(None))
+        return Scores(
+            tuple((*pair, n) for pair, n in sorted(pairs.items())),
+            (sum(map(eq, before, true)), len(before) - before.count(None)),
+            None if confidence is None else binned(confidence, list(map(eq, guess, true))),
+        )
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:
         """Labels as numbers; new labels get new numbers."""

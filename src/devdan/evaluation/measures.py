@@ -88,6 +88,16 @@ class Measure:
         value = figures.get(self.spread_key)
         return value if isinstance(value, (int, float)) else None
 
+    def text(self, value: float | None) -> str:
+        """A value with the digits of consoles and notebooks; a dash if it is not defined."""
+        return "–" if value is None else f"{value:,.{self.digits}f}"
+
+    def in_words(self, figures: Figures) -> str:
+        """Its value among the figures of a run, with its deviation and its unit."""
+        value, spread = self.figure(figures), self.spread_in(figures)
+        text = self.text(value) + (f" ± {self.text(spread)}" if spread is not None else "")
+        return f"{text} {self.unit}" if self.unit and value is not None else text
+
     def computed(self, summary: Any) -> dict[str, Any]:
         """What a summary keeps of it."""
         kept = {} if self.value is None else {self.key: self.value(summary)}
@@ -212,6 +222,23 @@ MEASURES = (
         criterion=NO_CHANGE,
         place=3,
         **_IN_TABLES_ONLY,
+    ),
+    Measure(
+        "calibration_error",
+        "Calibration error",
+        attrgetter("calibration_error"),
+        recorded=True,
+        better=-1,
+        optional=True,
+        tile=TileText("0 is perfectly calibrated"),
+        line=ConsoleLine(note="ECE, of the confidences", place=8),
+        criterion="ECE",
+        place=10,
+        sheet=SheetText(
+            "The expected calibration error: predictions are sorted by their confidence into twenty classes, and the "
+            "gaps between the confidence and the share of right predictions of each are averaged. 0 is best. Models "
+            "that tell no probabilities, or only at the price of a second prediction, have none."
+        ),
     ),
     Measure(
         "hn_mean",

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
+from devdan.evaluation.reliability import Binned, Reliability
+from devdan.html_table import html_table
 
 
 class Phases(NamedTuple):
@@ -51,6 +53,7 @@ class Record:
     train_seconds: float
     n_members: int | None = None  # of an ensemble
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
+    reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -80,6 +83,11 @@ class Record:
         return self.confusion.g_mean
 
     @property
+    def calibration_error(self) -> float | None:
+        """The expected calibration error; None if the model tells no probabilities."""
+        return None if self.reliability is None else Reliability(self.reliability).error
+
+    @property
     def recall(self) -> list[float | None]:
         return [self.confusion.recall(c) for c in range(self.n_classes)]
 
@@ -101,13 +109,14 @@ class Record:
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
         """The record from such a line."""
-        values = {"n_members": None, "drifts": None} | json.loads(line)  # missing in older records
+        values = dict.fromkeys(_MISSING_IN_OLDER) | json.loads(line)
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not an integer")
         taken = {name: values[name] for name in _FIELDS}
         for name in ("growths", "prunings", "drifts", "bias2", "variance"):
             taken[name] = None if taken[name] is None else Phases(**taken[name])
-        taken["counts"] = tuple(tuple(count) for count in taken["counts"])
+        for name in ("counts", "reliability"):
+            taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
         same, compared = taken["no_change"]
         taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), (int(same), int(compared))
         taken["test_seconds"], taken["train_seconds"] = float(taken["test_seconds"]), float(taken["train_seconds"])
@@ -115,6 +124,7 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
+_MISSING_IN_OLDER = ("n_members", "drifts", "reliability")
 
 
 @dataclass
@@ -149,6 +159,8 @@ class Summary:
     >>> summary = Summary(prequential(sea(5000), DEVDAN(random_state=0)))
     >>> summary.n_samples, summary.n_chunks, summary.rate.mean > 70
     (5000, 10, True)
+    >>> summary
+    <Summary: 5,000 samples in 10 chunks, classification rate 8... ± ... %>
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
@@ -160,10 +172,15 @@ class Summary:
         self.growths: Phases | None = None
         self.prunings: Phases | None = None
         self.drifts: Phases | None = None
+        self.reliability = Reliability()
         self._counts: dict[tuple[int, int], int] = {}
         self._same = self._compared = 0
         for record in records:
             self.add(record)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Checkpoints of an earlier version know nothing of confidences."""
+        self.__dict__ = {"reliability": Reliability()} | state
 
     def add(self, record: Record) -> None:
         """Add the next record."""
@@ -180,6 +197,7 @@ class Summary:
         self.test_seconds += record.test_seconds
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
         self.drifts = together(self.drifts, record.drifts)
+        self.reliability.add(record.reliability or ())
         for true, guess, n in record.counts:
             self._counts[true, guess] = self._counts.get((true, guess), 0) + n
         self._same += record.no_change[0]
@@ -209,6 +227,11 @@ class Summary:
         return beyond(self.confusion.accuracy, self.no_change)
 
     @property
+    def calibration_error(self) -> float | None:
+        """The expected calibration error; None if the model tells no probabilities."""
+        return self.reliability.error
+
+    @property
     def recall(self) -> list[float | None]:
         confusion = self.confusion
         return [confusion.recall(c) for c in range(len(self.classes))]
@@ -217,6 +240,24 @@ class Summary:
     def precision(self) -> list[float | None]:
         confusion = self.confusion
         return [confusion.precision(c) for c in range(len(self.classes))]
+
+    def __repr__(self) -> str:
+        rate, figures = measures.MEASURES[0], self.figures()
+        size = f"{self.n_samples:,} samples in {self.n_chunks:,} chunks"
+        return f"<Summary: {size}, {rate.title.lower()} {rate.in_words(figures)}>"
+
+    def _repr_html_(self) -> str:
+        figures = self.figures()
+        shown = [m for m in measures.MEASURES if m.tile and not (m.optional and m.figure(figures) is None)]
+        rows = [
+            ("Samples", f"{self.n_samples:,} in {self.n_chunks:,} chunks, {self.n_labels:,} labels used"),
+            ("Classes", f"{len(self.classes):,}"),
+            *((measure.title, measure.in_words(figures)) for measure in shown),
+        ]
+        for name, phases in (("Growths", self.growths), ("Prunings", self.prunings), ("Drifts", self.drifts)):
+            if phases is not None:
+                rows.append((name, ", ".join(f"{n or 0:,} {phase}" for phase, n in phases._asdict().items())))
+        return html_table(rows)
 
     def criteria(self) -> dict[str, Any]:
         """The main results: CR in percent, HN, NoP and times as in the paper, the others as fractions."""
@@ -233,6 +274,7 @@ class Summary:
             "drifts": None if self.drifts is None else self.drifts._asdict(),
             "classes": self.classes,
             "counts": self.counts,
+            "reliability": self.reliability.binned,
         }
 
     def figures(self) -> dict[str, Any]:

@@ -58,8 +58,9 @@ _FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
 # name: what it is, and how it is made
 VARIANTS: dict[str, tuple[str, Recipe]] = {
     "devdan": ("DEVDAN with its defaults", _devdan()),
+    "devdan-quick": ("DEVDAN without rehearsal: one network, which learns from each sample once", _devdan(rehearse=0)),
     "devdan-deep": ("DEVDAN with as many layers as the data need", _devdan(n_layers="auto")),
-    "devdan-ensemble": ("an ensemble of ten DEVDANs", _devdan_ensemble),
+    "devdan-ensemble": ("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
     "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
     "ae": ("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
     "dae": ("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),

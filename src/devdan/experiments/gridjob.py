@@ -25,7 +25,7 @@ from devdan.runs.gridfolder import CellKey, GridFolder, stopped_after
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.entries import ENTRIES
 
-_NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts")  # too long, or not in any table
+_NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts", "reliability")  # too long, or not in any table
 _LIVES = 2  # how often a cell may crash its worker
 
 

@@ -28,6 +28,8 @@ def describe(stream: Stream, learner: Any, given: Mapping[str, Any], **settings:
         "order": "shuffled" if stream.is_shuffled else None,
         "n_samples": stream.n_samples,
         "n_features": None if stream.feature_names is None else len(stream.feature_names),
+        "feature_names": None if stream.feature_names is None else list(stream.feature_names),
+        "drifts": None if stream.drifts is None else list(stream.drifts),
         "devdan": version("devdan"),
         **circumstances(),
     }

@@ -18,9 +18,12 @@ from typing import Any
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
 from devdan.model.described import columns
-from devdan.report import write_report
+from devdan.report import RunReport
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
+
+_RENEWED = 2.0  # seconds after which the page of a run that goes on is written again
+_COST = 0.05  # the share of the time that this may take
 
 
 class RunJob:
@@ -48,6 +51,7 @@ class RunJob:
         self._n_bytes = 0
         self.n_safe = 0  # samples up to the latest checkpoint
         self._is_told = False  # that there are no checkpoints
+        self._page: RunReport | None = None
         try:
             self._prepare(resume, overwrite)
         except BaseException:
@@ -59,27 +63,39 @@ class RunJob:
         return islice(self.folder.records(), None if self.folder.is_finished else self.evaluation.n_chunks)
 
     def records(self) -> Generator[Record, None, None]:
-        """Evaluate, from the current position; nothing is lost if the iteration ends between two chunks."""
-        begin = latest = time.monotonic()
-        before = self.total_seconds
+        """Evaluate, from the current position; nothing is lost if the iteration ends between two chunks.
+
+        From the first moment on there is a page that tells how far it is.
+        """
         path = self.folder.records_path
         with open(path, "r+b" if path.exists() else "wb", buffering=1 << 16) as file:
             file.truncate(self._n_bytes)
             file.seek(self._n_bytes)
+            due = self._renew_page()
+            begin = latest = time.monotonic()
+            before = self.total_seconds
             try:
                 for record in self.evaluation.over(self.stream):
                     file.write(record.to_json().encode() + b"\n")
                     self.summary.add(record)
-                    self.total_seconds = before + time.monotonic() - begin
-                    if time.monotonic() - latest > self.every:
+                    now = time.monotonic()
+                    self.total_seconds = before + now - begin
+                    if now - latest > self.every:
                         self._checkpoint(file)
                         latest = time.monotonic()
+                    if now > due:
+                        file.flush()
+                        due = self._renew_page()
                     yield record
-            except (GeneratorExit, StreamError):
-                self._checkpoint(file)
+            except BaseException as error:
+                if isinstance(error, (GeneratorExit, StreamError)):
+                    self._checkpoint(file)
+                if not isinstance(error, OSError):  # after which nothing can be written
+                    self.report()
                 raise
             self._checkpoint(file)
         if self.summary.n_chunks == 0:
+            self.report()
             raise StreamError(f"{self.stream.origin or self.stream.name} has no samples")
 
     def finish(self) -> None:
@@ -90,7 +106,7 @@ class RunJob:
             self._tell(error)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         if told := columns(self.evaluation.model):
-            result["columns"] = told
+            result |= {"columns": told, "notes": self.evaluation.model.encoding_.notes}
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self.report()
@@ -107,8 +123,20 @@ class RunJob:
         self.close()
 
     def report(self) -> None:
-        """Write the report of the records so far."""
-        write_report([self.folder.path], self.folder.report_path)
+        """Write the report of the records so far, as of a run that does not go on."""
+        self._write_page(goes_on=False)
+
+    def _renew_page(self) -> float:
+        """Write the page of a run that goes on; returns when it is due next, so that it costs next to nothing."""
+        begin = time.monotonic()
+        self._write_page(goes_on=True)
+        now = time.monotonic()
+        return now + max(_RENEWED, (now - begin) / _COST)
+
+    def _write_page(self, *, goes_on: bool) -> None:
+        if self._page is None:
+            self._page = RunReport(self.folder.path, self.folder.report_path)
+        self._page.write(goes_on=goes_on)
 
     def _prepare(self, resume: bool, overwrite: bool) -> None:
         """Check the state of the folder; existing files are removed only if the user asks for it."""

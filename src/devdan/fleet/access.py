@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from devdan.arrays import Words
 from devdan.encoding.encoding import Encoding
 from devdan.fleet import exchange
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
 from devdan.fleet.shared import Shared
+from devdan.fleet.slots import words_of
 from devdan.fleet.store import FIGURES
 from devdan.model.devdan import DEVDAN
 
@@ -30,6 +33,8 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
     _shared: Shared
     _networks: Networks
     _n_rows: int
+    _key_name: str | None
+    max_in_memory: int | None
 
     # --- Keys ----------------------------------------------------------------------------------------------------
 
@@ -89,6 +94,19 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
             table = {"key": pa.array(keys)} | {name: pa.array(columns[name], types[name]) for name in FIGURES}
             return pa.table(table)
 
+    def counters(self, keys: Sequence[Key], names: Sequence[str]) -> Words:
+        """Counters of the networks of some keys, by their names in the kernel, a row for each; those of unknown are 0.
+
+        The networks come into memory for that, as when they predict.
+        """
+        with self._lock:
+            n_words = sum(len(words_of(name)) for name in names)
+            found = np.zeros((len(keys), n_words), np.int64)
+            if self.__sklearn_is_fitted__() and len(keys) > 0:
+                slots = self._networks.bring(keys, self.max_in_memory)
+                found[slots >= 0] = self._networks.slots.words(slots[slots >= 0], *names)
+            return found
+
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -123,9 +141,18 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
         return self._shared.encoding_
 
     @property
+    def _encoding(self) -> Encoding | None:
+        return self._shared._encoding
+
+    @property
     def n_rows_(self) -> int:
         self._check_is_fitted()
         return self._n_rows
+
+    @property
+    def key_name_(self) -> str | None:
+        self._check_is_fitted()
+        return self._key_name
 
     @property
     def prior_(self) -> DEVDAN:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from devdan.arrays import Floats
 from devdan.fleet.keys import kind_of, of_text
 from devdan.fleet.shared import Shared
 from devdan.fleet.slots import EVENTS, Kept
 from devdan.fleet.store import Row
 from devdan.model.kernel import Network
-from devdan.model.memory import SIZES
-from devdan.model.state import LARGEST_COUNT, SETTINGS, check_states
+from devdan.model.state import HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
 
 
 def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
@@ -26,7 +26,7 @@ def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
                 raise ValueError(f"it is not one of the {kind}")
         except ValueError as error:
             raise ValueError(f"the key {row.text} is not valid: {error}") from error
-        alike[row.kept.state[: len(SIZES)].tobytes(), len(row.kept.state)].append(row)
+        alike[_alike(row.kept.state)].append(row)
     for group in alike.values():
         try:
             _check_networks(shared, [row.kept for row in group])
@@ -36,6 +36,11 @@ def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
             for row in group:  # which of them is it?
                 check_rows(shared, kind, [row])
             raise
+
+
+def _alike(state: Floats) -> tuple[int, ...]:
+    """By which states are checked together: their lengths and, if they are not too short for these, their sizes."""
+    return (len(state), *(sizes_of(state) if len(state) >= HEADER else ()))
 
 
 def _check_kept(shared: Shared, kept: Kept) -> None:
@@ -54,19 +59,17 @@ def _check_networks(shared: Shared, group: Sequence[Kept]) -> None:
     """For states of the same sizes."""
     states = np.array([kept.state for kept in group])
     check_states(states)
-    integers = states.view(np.int64)
+    integers, sizes = states.view(np.int64), sizes_of(states[0])
+    places = {name: place for name, (place, _) in Network.places(sizes).items()}
     n_known = np.array([len(kept.codes) for kept in group])
-    in_use = [
-        integers[:, getattr(Network, name).start] for name in ("n_features", "n_classes", "n_named", "max_events")
-    ]
-    n_features, n_classes, n_named, max_events = in_use
-    sizes = np.array([len(order) or shared.n_features_in_ for order in shared.inputs])
-    if (n_features != sizes[[kept.inputs for kept in group]]).any() or (max_events != EVENTS).any():
+    n_features, n_classes, n_named = (integers[:, places[name]] for name in ("n_features", "n_classes", "n_named"))
+    _, _, max_classes, *others = sizes
+    n_inputs = np.array([len(order) or shared.n_features_in_ for order in shared.inputs])
+    if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or others != [EVENTS, 0]:
         raise ValueError("its inputs are not those of the fleet")
-    max_classes = integers[0, SIZES.index("max_classes")]
     if (n_known > max_classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
         raise ValueError("it has other outputs than classes")
-    have = states[:, [getattr(Network, name).start for name in SETTINGS]]
+    have = states[:, [places[name] for name in SETTINGS]]
     is_up_to_date = np.array([kept.settings for kept in group]) == shared.n_settings
     if (have[is_up_to_date] != [shared.settings[name] for name in SETTINGS]).any():
         raise ValueError("its settings are not those of the fleet")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from devdan.fleet.shared import Shared
-from devdan.fleet.slots import EVENTS, Kept, room_for
+from devdan.fleet.slots import Kept, room, room_for
 from devdan.model import options
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
@@ -27,7 +27,8 @@ def model_of(shared: Shared, kept: Kept) -> DEVDAN:
     model._classes = Classes(labels[order], order) if len(labels) > 0 else Classes()
     state = aligned(len(kept.state))
     state[:] = kept.state
-    model._chosen, model._networks = dict(shared._chosen), [state]
+    model._chosen = dict(shared._chosen)
+    model._take([state])
     return model
 
 
@@ -59,7 +60,7 @@ def kept_of(shared: Shared, model: Any) -> Kept:
     labels = model._classes.labels[np.argsort(model._classes.outputs)]
     codes, classes = shared.classes.encode(labels) if len(labels) > 0 else (np.empty(0, np.int64), shared.classes)
     net = model._first()
-    state = with_room(model._networks[0], (net.n_features, room_for(net.n_hidden), max(len(labels), 2), EVENTS))
+    state = with_room(model._networks[0], room(net.n_features, room_for(net.n_hidden), len(labels)))
     set_settings(Network(state), shared.settings)
     shared._classes = classes
     return Kept(state, codes, inputs=inputs, settings=shared.versions[1])
@@ -68,8 +69,18 @@ def kept_of(shared: Shared, model: Any) -> Kept:
 def check_model(model: Any) -> None:
     """Raise an error unless it can be a key's."""
     if not isinstance(model, DEVDAN) or model.n_layers != 1:
-        raise ValueError(f"a key's model must be a DEVDAN of one layer, got {model!r}")
+        raise ValueError(f"a key's model must be a DEVDAN(rehearse=0) of one layer, got {model!r}")
+    check_rehearsal("a key's model", model)
     model._check_is_fitted()
+
+
+def check_rehearsal(name: str, model: DEVDAN) -> None:
+    """Raise a ``ValueError`` if a second network rehearses."""
+    if model.rehearse != 0:
+        raise ValueError(
+            f"{name} must have rehearse=0, as a network that rehearses would keep a thousand samples for each key, got "
+            f"rehearse={model.rehearse!r}"
+        )
 
 
 def _copy_inputs(source: DEVDAN, target: DEVDAN) -> None:

@@ -15,13 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Words
+from devdan.encoding.encoding import Instructions
 from devdan.fleet import exchange, saving, stepping
 from devdan.fleet import keys as labels
 from devdan.fleet.access import FleetAccess
 from devdan.fleet.checking import check_rows
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
-from devdan.fleet.shared import Portion, Shared
+from devdan.fleet.shared import DEFAULT, Portion, Shared
 from devdan.fleet.slots import INPUTS, SETTINGS
 from devdan.fleet.store import Store
 from devdan.model import options, weighing
@@ -30,8 +31,6 @@ from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_DEFAULT = DEVDAN()  # what the networks are by default; nothing changes it
 
 
 def _n_rows(X: Any) -> int:
@@ -45,7 +44,8 @@ class DEVDANFleet(FleetAccess):
     Rows of many keys come in one call, in any order; each goes to the network of its key, in order of arrival. All
     networks have the same inputs, options and classes. What a key learns is bit for bit what a :class:`DEVDAN` learns
     that is given the rows of this key in the same portions, with the key's seed, and starts from what the key started
-    from. Keys are text, numbers, flags, or tuples of text and numbers; those of a fleet are all of one kind.
+    from. Keys are text, numbers, flags, or tuples of text and numbers; those of a fleet are all of one kind. Wherever
+    ``keys`` are asked for, the name of a column will do if ``X`` is a table: that column then is no feature.
 
     With a prior, a shared network learns from the rows of all keys, first, and a new key starts as its copy, with a
     seed of its own. What it knows counts for at most 20 samples, and the scale of its inputs for 5, so that the key
@@ -59,8 +59,9 @@ class DEVDANFleet(FleetAccess):
     Parameters
     ----------
     estimator : DEVDAN, default=None
-        What the networks are; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights. Without a
-        prior, its ``random_state`` is that of every key, if it is not ``None``.
+        What the networks are; ``None`` is a ``DEVDAN(rehearse=0)``. It must have one layer, no initial weights and
+        ``rehearse=0``: a network that rehearses would keep a thousand samples for each key. Without a prior,
+        its ``random_state`` is that of every key, if it is not ``None``.
     prior : bool, default=True
         Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.
     n_jobs : int, default=-1
@@ -79,6 +80,7 @@ class DEVDANFleet(FleetAccess):
     classes_ : the classes of all keys, sorted.
     n_features_in_, feature_names_in_, encoding_ : as in DEVDAN.
     n_rows_ : rows that were learned from so far, with or without labels.
+    key_name_ : the column of a table that the keys came from, None if they came beside it.
     prior_ : the shared network, as a DEVDAN.
 
     Examples
@@ -156,6 +158,8 @@ class DEVDANFleet(FleetAccess):
 
     def _learn(self, keys: Any, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None) -> Self:
         with self._lock:
+            name = keys if isinstance(keys, str) else None
+            keys, X = labels.split(keys, X)
             given = labels.checked(keys, _n_rows(X))
             self._check_options()
             begins = not self.__sklearn_is_fitted__()
@@ -176,6 +180,7 @@ class DEVDANFleet(FleetAccess):
                 kept = np.flatnonzero(weighing.check_sample_weight(sample_weight, len(given)))
                 given, slots = [given[row] for row in kept.tolist()], slots[kept]
             self._n_rows += len(given)
+            self._key_name = name or self._key_name
             self._step(given, slots, portion, first, last)
             return self
 
@@ -202,25 +207,42 @@ class DEVDANFleet(FleetAccess):
         finally:
             self._networks.drop_unbegun(added)  # after Ctrl-C
 
-    def _refresh(self, slots: Words) -> None:
-        """Bring the networks in some slots up to date; -1 is none."""
+    def _refresh(self, slots: Words, told: bool = True) -> None:
+        """Bring the networks in some slots up to date, as a model is told of options when it learns; -1 is none."""
         memory, shared = self._networks.slots, self._shared
         inputs, settings = shared.versions
         if inputs == settings == 0:  # there was never another
             return
         slots = slots[slots >= 0]
-        old = (memory.table[slots, INPUTS] != inputs) | (memory.table[slots, SETTINGS] != settings)
+        old = memory.table[slots, INPUTS] != inputs
+        if told:
+            old |= memory.table[slots, SETTINGS] != settings
         for slot in np.unique(slots[old]).tolist():
-            memory.put(slot, shared.up_to_date(memory.get(slot)))
+            memory.put(slot, shared.up_to_date(memory.get(slot), told))
 
     # --- Beginning -----------------------------------------------------------------------------------------------
 
     @property
     def _member(self) -> DEVDAN:
-        member = _DEFAULT if self.estimator is None else self.estimator
+        member = DEFAULT if self.estimator is None else self.estimator
         if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
-            raise ValueError(f"estimator must be a DEVDAN of one layer without initial weights, got {member!r}")
+            raise ValueError(
+                f"estimator must be a DEVDAN(rehearse=0) of one layer without initial weights, got {member!r}"
+            )
+        exchange.check_rehearsal("estimator", member)
         return member
+
+    @property
+    def scaling(self) -> Any:
+        """The networks'."""
+        return self._member.scaling
+
+    def check_options(self) -> None:
+        """Raise a ``ValueError`` that names an option of the networks that is out of range."""
+        self._member.check_options()
+
+    def _instructions(self) -> Instructions:
+        return self._member._instructions()
 
     def _check_options(self) -> None:
         chosen = self.prior, self.n_jobs, self.max_in_memory, self.store
@@ -249,6 +271,7 @@ class DEVDANFleet(FleetAccess):
         self._store = None if self.store is None else Store.create(self.store, exclusive=True)
         self._hold(shared, example, self._store)
         self._n_rows = self._n_saves = 0
+        self._key_name = None
         self._id, self._saved_at = uuid.uuid4().hex, ("", 0)
 
     def _hold(self, shared: Shared, example: Key, store: Store | None, n_keys: int = 0) -> None:
@@ -283,13 +306,14 @@ class DEVDANFleet(FleetAccess):
 
     def _probabilities(self, keys: Any, X: Any) -> Floats:
         """The probability of each class, by code."""
+        keys, X = labels.split(keys, X)
         given = labels.checked(keys, _n_rows(X))
         n_classes = len(self.classes_)
         self._check_options()
         self._check_kind(given)
         rows = self._shared._inputs(X)
         slots = self._networks.bring(given, self.max_in_memory)
-        self._refresh(slots)
+        self._refresh(slots, told=False)
         out = np.zeros((len(rows), n_classes))
         stepping.predict(self._networks.slots, self._shared, slots, rows, out, self.n_jobs)
         return out

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from devdan.encoding.rows import Numbers
+from devdan.encoding.tables import are_dicts, is_table, rows_of
+
 Key = str | int | float | bool | tuple[str | int | float, ...]
 
 TEXT, NUMBER, FLAG, TUPLE = "text", "numbers", "flags", "tuples"  # kinds, of which a fleet's keys have one
@@ -38,6 +41,26 @@ def checked(keys: Any, n_samples: int) -> list[Key]:
         first, other = listed[0], next(key for key in listed if kind_of(key) != kind_of(listed[0]))
         raise ValueError(_mixed(kind_of(first), first, other))
     return listed
+
+
+def split(keys: Any, X: Any) -> tuple[Any, Any]:
+    """Keys and rows; keys that are given as the name of a column of a table are taken out of it.
+
+    >>> keys, rows = split("shop", [{"shop": "Bonn", "price": 3.0}, {"shop": "Ulm", "price": 5.0}])
+    >>> keys, rows.names
+    (['Bonn', 'Ulm'], ('price',))
+    """
+    if not isinstance(keys, str) or not (is_table(X) or are_dicts(X)):
+        return keys, X
+    rows = rows_of(X)
+    if keys not in rows.names:
+        raise ValueError(f"X must have the column {keys!r} with the keys, got {', '.join(map(repr, rows.names[:20]))}")
+    place = rows.names.index(keys)
+    column = rows.columns()[place]
+    found = column.objects()
+    if isinstance(column, Numbers) and column.flags:
+        found = [None if value is None else bool(value) for value in found]
+    return found, rows.select([other for other in range(len(rows.names)) if other != place])
 
 
 def check_kind(kind: str, example: Key, keys: Sequence[Key]) -> None:
@@ -72,8 +95,8 @@ def _listed(keys: Any) -> list[Any]:
     if isinstance(keys, tuple):
         return list(keys)
     raise TypeError(
-        f"keys must be a list, an array or a column with one key for each row, got {reprlib.repr(keys)} of type "
-        f"{type(keys).__name__}; that of a single row goes into a list, too"
+        f"keys must be a list, an array or a column with one key for each row, or the name of a column of a table X, "
+        f"got {reprlib.repr(keys)} of type {type(keys).__name__}; that of a single row goes into a list, too"
     )
 
 

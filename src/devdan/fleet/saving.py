@@ -10,12 +10,11 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.keys import of_text, text_of
-from devdan.fleet.shared import Shared
+from devdan.fleet.shared import DEFAULT, Shared
 from devdan.fleet.slots import EVENTS
 from devdan.fleet.store import Store
 from devdan.model import modelfile, options
 from devdan.model.kernel import CHANGED, Network
-from devdan.model.memory import SIZES
 from devdan.model.modelfile import ModelFileError
 from devdan.model.state import LARGEST_COUNT, aligned, check_state, sizes_of
 
@@ -53,6 +52,7 @@ def _write(fleet: Any, store: Store, afresh: bool) -> None:
         "n_rows": fleet._n_rows,
         "seed": fleet._seed,
         "example": text_of(fleet._example),
+        "key_name": fleet._key_name,
         "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
         "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
         **_header_of(shared),
@@ -102,7 +102,7 @@ def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | N
     """The fleet, without networks."""
     chosen = header["options"]
     shared = _shared_of(header, network, bool(chosen["prior"]))
-    is_default = shared.estimator.get_params() == type(shared.estimator)().get_params()
+    is_default = shared.estimator.get_params() == DEFAULT.get_params()
     fleet = kind(
         None if is_default else shared.estimator,
         prior=bool(chosen["prior"]),
@@ -119,6 +119,7 @@ def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | N
     fleet._n_saves, fleet._n_rows, fleet._seed = counts
     fleet._store = None if limit is None else store
     fleet._hold(shared, of_text(header["example"]), fleet._store, 0 if limit is None else store.count())
+    fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
     fleet._id, fleet._saved_at = str(header["id"]), (os.path.realpath(store.path), fleet._n_saves)
     return fleet
 
@@ -168,5 +169,5 @@ def _check_network(state: Floats) -> None:
     if len(state) > where and begun.view(np.int64)[where] == 0:
         begun.view(np.int64)[where] = 1
     check_state(begun)
-    if sizes_of(state)[SIZES.index("max_events")] != EVENTS:
+    if sizes_of(state)[3:] != (EVENTS, 0):
         raise ValueError("its network has another size than those of a fleet")

@@ -8,16 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
-from devdan.fleet.slots import EVENTS, Kept, Slots, room_for
-from devdan.model import kernel, options, weighing
+from devdan.fleet.slots import Kept, Slots, room, room_for
+from devdan.model import mixture, options, weighing
 from devdan.model.classes import Classes, check_labels
 from devdan.model.devdan import DEVDAN
-from devdan.model.kernel import BIAS2, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
+from devdan.model.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
 from devdan.model.state import AVERAGED, set_settings, sizes_of, with_features, with_room
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+DEFAULT = DEVDAN(rehearse=0)  # what the networks are by default; nothing changes it
 MOST_UNITS = 8  # with which the prior stops to grow, so that what starts as its copy is small
 ALL_ROWS, EVERY = 10_000, 4  # rows from all of which the prior learns, and from which of those after them
 WORTH = 20  # samples that what a new key knows counts for at most, so that it soon learns where it differs
@@ -71,10 +72,10 @@ class Shared(DEVDAN):
 
     def _begin(self, classes: Classes, n_named: int) -> None:
         super()._begin(classes, n_named)
-        n, _, m, _ = sizes_of(self._networks[0])
-        self._networks = [with_room(self._networks[0], (n, self._most_units + 2, m, EVENTS))]
+        n, _, m, *_ = sizes_of(self._layers[0])
+        self._layers = [with_room(self._layers[0], room(n, self._most_units + 2, m))]
         if self.random_state is None:
-            self._first().random[0] = self._seed
+            Network(self._layers[0]).random[0] = self._seed
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
@@ -128,9 +129,9 @@ class Shared(DEVDAN):
     def take_place(self, memory: Slots) -> None:
         """Have the prior where compiled code finds it, with as much room as it may grow."""
         if self.slot < 0:
-            self.slot = memory.hold(Kept(self._networks[0], _NO_CODES))
-        elif self._networks[0] is not self._placed:  # it has other inputs, or room for more classes
-            memory.put(self.slot, Kept(self._networks[0], _NO_CODES))
+            self.slot = memory.hold(Kept(self._layers[0], _NO_CODES))
+        elif self._layers[0] is not self._placed:  # it has other inputs, or room for more classes
+            memory.put(self.slot, Kept(self._layers[0], _NO_CODES))
         else:
             state = self._placed
             n_hidden, grows = state.view(np.int64).item(_N_HIDDEN), state.item(_GROWS)
@@ -162,16 +163,16 @@ class Shared(DEVDAN):
 
     def network(self) -> Floats:
         """A copy of its state; where a prior has stopped to grow, that is no option of a copy."""
-        state: Floats = self._networks[0].copy()
+        state: Floats = self._layers[0].copy()
         Network(state).grows = self.settings["grows"]
         return state
 
     def _give_room(self, memory: Slots, hidden: int) -> None:
-        n, r, m, events = sizes_of(self._placed)
+        n, r, m, *_ = sizes_of(self._placed)
         if r != hidden:
-            memory.put(self.slot, Kept(with_room(self._placed, (n, hidden, m, events)), _NO_CODES))
+            memory.put(self.slot, Kept(with_room(self._placed, room(n, hidden, m)), _NO_CODES))
         self._placed = memory.state(self.slot)
-        self._networks = [self._placed]
+        self._layers = [self._placed]
 
     def __setstate__(self, content: dict[str, Any]) -> None:
         """A copy has its network to itself, until it takes its place in another fleet."""
@@ -203,7 +204,7 @@ class Shared(DEVDAN):
     def expect(self, X: Floats, out: Floats) -> None:
         """What to expect of keys without labels, by code: what the prior predicts, or the shares of the classes."""
         if self._first().n_classes > 0:
-            self._add_probabilities(X, out)
+            mixture.add_probabilities(self._layers, [X], out)
         elif self.label_counts.sum() > 0:
             out[:, : len(self.label_counts)] = self.label_counts / self.label_counts.sum()
         else:
@@ -220,8 +221,8 @@ class Shared(DEVDAN):
         """What a new key begins with, apart from its seed."""
         net = self._first()
         n_known = len(self._classes) if self.is_prior else 0
-        room = net.n_features, room_for(max(net.n_hidden, int(net.start))), max(n_known, 2), EVENTS
-        state = with_room(self.network(), room)
+        hidden = room_for(max(net.n_hidden, int(net.start)))
+        state = with_room(self.network(), room(net.n_features, hidden, n_known))
         if self.is_prior:
             make_young(Network(state))
         else:
@@ -230,9 +231,9 @@ class Shared(DEVDAN):
         inputs, settings = self.versions
         return Kept(state, np.arange(n_known), inputs=inputs, settings=settings)
 
-    def up_to_date(self, kept: Kept) -> Kept:
-        """A key with the inputs and settings of now."""
-        inputs, settings = self.versions
+    def up_to_date(self, kept: Kept, told: bool = True) -> Kept:
+        """A key with the inputs of now and, if it is told of options, the settings of now."""
+        inputs, settings = self.versions[0], self.versions[1] if told else kept.settings
         state = kept.state.copy()
         if kept.inputs != inputs:
             before, now = self.inputs[kept.inputs], set(self.inputs[inputs])
@@ -246,7 +247,7 @@ class Shared(DEVDAN):
 
 def make_young(net: Network) -> None:
     """Keep what a network has learned, but not for how long, so that it soon learns where a key differs."""
-    averages_are_better = kernel.share_of_averages(net) > 0.5
+    averages_are_better = mixture.opinions(net.words)[BY_AVERAGES] > 0.5
     for name in AVERAGED:
         weights, slow = getattr(net, name), getattr(net, f"{name}_slow")
         if averages_are_better:

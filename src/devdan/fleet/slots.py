@@ -47,13 +47,24 @@ def room_for(n_hidden: int) -> int:
     return max(8, (n_hidden + 2 + 3) // 4 * 4)
 
 
+def room(features: int, hidden: int, classes: int) -> Sizes:
+    """What a network of a fleet has room for; it remembers no samples, which would take more than all the rest."""
+    return features, hidden, max(classes, 2), EVENTS, 0
+
+
+def words_of(name: str) -> range:
+    """Where the words of a counter are in every state."""
+    field = getattr(Network, name)
+    return range(field.start, field.start + int(np.prod(field.shape, dtype=np.int64)))
+
+
 class Slots:
     """The networks in memory, by key and by slot."""
 
     def __init__(self) -> None:
         self.table = np.zeros((0, _WIDTH), np.int64)
         self.index: dict[Key, int] = {}
-        self.largest: Sizes = (0, 0, 0, 0)  # room that any of them has had
+        self.largest: Sizes = (0, 0, 0, 0, 0)  # room that any of them has had
         self.scratch = self.new_scratch()  # of the thread that has the fleet
         self._keys: list[Any] = []
         self._words: list[Any] = []  # of each slot: the state, and after it the codes of the classes
@@ -160,10 +171,7 @@ class Slots:
 
     def words(self, slots: Words, *names: str) -> Words:
         """Words of the states in these slots, by the names of fields; a row for each."""
-        places: list[int] = []
-        for name in names:
-            field = getattr(Network, name)
-            places += range(field.start, field.start + int(np.prod(field.shape, dtype=np.int64)))
+        places = [place for name in names for place in words_of(name)]
         out = np.empty((len(slots), len(places)), np.int64)
         kernel.look_up(self.table, slots, np.array(places), out)
         return out

@@ -12,6 +12,7 @@ from devdan.evaluation import measures
 from devdan.evaluation.record import Record, Summary
 
 Setting = bool | int | float | str
+_LONGEST = 250  # characters of a setting that every store of curves takes
 
 
 class Logger(Protocol):
@@ -134,7 +135,7 @@ def curves(record: Record, summary: Summary) -> dict[str, float]:
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:
-    """Flatten nested settings into numbers and strings.
+    """Flatten nested settings into numbers and strings; lists, such as the names of features, may be cut.
 
     >>> flat({"model": "devdan", "options": {"masking": 0.1, "scaling": None}})
     {'model': 'devdan', 'options.masking': 0.1, 'options.scaling': 'None'}
@@ -144,7 +145,7 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Setting]:
         if isinstance(value, Mapping):
             found |= {f"{name}.{inner}": setting for inner, setting in flat(value).items()}
         else:
-            found[name] = value if isinstance(value, (bool, int, float, str)) else str(value)
+            found[name] = value if isinstance(value, (bool, int, float, str)) else str(value)[:_LONGEST]
     return found
 
 

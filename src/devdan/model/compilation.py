@@ -47,9 +47,9 @@ class Outcome(NamedTuple):
 def jobs() -> list[Job]:
     """All that the models do, behind each of their interfaces."""
     return [
-        Job("one network", partial(_use, DEVDAN())),
+        Job("networks", partial(_use, DEVDAN())),
         Job("layers", partial(_use, DEVDAN(n_layers=2))),
-        Job("ensemble", partial(compile_kernel, DEVDANEnsemble(n=2))),
+        Job("ensemble", partial(compile_kernel, DEVDANEnsemble())),
         Job("sample by sample, for River and CapyMOA", _use_one_by_one),
     ]
 

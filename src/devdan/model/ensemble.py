@@ -1,45 +1,47 @@
-"""An ensemble of evolving networks: each learns from its own resampling of the stream; predictions are averaged."""
+"""An ensemble of evolving networks at several time scales; predictions mix them by how well each did recently."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
-from devdan.model import kernel, options, threads, weighing
+from devdan.model import earlier, options, threads, weighing
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.model.state import EVENTS, new_state, resized, restarted, room_for, scratch_for, sizes_of, with_features
+from devdan.model.kernel import Network
+from devdan.model.scales import SCALES, Scale, mixed, new_network
+from devdan.model.training import shuffled, trained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _DEFAULT = DEVDAN()  # what the members are by default; nothing changes it
-_GROWN_UP = 1000  # samples that every member must have seen before another may be replaced
 
 
 class DEVDANEnsemble(EvolvingClassifier):
-    """Ensemble of DEVDANs by online bagging, for data streams.
+    """Ensemble of DEVDANs at several time scales, for data streams.
 
-    Each member visits each sample as often as its own Poisson draw says, starts from its own random weights and finds
-    its own structure. The ensemble predicts the mean of their probabilities. A member whose error signals a drift is
-    replaced by a new one, unless another member is still young. It raises the same errors as a DEVDAN.
+    One member learns from each sample once, and starts from one hidden unit. The others start from more, and with each
+    label they revisit some of the latest 10, 100, 500, 1,000 or 5,000 labelled samples; the nearest of 1,000 vote, too.
+    All these opinions are mixed by their losses on recent labels, before these were learned: where only the moment
+    counts, those who look far back count little, and the other way round. It raises the same errors as a DEVDAN.
 
     Parameters
     ----------
-    n : int, default=10
-        Number of members.
+    scales : list of tuples, default=None
+        The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled
+        samples these are drawn from, and how many of those vote as nearest neighbours. ``None`` is
+        ``devdan.model.scales.SCALES``.
     estimator : DEVDAN, default=None
-        What the members are; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights.
-    visits : float, default=2.0
-        How often a member visits a sample, on average.
+        All else about the members; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights, and leave
+        ``n_hidden`` and ``rehearse`` to the scales.
     n_jobs : int, default=-1
         Number of threads; -1 means one per core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -49,9 +51,10 @@ class DEVDANEnsemble(EvolvingClassifier):
     ----------
     classes_, n_features_in_, feature_names_in_, encoding_ : as in DEVDAN.
     n_members_ : members.
+    shares_ : the share of each member in the next prediction.
     n_hidden_, n_parameters_ : current number of hidden units and parameters of all members.
     n_seen_ : samples seen so far.
-    events_, n_events_ : the latest events of the members, including replacements, and their total number.
+    events_, n_events_ : the latest events of the members and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase, over all members.
     bias2_, variance_ : dict, the means over the members.
 
@@ -59,27 +62,25 @@ class DEVDANEnsemble(EvolvingClassifier):
     --------
     >>> from devdan import DEVDANEnsemble
     >>> from devdan.streams import sea
-    >>> model = DEVDANEnsemble(n=5, random_state=1)
+    >>> model = DEVDANEnsemble(random_state=1)
     >>> for X, y in sea(10_000):
     ...     model = model.partial_fit(X, y)
     >>> model.score(*next(iter(sea(1_000, chunk=1_000, seed=2)))) > 0.8
     True
     """
 
-    _states: Floats  # (n, words): one row per network
+    _networks: list[Floats]
 
     def __init__(
         self,
-        n: int = 10,
+        scales: Sequence[Sequence[int]] | None = None,
         *,
         estimator: DEVDAN | None = None,
-        visits: float = 2.0,
         n_jobs: int = -1,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.n = n
+        self.scales = scales
         self.estimator = estimator
-        self.visits = visits
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -90,118 +91,62 @@ class DEVDANEnsemble(EvolvingClassifier):
         member = _DEFAULT if self.estimator is None else self.estimator
         if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
             raise ValueError(f"estimator must be a DEVDAN of one layer without initial weights, got {member!r}")
+        for name in ("n_hidden", "rehearse"):
+            if getattr(member, name) not in (options.OPTIONS[name].default, options.earlier(name)):
+                raise ValueError(f"estimator must leave {name} to the scales, got {member!r}")
         return member
+
+    @property
+    def _scales(self) -> list[Scale]:
+        return [Scale(*map(int, numbers)) for numbers in (SCALES if self.scales is None else self.scales)]
 
     @property
     def scaling(self) -> Any:
         """The members'."""
         return self._member.scaling
 
-    @property
-    def _networks(self) -> list[Floats]:
-        return list(self._states)
-
-    def _first(self) -> Network:
-        self._check_is_fitted()
-        return Network(self._states[0])
-
     def _options(self) -> dict[str, Any]:
-        return {**self._member._options(), "visits": self.visits, "n": self.n, "n_jobs": self.n_jobs}
+        return {**self._member._options(), "scales": self.scales, "n_jobs": self.n_jobs}
+
+    def _settings(self) -> list[dict[str, float]]:
+        settings = options.settings(self._chosen)
+        return [mixed(settings, scale) for scale in self._scales]
 
     def _begin(self, classes: Classes, n_named: int) -> None:
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=self.n, dtype=np.int64)
-        size = self._n_inputs, room_for(int(self._member.n_hidden)), max(len(classes), 2), EVENTS
-        self._states = np.array([new_state(*size, int(seed)) for seed in seeds])
+        scales = self._scales
+        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=len(scales), dtype=np.int64)
+        self._networks = [
+            new_network(self._n_inputs, len(classes), scale, int(seed))
+            for scale, seed in zip(scales, seeds, strict=True)
+        ]
 
     def _check_networks(self, networks: list[Floats]) -> None:
-        rooms = {(*sizes_of(state), Network(state).n_features) for state in networks}
-        if len(networks) != self.n or len(rooms) != 1:
+        nets = [Network(state) for state in networks]
+        if [net.max_samples for net in nets] != [scale.reach for scale in self._scales]:
+            raise ValueError("its members are not of its scales")
+        if len({(net.n_features, net.max_classes) for net in nets}) != 1:
             raise ValueError("its members are inconsistent")
 
     def _take(self, networks: list[Floats]) -> None:
-        self._states = np.array(networks)
-
-    def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
-        self._states = np.array([with_features(state, n_inputs, gone, n_new) for state in self._states])
-
-    def _make_room(self, n_classes: int) -> None:
-        self._enlarge(classes=n_classes)
-
-    def _enlarge(self, hidden: int = 0, classes: int = 0) -> None:
-        self._states = np.array([resized(state, hidden=hidden, classes=classes) for state in self._states])
+        self._networks = networks
 
     def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        self._count(len(X), first, last)
-        before = self._n_drifts()
-        self._learn_members(slice(0, len(self._states)), X, codes, weights, first, last)
-        replaced = self._replace(np.flatnonzero(self._n_drifts() > before))
-        if replaced is not None:
-            self._learn_members(slice(replaced, replaced + 1), X, codes, weights, first, last)
+        """Train the members, in threads if that is faster."""
+        phases, member = [(first, last)], self._member
+        if not member.interleave and len(X) > 1:  # of one sample, both phases at once are the same
+            phases = [(phase, phase) for phase in range(first, last + 1)]
 
-    def _count(self, n_samples: int, first: int, last: int) -> None:
-        """Labels are assumed to belong to earlier samples, as long as there are enough of those."""
-        net = self._first()
-        if last == DISCRIMINATIVE:
-            net.n_labels_came += n_samples
-        if first == GENERATIVE:
-            net.n_came += n_samples
-        net.n_came = max(net.n_came, net.n_labels_came)
+        def learn(k: int) -> None:
+            for one, other in phases:
+                order = shuffled(self._networks[k], len(X), member.shuffle)
+                self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other)
 
-    def _learn_members(self, members: slice, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        """Let members visit the samples they draw from a chunk, the same in both phases; in threads if faster."""
-        n_members = members.stop - members.start
-        visits = np.empty((n_members, len(X)), np.int64)
-        kernel.bag(self._states[members], last, visits)
-        order, cuts = np.empty(visits.sum(), np.int64), np.zeros(n_members + 1, np.int64)
-        kernel.line_up(visits, order, cuts)
-        n_visits = np.diff(cuts)
-        for phase in range(first, last + 1):
-            if self._member.shuffle:
-                kernel.shuffle_members(self._states[members], order, cuts)
-            done = np.zeros(n_members, np.int64)
-
-            def learn(part: slice, phase: int = phase, done: Words = done) -> None:
-                states = self._states[members][part]
-                own = cuts[part.start : part.stop + 1]
-                kernel.learn_members(states, scratch_for(states[0]), X, codes, weights, order, own, done[part], phase)
-
-            while True:
-                self._spread(learn, n_members, len(order))
-                if (done == n_visits).all():
-                    break
-                self._enlarge(hidden=2 * self._first().max_hidden)
-
-    def _n_drifts(self) -> Words:
-        """Number of real drifts that each member has signalled."""
-        drifts: Words = Network.across(self._states, "n_drifts")[:, DISCRIMINATIVE].copy()
-        return drifts
-
-    def _replace(self, drifted: Words) -> int | None:
-        """Replace a member that has just signalled a drift, unless another member is still too young."""
-        if len(drifted) == 0 or min(net.n_seen for net in self._nets()) < _GROWN_UP * self.visits:
-            return None
-        member = int(drifted[0])
-        self._states[member] = restarted(self._states[member])
-        return member
-
-    # --- Prediction ----------------------------------------------------------------------------------------------
-
-    def _add_probabilities(self, X: Floats, out: Floats) -> None:
-        def predict(part: slice) -> None:
-            kernel.predict_members(self._states, scratch_for(self._states[0]), X[part], out[part])
-
-        self._spread(predict, len(X), len(X) * len(self._states))
-
-    def _spread(self, work: Callable[[slice], None], length: int, n_visits: int) -> None:
-        """Process slices of a range in threads, or directly if that is faster."""
-        n_parts = min(threads.n_threads(self.n_jobs, n_visits), length)
-        bounds = np.linspace(0, length, n_parts + 1).astype(int).tolist()
-        threads.run([partial(work, slice(*pair)) for pair in pairwise(bounds)], n_parts)
+        scales = self._scales
+        costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
+        n_threads = threads.n_threads(self.n_jobs, len(X) * sum(1 + scale.rehearse for scale in scales))
+        threads.run([partial(learn, k) for k in costly_first], n_threads)
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_states" in self.__dict__
 
     @property
     def n_members_(self) -> int:
@@ -209,7 +154,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     @property
     def n_seen_(self) -> int:
-        return self._first().n_came
+        return self._first().n_seen
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -228,5 +173,12 @@ class DEVDANEnsemble(EvolvingClassifier):
         return {**params, "estimator": weighing.to_pairs(member.get_params())}
 
     @classmethod
+    def _updated(cls, kept: dict[str, Any], states: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
+        return earlier.updated(kept, states) if earlier.is_resampled(kept) else (kept, states)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(earlier.attributes(state) if earlier.is_resampled(state) else state)
+
+    @classmethod
     def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls(**{**params, "estimator": DEVDAN(**weighing.of_pairs(params["estimator"]))})
+        return cls(**{**params, "estimator": DEVDAN._of_kept_options(params["estimator"])})

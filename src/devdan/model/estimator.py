@@ -237,7 +237,9 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
 
 def _as_table(X: Any) -> Any:
-    """A list as an array, or as a table if there is text in it."""
+    """A list as an array, or as a table if there is text in it; an array of records as the table that it is."""
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:  # scikit-learn would not count its columns
+        return rows_of(X)
     if isinstance(X, (list, tuple)) and len(X) > 0:
         cells = (
             X if isinstance(X[0], Mapping) else [cell for row in X if isinstance(row, (list, tuple)) for cell in row]

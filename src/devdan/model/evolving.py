@@ -15,11 +15,12 @@ from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding, Instructions
-from devdan.model import kernel, modelfile, options, weighing
+from devdan.model import kernel, mixture, modelfile, options, weighing
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.model.state import PHASES, Event, counted, events_of, padded, set_settings
+from devdan.model.notebook import EventList, model_html
+from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _UNLABELLED = np.empty(0, np.int64)
 class EvolvingClassifier(StreamClassifier):
     """A classifier made of networks, each one a kernel state."""
 
-    _networks: Any  # a list of states
+    _networks: Any  # a list of states, made of what the subclass keeps
     _classes: Classes
     _chosen: dict[str, Any]  # the options that were last passed to the networks
 
@@ -46,12 +47,8 @@ class EvolvingClassifier(StreamClassifier):
         """Create the networks."""
 
     @abstractmethod
-    def _change_inputs(self, n_inputs: int, gone: list[int], n_new: int) -> None:
-        """Remove some of the inputs, of which there are this many, and add others after the rest."""
-
-    @abstractmethod
-    def _make_room(self, n_classes: int) -> None:
-        """Make room for more classes in the networks."""
+    def _settings(self) -> list[dict[str, float]]:
+        """The kernel's settings of each network."""
 
     @abstractmethod
     def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
@@ -65,9 +62,9 @@ class EvolvingClassifier(StreamClassifier):
     def _take(self, networks: list[Floats]) -> None:
         """Continue with these networks."""
 
-    @abstractmethod
-    def _add_probabilities(self, X: Floats, out: Floats) -> None:
-        """Add their predictions to ``out``, one row per sample, one column per output."""
+    def _network_inputs(self, X: Floats) -> list[Floats]:
+        """The inputs of each network."""
+        return [X] * len(self._networks)
 
     def check_options(self) -> None:
         options.check(self._options())
@@ -157,12 +154,14 @@ class EvolvingClassifier(StreamClassifier):
                     raise ValueError(
                         f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
                     )
+        self._classes, self._chosen = classes, chosen
         if not afresh and encoding is not None and before is not None and before.order != encoding.order:
-            self._change_inputs(len(before), *before.changes(encoding))
+            gone, n_new = before.changes(encoding)
+            self._take([with_features(state, len(before), gone, n_new) for state in self._networks])
         room = self._first().max_classes
         if len(classes) > room:
-            self._make_room(max(len(classes), 2 * room))
-        self._classes, self._chosen = classes, chosen
+            larger = max(len(classes), 2 * room)
+            self._take([resized(state, classes=larger) for state in self._networks])
         if changed or n_named > 0:
             self._pass_options()
             for net in self._nets():
@@ -170,9 +169,9 @@ class EvolvingClassifier(StreamClassifier):
 
     def _pass_options(self) -> None:
         """Pass the options to the networks."""
-        settings, nets = options.settings(self._chosen), self._nets()
+        nets = self._nets()
         given = weighing.weights_given(self._chosen["class_weight"], self._classes, nets[0].max_classes)
-        for net in nets:
+        for net, settings in zip(nets, self._settings(), strict=True):
             set_settings(net, settings)
             net.class_weight[:] = given
 
@@ -183,13 +182,13 @@ class EvolvingClassifier(StreamClassifier):
         outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
         X = self._inputs(X)
         out = np.zeros((len(X), len(outputs)))
-        self._add_probabilities(X, out)
+        mixture.add_probabilities(self._networks, self._network_inputs(X), out)
         return out[:, outputs]
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_networks" in self.__dict__
+        return "_chosen" in self.__dict__
 
     @property
     def _scaling_in_use(self) -> Any:
@@ -216,13 +215,18 @@ class EvolvingClassifier(StreamClassifier):
         return sum(net.n_hidden for net in self._nets())
 
     @property
+    def shares_(self) -> Floats:
+        self._check_is_fitted()
+        return np.array(mixture.shares(self._networks))
+
+    @property
     def n_parameters_(self) -> int:
         nets = self._nets()
         return sum(net.n_hidden * (net.n_features + 1) + net.n_classes * (net.n_hidden + 1) for net in nets)
 
     @property
-    def events_(self) -> list[Event]:
-        return [event for k, net in enumerate(self._nets()) for event in events_of(net, k)]
+    def events_(self) -> EventList[Event]:
+        return EventList(event for k, net in enumerate(self._nets()) for event in events_of(net, k))
 
     @property
     def n_events_(self) -> int:
@@ -255,7 +259,8 @@ class EvolvingClassifier(StreamClassifier):
         return self._monitored(kernel.VARIANCE)
 
     def _monitored(self, quantity: int) -> dict[str, float]:
-        means = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in self._nets()]
+        evolving = (net for net in self._nets() if net.max_samples == 0)
+        means = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in evolving] or [[0.0, 0.0]]
         return {name: sum(own) / len(means) for name, own in zip(PHASES, zip(*means, strict=True), strict=True)}
 
     def __sklearn_tags__(self) -> Tags:
@@ -263,6 +268,16 @@ class EvolvingClassifier(StreamClassifier):
         # One pass over a few hundred samples from one unit is enough with standardised inputs, but not with min-max.
         tags.classifier_tags.poor_score = self.scaling != "standard"
         return tags
+
+    # --- In notebooks --------------------------------------------------------------------------------------------
+
+    def _repr_html_inner(self) -> str:
+        """What scikit-learn shows, which are the options, and what it has come to."""
+        return f"{super()._repr_html_inner()}{model_html(self)}"
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return shown | ({"text/html": shown["text/html"] + model_html(self)} if "text/html" in shown else {})
 
     # --- Saving and loading --------------------------------------------------------------------------------------
 
@@ -275,18 +290,24 @@ class EvolvingClassifier(StreamClassifier):
         return weighing.to_pairs(params)
 
     @classmethod
+    def _updated(cls, kept: dict[str, Any], states: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
+        """Options and states from a file, as this version has them."""
+        return kept, states
+
+    @classmethod
     def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls(**weighing.of_pairs(params))
+        lacking = {name: options.earlier(name) for name in cls._get_param_names() if name in options.OPTIONS}
+        return cls(**lacking | weighing.of_pairs(params))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """What an earlier version has pickled knows nothing of newer options, and its states lack newer fields."""
         super().__setstate__(state)
         for name in self._get_param_names():
             if name in options.OPTIONS:
-                self.__dict__.setdefault(name, options.OPTIONS[name].default)
+                self.__dict__.setdefault(name, options.earlier(name))
         if "_chosen" in self.__dict__:
-            self._chosen = {name: options.OPTIONS[name].default for name in options.NAMES} | self._chosen
-            self._take([padded(network) for network in self._networks])
+            self._chosen = {name: options.earlier(name) for name in options.NAMES} | self._chosen
+            self._take([padded(network) for network in self.__dict__.pop("_networks", None) or self._networks])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to one file; a model from :meth:`load` continues bit for bit."""

@@ -1,10 +1,9 @@
 """DEVDAN's kernel: every compiled function. The paper comes first, in its order; docs/algorithm.md maps its equations.
 
 A model is one flat array of 64-bit words, its *state*: sizes and counters, settings, running statistics, weights. The
-state is the whole model, so a model can be copied, saved and sent as bytes, and many models can be rows of a matrix
-that one compiled loop steps through. :class:`Network` lists the state's fields and gives them their names, in Python
-and in compiled code; :class:`Work` does so for the scratch space of one sample. ``state.py`` makes, checks and enlarges
-states.
+state is the whole model, so a model can be copied, saved and sent as bytes. :class:`Network` lists the state's fields
+and gives them their names, in Python and in compiled code; :class:`Work` does so for the scratch space of one sample.
+``state.py`` makes, checks and enlarges states.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
 transpose of its Φ (m x R). Once started, only :func:`grow` and :func:`prune` change the number of hidden units. The
@@ -28,6 +27,7 @@ from devdan.model.jit import address_of, by_address, compiled, entry
 from devdan.model.memory import (
     Block,
     E,
+    K,
     M,
     N,
     R,
@@ -53,9 +53,14 @@ COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)  # words of a monitor
 LATE = MIN_MEAN  # the monitor of the surprise has no minima, but a recent mean
 UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
 ALIKE, BALANCED, GIVEN = 0.0, 1.0, 2.0  # what classes weigh
+ALONE, LAYERED, MIXED = 0.0, 1.0, 2.0  # a network by itself, one of several layers, one of several that are mixed
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
+BY_WEIGHTS, BY_AVERAGES, BY_MEMORY = range(3)  # opinions of a network
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
+
+
+MOST_NEIGHBOURS = 64
 
 
 class Network(Block):
@@ -77,9 +82,8 @@ class Network(Block):
     n_drifts: Words = integers(2)  # that each phase signalled
     n_changes: Words = integers(2, 2)  # prunings and growths of each phase
     n_followed: int = integer()  # events of the layer below, whose units are features, that were applied to these
-    n_came: int = integer()  # to an ensemble: samples, of which each member visits some
-    n_labels_came: int = integer()  # likewise
-    reserved_integers: Words = integers(1)
+    reserved_integers: Words = integers(2)
+    max_samples: int = integer()  # room for samples that are remembered
 
     start: float = number()  # settings: hidden units to start from; a switch is 0 or 1
     scaling: float = number()
@@ -93,13 +97,13 @@ class Network(Block):
     momentum: float = number()
     adaptive_rate: float = number()
     averaging: float = number()
-    layered: float = number()  # whether there are other layers
-    visits: float = number()  # how often each sample is visited, on average
-    weighing: float = number()  # of classes: ALIKE, BALANCED or GIVEN
+    company: float = number()  # other networks: ALONE, LAYERED or MIXED
     reserved_settings: Floats = numbers(1)
+    weighing: float = number()  # of classes: ALIKE, BALANCED or GIVEN
+    rehearse: float = number()  # samples revisited for each that is taught
 
     monitors: Floats = numbers(2, 3, 6)  # of each phase: BIAS2, VARIANCE and SURPRISE
-    losses: Floats = numbers(3)  # of the weights, their averages and both mixed, on labels not learned yet
+    losses: Floats = numbers(3)  # of the opinions BY_WEIGHTS, BY_AVERAGES and BY_MEMORY, on labels not learned yet
     padding: Floats = numbers(1)  # so that the weights begin with a cache line
     encoder: Floats = numbers(N, R)  # W
     encoder_moment: Floats = numbers(N, R)  # of the discriminative gradients: with momentum their sum, else mean square
@@ -125,6 +129,12 @@ class Network(Block):
     events: Words = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
     class_count: Floats = numbers(M)  # labels taught, over a horizon, unless classes weigh ALIKE
     class_weight: Floats = numbers(M)  # if they are GIVEN
+    remembered: Floats = numbers(K, N)  # labelled samples, a ring buffer
+    remembered_label: Words = integers(K)
+    remembered_weight: Floats = numbers(K)
+    n_remembered: int = integer()  # in all, since the latest drift
+    neighbours: float = number()  # setting: how many of them vote on a sample; 0 for none
+    scaling_horizon: float = number()  # setting: samples over which means and deviations are taken
 
 
 class Work(Block):
@@ -144,6 +154,10 @@ class Work(Block):
     every_class: Floats = numbers(M)  # ones
     prediction: Floats = numbers(3, M)  # Ĉ, E[Ĉ], E[Ĉ²]
     flat_prediction: Floats = one_row(prediction)
+    zero: Floats = numbers(N)  # what is subtracted from a remembered feature
+    unit: Floats = numbers(N)  # and what the rest is multiplied by
+    nearest: Floats = numbers(MOST_NEIGHBOURS)  # squared distances, rising
+    nearest_label: Words = integers(MOST_NEIGHBOURS)
     only: Words = integers(1)  # the order in which a single sample is visited
 
 
@@ -605,7 +619,14 @@ def learn_sample(net: Network, work: Work, phase: int, weight: float) -> None:
         forward(net, work, phase)
     if phase == GENERATIVE:
         step_generative(net, work, weight)
-    elif net.adaptive_rate == 1.0:  # beyond the paper
+    else:
+        step_labelled(net, work, weight)
+
+
+@compiled
+def step_labelled(net: Network, work: Work, weight: float) -> None:
+    """One step of the discriminative phase."""
+    if net.adaptive_rate == 1.0:  # beyond the paper
         step_adaptive(net, work, weight)
     else:
         step_discriminative(net, work, weight)
@@ -619,7 +640,7 @@ def learn_sample(net: Network, work: Work, phase: int, weight: float) -> None:
 
 LARGEST = 1e150  # larger values are clipped to this, so that their squares are finite
 WIDEST = 5.0  # in standard deviations; values farther away are clipped
-SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken
+SCALING_HORIZON = 2000.0  # samples over which means and deviations are taken, unless a network has another reach
 
 
 @compiled
@@ -645,14 +666,14 @@ def learn_scaling(net: Network, work: Work) -> None:
     elif net.scaling == STANDARD:
         step_count(net.scale_count, present, share, n)
         for j in range(n):
-            share[j] = max(share[j], present[j] / (SCALING_HORIZON * net.visits))
+            share[j] = max(share[j], present[j] / net.scaling_horizon)
         step_mean(net.mean, net.square, share, value, n)
 
 
 @compiled
 def scale(net: Network, work: Work) -> None:
     """Scale x; a missing feature, or one that never varied, takes the neutral value 0."""
-    n, x, present, target = net.n_features, work.clean, work.present, work.target
+    n, x, present = net.n_features, work.clean, work.present
     low, high, mean, square = net.low, net.high, net.mean, net.square
     if net.scaling == MINMAX:
         for j in range(n):
@@ -665,9 +686,15 @@ def scale(net: Network, work: Work) -> None:
             x[j] = min(max(x[j], 0.0), 1.0)
     for j in range(n):
         x[j] *= present[j]
-        target[j] = x[j]
+
+
+@compiled
+def aim(net: Network, work: Work) -> None:
+    """What the reconstruction should be: the scaled input, squeezed into [0, 1] unless it lies there."""
+    for j in range(net.n_features):
+        work.target[j] = work.clean[j]
     if net.scaling == STANDARD:
-        sigmoid(target, n)
+        sigmoid(work.target, net.n_features)
 
 
 @compiled
@@ -742,9 +769,8 @@ def weight_of_sample(weights: Floats, sample: int) -> float:
 @compiled
 def count_label(net: Network, label: int, weight: float) -> None:
     """Count a label that is taught, with the weight of its sample; earlier ones fade."""
-    kept = 1.0 - 1.0 / max(CLASS_HORIZON * net.visits, 1.0)
     for o in range(net.n_classes):
-        net.class_count[o] *= kept
+        net.class_count[o] *= 1.0 - 1.0 / CLASS_HORIZON
     net.class_count[label] += weight
 
 
@@ -766,7 +792,7 @@ def weight_of_class(net: Network, label: int) -> float:
 # --- Averaged weights: better predictions while the stream is stable ---------------------------------------------
 
 STRIDE = 4  # update the averages, and judge them, at every fourth sample only: saves time
-LOSS_MEMORY = 0.998  # of the losses, per sample judged
+LOSS_MEMORY = 0.992  # of the losses, per sample judged: over some 500 samples
 CAUTION = 0.4  # weight of a loss, for STRIDE samples together: less than 1 each, since neighbours are similar
 DOUBT = 0.01  # averages trusted less than this belong to a past concept
 NEGLIGIBLE = 1e-12  # smaller shares in a prediction are skipped
@@ -783,9 +809,7 @@ def average(slow: Floats, weights: Floats, length: int, share: float) -> None:
 def follow(net: Network) -> None:
     """Update the averages with the latest weights."""
     r, age = net.n_hidden, net.n_learned[DISCRIMINATIVE] - net.averaged_since
-    share = max(
-        (1.0 - net.averaging) / net.visits, 10.0 / (age + 9.0)
-    )  # at first, about the latest tenth of the samples
+    share = max(1.0 - net.averaging, 10.0 / (age + 9.0))  # at first, about the latest tenth of the samples
     share = 1.0 - (1.0 - share) ** STRIDE
     for j in range(net.n_features):
         average(net.encoder_slow[j], net.encoder[j], r, share)
@@ -803,16 +827,6 @@ def join_averages(net: Network, unit: int) -> None:
     net.encoder_bias_slow[unit] = net.encoder_bias[unit]
     for o in range(net.n_classes):
         net.output_slow[o, unit] = net.output[o, unit]
-
-
-def share_of_averages(net: Network) -> float:
-    """The share of the averages in a prediction: the Bayesian posterior given the recent losses of both."""
-    if net.averaging == 0.0:
-        return 0.0
-    return 1.0 / (1.0 + math.exp(min(max(CAUTION * (net.losses[1] - net.losses[0]), -500.0), 500.0)))
-
-
-trust = compiled(share_of_averages)
 
 
 @compiled
@@ -838,34 +852,165 @@ def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
     softmax(out, m, net.max_classes)
 
 
+# --- Rehearsal and memory: the latest labelled samples, used again -----------------------------------------------
+#
+# A network that remembers samples has more units from the start, and neither grows nor generates: where a network that
+# evolves underfits, or each label counts, its losses will be the lower ones.
+
+PRIOR = 0.5  # votes that all classes share
+MOST_COMPARED = 100_000  # values of remembered samples: of many features, fewer samples are asked
+
+
+@compiled
+def remember(net: Network, row: Floats, label: int, weight: float) -> None:
+    """Keep a labelled sample as it came, instead of the oldest if there is no more room."""
+    place = net.n_remembered % net.max_samples
+    for j in range(net.n_features):
+        net.remembered[place, j] = row[j]
+    net.remembered_label[place] = label
+    net.remembered_weight[place] = weight
+    net.n_remembered += 1
+
+
+@compiled
+def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, weight: float) -> None:
+    """One step on a new sample, which is then remembered with its own weight, and some on those remembered before.
+
+    If the sample tells of a real drift, those are of a past concept, and are forgotten.
+    """
+    predict(net, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
+    if drifts(net, work, DISCRIMINATIVE):
+        net.n_remembered = 0
+    step_labelled(net, work, weight)
+    remember(net, row, label, own)
+    for _ in range(int(net.rehearse)):
+        revisit(net, work)
+
+
+@compiled
+def revisit(net: Network, work: Work) -> None:
+    """One more step on a sample that is remembered, drawn at random."""
+    place = int(uniform(net.random) * min(net.n_remembered, net.max_samples))
+    label, weight = net.remembered_label[place], net.remembered_weight[place]
+    if net.weighing != ALIKE:
+        weight *= weight_of_class(net, label)
+    find(net.remembered[place], work.clean, work.present, net.n_features)
+    scale(net, work)
+    know(net, work, label)
+    predict(net, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
+    step_labelled(net, work, weight)
+
+
+@compiled
+def recall(net: Network, work: Work, out: Floats, m: int) -> None:
+    """The share of each class among the remembered samples, scaled as inputs are, that are nearest to this one."""
+    n, low, high, zero, unit = net.n_features, 0.0, 1.0, work.zero, work.unit
+    if net.scaling == STANDARD:
+        low, high = -WIDEST, WIDEST
+    for j in range(n):
+        zero[j], unit[j] = 0.0, 1.0
+        if net.scaling == STANDARD:
+            zero[j], unit[j] = net.mean[j], 1.0 / math.sqrt(net.square[j]) if net.square[j] > 0.0 else 0.0
+        elif net.scaling == MINMAX:
+            varies = net.high[j] > net.low[j]
+            zero[j] = net.low[j] if varies else 0.0
+            unit[j] = 1.0 / (net.high[j] - net.low[j]) if varies else 0.0
+    clean, nearest, labels, n_near, most = work.clean, work.nearest, work.nearest_label, 0, int(net.neighbours)
+    for age in range(min(net.n_remembered, net.max_samples, max(MOST_COMPARED // n, most))):
+        place = (net.n_remembered - 1 - age) % net.max_samples
+        row, distance = net.remembered[place], 0.0
+        for j in range(n):
+            value = min(max((min(max(row[j], -LARGEST), LARGEST) - zero[j]) * unit[j], low), high)
+            distance += ((0.0 if math.isnan(row[j]) else value) - clean[j]) ** 2
+        if n_near < most or distance < nearest[n_near - 1]:
+            n_near = min(n_near + 1, most)
+            spot = n_near - 1
+            while spot > 0 and nearest[spot - 1] > distance:
+                nearest[spot] = nearest[spot - 1]
+                labels[spot] = labels[spot - 1]
+                spot -= 1
+            nearest[spot] = distance
+            labels[spot] = net.remembered_label[place]
+    for o in range(m):
+        out[o] = PRIOR / m
+    for spot in range(n_near):
+        if labels[spot] < m:
+            out[labels[spot]] += 1.0
+    for o in range(m):
+        out[o] /= PRIOR + n_near
+
+
+# --- The mixture: every opinion weighs as much as its recent losses say ------------------------------------------
+
+
+def holds(net: Network, opinion: int) -> bool:
+    """Whether the network has such an opinion."""
+    if opinion == BY_AVERAGES:
+        return net.averaging > 0.0
+    return opinion == BY_WEIGHTS or net.neighbours > 0.0
+
+
+has = compiled(holds)
+
+
+@compiled
+def evidence(net: Network) -> float:
+    """log Σ exp(-caution × loss) over the network's opinions: by this, networks are mixed as opinions are."""
+    least = net.losses[BY_WEIGHTS]
+    for opinion in range(1, 3):
+        if has(net, opinion):
+            least = min(least, net.losses[opinion])
+    total = 0.0
+    for opinion in range(3):
+        if has(net, opinion):
+            total += math.exp(-CAUTION * (net.losses[opinion] - least))
+    found: float = math.log(total) - CAUTION * least
+    return found
+
+
+@compiled
+def share_of(net: Network, opinion: int, of_all: float) -> float:
+    """The share of an opinion in the network's prediction: the Bayesian posterior given the recent losses."""
+    return math.exp(-CAUTION * net.losses[opinion] - of_all) if has(net, opinion) else 0.0
+
+
+@compiled
+def opine(net: Network, work: Work, opinion: int, out: Floats, m: int) -> None:
+    """Ĉ for the clean input, by one opinion."""
+    if opinion == BY_MEMORY:
+        recall(net, work, out, m)
+    else:
+        predict(net, work, opinion, out, m)
+
+
 @compiled
 def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
-    """Compare the weights and their averages on labelled samples, before any of these is learned from.
+    """Compare the opinions on labelled samples, before any of these is learned from.
 
-    The losses are weighted as they are in learning. If the averages lag behind a drift they restart, so that their
-    horizon is never longer than the concept.
+    The losses are weighted as they are in learning. All of a chunk are judged by the same weights and tell much the
+    same, so that n of them count as the square root of n. If the averages lag behind a drift they restart, so that
+    their horizon is never longer than the concept.
     """
     n, m, out, losses = net.n_features, net.n_classes, work.prediction[ACTUAL], net.losses
     if m == 0:
         return
-    share = trust(net)
-    for t in range(STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE, len(order), STRIDE):
-        label, weight = labels[order[t]], weight_of_sample(weights, order[t])
+    first = STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE
+    together = 1.0 / math.sqrt(max(1.0, math.ceil((len(order) - first) / STRIDE)))
+    for t in range(first, len(order), STRIDE):
+        label, weight = labels[order[t]], together * weight_of_sample(weights, order[t])
         if net.weighing != ALIKE:
             weight *= weight_of_class(net, label)
         find(X[order[t]], work.clean, work.present, n)
         scale(net, work)
-        mixed = 0.0
-        for slow in range(2):
-            predict(net, work, slow, out, m)
-            seen = out[label] if label < m else 0.0
-            losses[slow] = LOSS_MEMORY * losses[slow] - weight * math.log(max(seen, LEAST_PROBABILITY))
-            mixed += share * seen if slow == 1 else (1.0 - share) * seen
-        losses[2] = LOSS_MEMORY * losses[2] - weight * math.log(max(mixed, LEAST_PROBABILITY))
-    if net.averaging > 0.0 and trust(net) < DOUBT:
+        for opinion in range(3):
+            if has(net, opinion):
+                opine(net, work, opinion, out, m)
+                seen = out[label] if label < m else 0.0
+                losses[opinion] = LOSS_MEMORY * losses[opinion] - weight * math.log(max(seen, LEAST_PROBABILITY))
+    behind = losses[BY_AVERAGES] - losses[BY_WEIGHTS]
+    if net.averaging > 0.0 and CAUTION * behind > math.log(1.0 / DOUBT - 1.0):
         net.averaged_since = net.n_learned[DISCRIMINATIVE]
-        losses[0] = 0.0
-        losses[1] = 0.0
+        losses[BY_AVERAGES] = losses[BY_WEIGHTS]
 
 
 # --- The drift signal --------------------------------------------------------------------------------------------
@@ -897,22 +1042,29 @@ def surprise(net: Network, work: Work, phase: int) -> float:
 
 @compiled
 def watch_drift(net: Network, work: Work, phase: int) -> None:
-    """Record a drift if the recent surprise is significantly above the past surprise.
+    """Record a drift."""
+    if drifts(net, work, phase):
+        record(net, phase, 0, DRIFT)
+
+
+@compiled
+def drifts(net: Network, work: Work, phase: int) -> bool:
+    """Whether the recent surprise is significantly above the past surprise.
 
     Its statistics then restart. Those of the error also restart if it is as far below: the network has improved.
     """
-    value, monitor, visits = surprise(net, work, phase), net.monitors[phase, SURPRISE], net.visits
+    value, monitor = surprise(net, work, phase), net.monitors[phase, SURPRISE]
     monitor[COUNT] += 1.0
-    share, step = 1.0 / min(monitor[COUNT], max(PAST_SAMPLES * visits, 1.0)), value - monitor[MEAN]
+    share, step = 1.0 / min(monitor[COUNT], PAST_SAMPLES), value - monitor[MEAN]
     monitor[MEAN] += share * step
     monitor[SQUARE] = (1.0 - share) * (monitor[SQUARE] + share * step * step)  # never negative, whatever the rounding
-    monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], max(LATE_SAMPLES * visits, 1.0))
+    monitor[LATE] += (value - monitor[LATE]) / min(monitor[COUNT], LATE_SAMPLES)
     standard_error = max(math.sqrt(monitor[SQUARE]), LEAST_STD) / math.sqrt(2.0 * LATE_SAMPLES - 1.0)
     change = (monitor[LATE] - monitor[MEAN]) / standard_error
-    if monitor[COUNT] >= LEAST_SAMPLES * visits and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
+    if monitor[COUNT] >= LEAST_SAMPLES and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
         monitor[:] = 0.0
-        if change > SURE:
-            record(net, phase, 0, DRIFT)
+        return bool(change > SURE)
+    return False
 
 
 # =================================================================================================================
@@ -973,13 +1125,11 @@ def visit(
         if net.start > net.max_hidden:
             return start
         begin(net)
-    judged = start > 0 or last != DISCRIMINATIVE or net.averaging == 0.0 or net.layered == 1.0
+    judged = start > 0 or last != DISCRIMINATIVE or net.company == LAYERED
+    judged = judged or (net.company == ALONE and net.averaging == 0.0 and net.neighbours == 0.0)
     for t in range(start, len(order)):
         if net.n_hidden + 2 > net.max_hidden:  # each phase may grow one
             return t
-        if not judged:
-            judge(net, work, X, labels, weights, order)
-            judged = True
         n_present = find(X[order[t]], work.clean, work.present, net.n_features)
         new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
         if new:
@@ -989,15 +1139,23 @@ def visit(
         scale(net, work)
         weight = weight_of_sample(weights, order[t])
         for phase in range(first, last + 1):
+            if phase == DISCRIMINATIVE and not judged:
+                judge(net, work, X, labels, weights, order)
+                judged = True
+                find(X[order[t]], work.clean, work.present, net.n_features)
+                scale(net, work)
             net.n_learned[phase] += 1
             if phase == GENERATIVE:
+                aim(net, work)
                 corrupt(net, work)
             else:
                 know(net, work, labels[order[t]])
                 if net.weighing != ALIKE:
                     count_label(net, labels[order[t]], weight)
                     weight *= weight_of_class(net, labels[order[t]])
-            if phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0):
+            if phase == DISCRIMINATIVE and net.max_samples > 0:
+                learn_again(net, work, X[order[t]], labels[order[t]], weight_of_sample(weights, order[t]), weight)
+            elif net.max_samples == 0 and (phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0)):
                 learn_sample(net, work, phase, weight)
             if phase == DISCRIMINATIVE and net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
                 follow(net)
@@ -1049,6 +1207,13 @@ def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Fl
 
 
 @entry
+def weigh(state: Floats) -> float:
+    """The network's evidence; -inf before the first label."""
+    net = Network(state)
+    return evidence(net) if net.n_classes > 0 else -math.inf
+
+
+@entry
 def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight: float) -> None:
     """Add the class probabilities times a weight to ``out``, one row per sample."""
     net = Network(state)
@@ -1056,84 +1221,16 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
     n, m, prediction = net.n_features, min(net.n_classes, out.shape[1]), work.prediction[ACTUAL]
     if m == 0:
         return
-    share = trust(net)
+    of_all = evidence(net)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
-        for slow in range(2):
-            part = share if slow == 1 else 1.0 - share
+        for opinion in range(3):
+            part = share_of(net, opinion, of_all)
             if part > NEGLIGIBLE:
-                predict(net, work, slow, prediction, m)
+                opine(net, work, opinion, prediction, m)
                 for o in range(m):
                     out[t, o] += weight * part * prediction[o]
-
-
-@entry
-def bag(states: Floats, phase: int, visits: Words) -> None:
-    """How often each network (a row of the states) visits each sample: Poisson draws with the mean ``visits``.
-
-    A network that has learned nothing in this phase yet visits at least one sample.
-    """
-    for k in range(len(states)):
-        net = Network(states[k])
-        total = 0
-        for t in range(visits.shape[1]):
-            limit, product = math.exp(-net.visits), uniform(net.random)
-            visits[k, t] = 0
-            while product > limit:
-                product *= uniform(net.random)
-                visits[k, t] += 1
-            total += visits[k, t]
-        if total == 0 and net.n_learned[phase] == 0:
-            visits[k, 0] = 1
-
-
-@entry
-def line_up(visits: Words, order: Words, cuts: Words) -> None:
-    """Each sample as often as it is visited; the k-th network's visits are ``order[cuts[k] : cuts[k + 1]]``."""
-    place = 0
-    for k in range(len(visits)):
-        for t in range(visits.shape[1]):
-            for _ in range(visits[k, t]):
-                order[place] = t
-                place += 1
-        cuts[k + 1] = place
-
-
-@entry
-def shuffle_members(states: Floats, order: Words, cuts: Words) -> None:
-    """:func:`shuffle` the visits of each network."""
-    for k in range(len(states)):
-        shuffle(Network(states[k]).random, order[cuts[k] : cuts[k + 1]])
-
-
-@entry
-def learn_members(
-    states: Floats,
-    scratch: Floats,
-    X: Floats,
-    labels: Words,
-    weights: Floats,
-    order: Words,
-    cuts: Words,
-    done: Words,
-    phase: int,
-) -> None:
-    """:func:`learn` for the networks in the rows of ``states``; the k-th visits ``order[cuts[k] : cuts[k + 1]]``.
-
-    ``done`` is updated with how far each got.
-    """
-    for k in range(len(states)):
-        visited = order[cuts[k] : cuts[k + 1]]
-        if done[k] < len(visited):
-            done[k] = visit(states[k], scratch, X, labels, weights, visited, done[k], phase, phase)
-
-
-@entry
-def predict_members(states: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """Add the mean prediction of the networks in the rows of ``states``."""
-    for k in range(len(states)):
-        predict_proba(states[k], scratch, X, out, 1.0 / len(states))
 
 
 @entry

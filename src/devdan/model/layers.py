@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from devdan.arrays import Floats
-from devdan.model import kernel
+from devdan.model import kernel, mixture
 from devdan.model.kernel import Network
 from devdan.model.state import SETTINGS, WEIGHED, add_feature, new_state, remove_feature, scratch_for
 
@@ -18,7 +18,7 @@ def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -
     """A new top layer that has learned nothing; with ``n_taught``, it is judged on the same samples as the others."""
     below = Network(layers[-1])
     seed = int(below.random[0]) + len(layers) & 0x7FFFFFFFFFFFFFFF
-    state = new_state(n_features + below.max_hidden, room, below.max_classes, below.max_events, seed)
+    state = new_state(n_features + below.max_hidden, room, below.max_classes, below.max_events, seed=seed)
     net = Network(state)
     for name in (*SETTINGS, "n_named"):
         setattr(net, name, getattr(below, name))
@@ -27,7 +27,7 @@ def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -
     net.n_features = n_features + below.n_hidden
     net.n_followed = below.n_events
     net.n_seen = net.n_learned[kernel.DISCRIMINATIVE] = n_taught % kernel.STRIDE
-    net.losses[2] = max(Network(layer).losses[2] for layer in layers)
+    net.losses[:] = max(Network(layer).losses.max() for layer in layers)
     return state
 
 
@@ -65,17 +65,6 @@ def features(X: Floats, below: Floats, inputs: Floats) -> Floats:
     return np.hstack([X, hidden])
 
 
-def shares(layers: list[Floats]) -> Floats:
-    """The weight of each layer in a prediction: the Bayesian posterior given the layers' recent losses."""
-    nets = [Network(layer) for layer in layers]
-    taught = np.array([net.n_classes > 0 for net in nets])
-    if not taught.any():
-        return np.zeros(len(layers))
-    losses = np.where(taught, [net.losses[2] for net in nets], np.inf)
-    weights = np.exp(-kernel.CAUTION * (losses - losses.min()))
-    return np.asarray(weights / weights.sum())
-
-
 def depth(layers: list[Floats]) -> int:
     """How many layers there should be with ``n_layers="auto"``: one more than needed.
 
@@ -84,8 +73,8 @@ def depth(layers: list[Floats]) -> int:
     """
     if len(layers) < 2:
         return 2
-    trusted = shares(layers)
+    trusted = mixture.shares(layers)
     if trusted[-1] > 1.0 - kernel.DOUBT:
         return len(layers) + 1
-    spare = len(layers) > 2 and trusted.any() and trusted[-2:].sum() < kernel.DOUBT
+    spare = len(layers) > 2 and any(trusted) and sum(trusted[-2:]) < kernel.DOUBT
     return len(layers) - int(spare)

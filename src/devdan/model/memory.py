@@ -5,12 +5,11 @@
 ...     max_hidden: int = integer()
 ...     max_classes: int = integer()
 ...     max_events: int = integer()
+...     max_samples: int = integer()
 ...     weights: Floats = numbers(N, 2)
->>> words = np.zeros(Pair.n_words((3, 0, 0, 0)))
->>> words[:4].view(np.int64)[:] = 3, 0, 0, 0
->>> pair = Pair(words)
+>>> pair = Pair.empty((3, 0, 0, 0, 0))
 >>> pair.weights[1] = 5, 7
->>> pair.weights.shape, words[4:].tolist()
+>>> pair.weights.shape, pair.words[5:].tolist()
 ((3, 2), [0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
 
 In compiled code ``Pair(words)`` and ``pair.weights`` mean the same. There a block is no more than an address and its
@@ -25,7 +24,7 @@ import ctypes
 import math
 from collections import Counter
 from functools import lru_cache, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from llvmlite import ir
@@ -45,8 +44,11 @@ from numba.np.numpy_support import from_dtype
 
 from devdan.arrays import Floats, Words
 
-N, R, M, E = SIZES = ("max_features", "max_hidden", "max_classes", "max_events")  # the first words of a state
-Sizes = tuple[int, int, int, int]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+N, R, M, E, K = SIZES = ("max_features", "max_hidden", "max_classes", "max_events", "max_samples")
+Sizes = tuple[int, int, int, int, int]
 
 
 class Field:
@@ -112,8 +114,10 @@ def one_row(field: Any) -> Any:
 class Block:
     """Words with the fields that a subclass lists, one after the other; reading and writing goes through to the words.
 
-    The sizes are the first four words, or those of another block.
+    The sizes are fields before all whose place depends on them, or those of another block.
     """
+
+    _size_places: tuple[int, ...] = ()
 
     def __init__(self, words: Floats, sized_as: Block | None = None) -> None:
         self.words, self._sized_as = words, sized_as
@@ -121,11 +125,19 @@ class Block:
 
     @property
     def sizes(self) -> Sizes:
-        """The room that there is: features, hidden units, classes and events."""
+        """The room that there is: features, hidden units, classes, events and samples."""
         if self._sized_as is not None:
             return self._sized_as.sizes
-        n, r, m, events = self.words[: len(SIZES)].view(np.int64).tolist()
-        return n, r, m, events
+        words = self.words.view(np.int64)
+        n, r, m, events, samples = [words.item(place) for place in self._size_places]
+        return n, r, m, events, samples
+
+    @classmethod
+    def empty(cls, sizes: Sizes, words: Floats | None = None) -> Self:
+        """A block of zeros, or of these words, with this much room."""
+        block = cls(np.zeros(cls.n_words(sizes)) if words is None else words)
+        block.words.view(np.int64)[list(cls._size_places)] = sizes
+        return block
 
     def __init_subclass__(cls) -> None:
         start = 0
@@ -136,6 +148,7 @@ class Block:
                 if len(lengths) < len(field.shape):
                     break
                 start += math.prod(lengths)
+        cls._size_places = tuple(cls.fields()[size].start or 0 for size in SIZES if size in cls.fields())
         _compile(cls)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -146,15 +159,6 @@ class Block:
     def fields(cls) -> dict[str, Field]:
         """All fields in their order."""
         return {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
-
-    @classmethod
-    def across(cls, rows: Floats, name: str) -> Any:
-        """A field of many blocks at once, one in each row; it must lie where sizes do not matter."""
-        field: Field = getattr(cls, name)
-        if field.start is None:
-            raise ValueError(f"where {name} lies depends on sizes")
-        shape = tuple(int(length) for length in field.shape)
-        return rows[:, field.start : field.start + math.prod(shape)].view(field.dtype).reshape(len(rows), *shape)
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -275,7 +279,7 @@ def _set(context: Any, builder: Any, signature: Any, args: tuple[Any, Any], name
 
 
 def _compile(block: type[Block]) -> None:
-    """Let compiled code make such blocks: of words that begin with their sizes, or of words and another block."""
+    """Let compiled code make such blocks: of words that hold their sizes, or of words and another block."""
     kind = _BlockType(block)
 
     @type_callable(block)  # type: ignore[untyped-decorator]
@@ -293,7 +297,7 @@ def _compile(block: type[Block]) -> None:
     def of_words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = make_array(signature.args[0])(context, builder, args[0]).data
         first = builder.bitcast(data, _WORD.as_pointer())
-        sizes = [builder.load(builder.gep(first, [_WORD(place)])) for place in range(len(SIZES))]
+        sizes = [builder.load(builder.gep(first, [_WORD(place)])) for place in block._size_places]
         return made(context, builder, args[0], signature.args[0], sizes)
 
     @lower_builtin(block, types.Array, _BlockType)  # type: ignore[untyped-decorator]

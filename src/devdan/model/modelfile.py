@@ -28,11 +28,11 @@ from devdan.model.state import aligned, check_state, padded
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION, OLDEST = 3, 2  # formats: the one that is written, and the first that is read
+VERSION, OLDEST = 4, 2  # formats: the one that is written, and the first that is read
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
-_SQLITE = b"SQLite f"  # with which the files of fleets begin
+SQLITE = b"SQLite f"  # with which the files of fleets begin
 _TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
 _MOST_TEXT = 2**24  # characters of an array of class names, padded to the longest; above this, one by one
 
@@ -97,7 +97,8 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
 
 def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
     """A model from its header and states, which are safe; raises an error of several kinds if they do not fit."""
-    model: Any = kind._of_kept_options(header["options"])  # type: ignore[attr-defined]
+    chosen, states = kind._updated(header["options"], states)  # type: ignore[attr-defined]
+    model: Any = kind._of_kept_options(chosen)  # type: ignore[attr-defined]
     chosen = model._options()
     options.check(chosen)
     nets = [Network(state) for state in states]
@@ -116,11 +117,12 @@ def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) ->
         raise ValueError("it has no room for its initial hidden units")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    if any(getattr(net, word) != value for net in nets for word, value in options.settings(chosen).items()):
-        raise ValueError("options and states do not match")
     model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
     model._check_networks(states)
     model._take(states)
+    for net, settings in zip(nets, model._settings(), strict=True):
+        if any(getattr(net, word) != value for word, value in settings.items()):
+            raise ValueError("options and states do not match")
     model._pass_options()
     model._warned = bool(header["warned"])
     if header["feature_names"]:
@@ -169,7 +171,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
                 f"{path} is a pickle, which may hold code and is not opened here; only models that were saved with "
                 "save() are"
             )
-        if content == _SQLITE:
+        if content == SQLITE:
             raise ModelFileError(f"{path} is an SQLite file; if it holds a fleet, DEVDANFleet.load opens it")
         if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")

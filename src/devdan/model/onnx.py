@@ -1,4 +1,4 @@
-"""The current predictor as an ONNX graph: scaling, layers or members, their averages, softmax. It no longer learns."""
+"""The current predictor as an ONNX graph: scaling, all networks, their averages and memories. It no longer learns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from devdan.arrays import Floats
-from devdan.model import kernel, layers
+from devdan.model import kernel, mixture
 from devdan.model.kernel import Network
 
 OPSET = 17
@@ -34,6 +34,13 @@ class _Graph:
         output = output or f"n{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
         return output
+
+    def add_top(self, x: str, n: int) -> str:
+        """The places of the smallest values in each row; of equal ones the first."""
+        values, places = f"v{len(self.nodes)}", f"n{len(self.nodes)}"
+        count = self.constant(np.array([n]))
+        self.nodes.append(helper.make_node("TopK", [x, count], [values, places], axis=1, largest=0, sorted=1))
+        return places
 
     def clipped(self, x: str, low: float, high: float) -> str:
         return self.add("Clip", x, self.constant(np.float64(low)), self.constant(np.float64(high)))
@@ -63,37 +70,61 @@ def _hidden(graph: _Graph, x: str, encoder: Floats, bias: Floats) -> str:
     return graph.add("Sigmoid", graph.add("Add", product, graph.constant(bias)))
 
 
-def _network(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64], weight: float) -> tuple[str, str]:
-    """The hidden units of a network, and its probabilities times a weight."""
-    n, r = net.n_features, net.n_hidden
+def _network(
+    graph: _Graph, state: Floats, x: str, outputs: npt.NDArray[np.int64], share: float
+) -> tuple[str, list[str]]:
+    """The hidden units of a network, and the probabilities by each of its opinions, times its share."""
+    net = Network(state)
+    n, r, known = net.n_features, net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
     x = _scaled(graph, net, x)
-    hidden = _hidden(graph, x, net.encoder[:n, :r], net.encoder_bias[:r])
-    share = kernel.share_of_averages(net)
-    slow = _hidden(graph, x, net.encoder_slow[:n, :r], net.encoder_bias_slow[:r]) if share > kernel.NEGLIGIBLE else ""
-    parts = []
-    for units, output, bias, part in (
-        (hidden, net.output, net.output_bias, 1.0 - share),
-        (slow, net.output_slow, net.output_bias_slow, share),
-    ):
-        if part > kernel.NEGLIGIBLE:
-            product = graph.add("MatMul", units, graph.constant(output[outputs, :r].T.copy()))
-            odds = graph.add("Softmax", graph.add("Add", product, graph.constant(bias[outputs])), axis=1)
-            parts.append(graph.add("Mul", odds, graph.constant(np.float64(weight * part))))
-    return hidden, parts[0] if len(parts) == 1 else graph.add("Sum", *parts)
+    hidden, parts = _hidden(graph, x, net.encoder[:n, :r], net.encoder_bias[:r]), []
+    for opinion, part in enumerate(mixture.opinions(state, share)):
+        if part <= kernel.NEGLIGIBLE:
+            continue
+        if opinion == kernel.BY_WEIGHTS:
+            odds = _softmax(graph, hidden, net.output[outputs, :r], np.where(known, net.output_bias[outputs], -np.inf))
+        elif opinion == kernel.BY_AVERAGES:
+            slow = _hidden(graph, x, net.encoder_slow[:n, :r], net.encoder_bias_slow[:r])
+            offsets = np.where(known, net.output_bias_slow[outputs], -np.inf)
+            odds = _softmax(graph, slow, net.output_slow[outputs, :r], offsets)
+        else:
+            odds = _nearest(graph, net, x, outputs, known)
+        parts.append(graph.add("Mul", odds, graph.constant(np.float64(part))))
+    return hidden, parts
+
+
+def _softmax(graph: _Graph, units: str, output: Floats, bias: Floats) -> str:
+    product = graph.add("MatMul", units, graph.constant(output.T.copy()))
+    return graph.add("Softmax", graph.add("Add", product, graph.constant(bias)), axis=1)
+
+
+def _nearest(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> str:
+    """The votes of the remembered samples that are nearest, as in the kernel's ``recall``."""
+    n, most = net.n_features, int(net.neighbours)
+    n_asked = min(net.n_remembered, net.max_samples, max(kernel.MOST_COMPARED // n, most))
+    places = (net.n_remembered - 1 - np.arange(n_asked)) % net.max_samples
+    rows = _scaled(graph, net, graph.constant(net.remembered[places, :n]))
+    squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), graph.constant(np.array([1])), keepdims=0)
+    product = graph.add("MatMul", x, graph.add("Transpose", rows, perm=[1, 0]))
+    apart = graph.add("Sub", squares, graph.add("Mul", product, graph.constant(np.float64(2.0))))  # but for x itself
+    near = graph.add_top(apart, min(most, n_asked))
+    votes = known * (net.remembered_label[places][:, None] == outputs).astype(np.float64)
+    counts = graph.add(
+        "ReduceSum", graph.add("Gather", graph.constant(votes), near), graph.constant(np.array([1])), keepdims=0
+    )
+    shared = graph.add("Add", counts, graph.constant(kernel.PRIOR * known / net.n_classes))
+    return graph.add("Div", shared, graph.constant(np.float64(kernel.PRIOR + min(most, n_asked))))
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.ModelProto:
     """A graph with the input ``X`` (double, NaN where missing) and the outputs ``label`` and ``probabilities``."""
     classes, outputs = model.classes_, model._classes.outputs
     graph, x, parts = _Graph(), "X", []
-    nets = model._nets()
-    is_layered = hasattr(model, "n_layers_")
-    weights = layers.shares(model._networks) if is_layered else np.full(len(nets), 1.0 / len(nets))
-    for k, net in enumerate(nets):
-        hidden, part = _network(graph, net, x, outputs, float(weights[k]))
-        if weights[k] > kernel.NEGLIGIBLE:
-            parts.append(part)
-        if is_layered:
+    n_layers, networks = getattr(model, "n_layers_", 0), model._networks
+    for k, (state, share) in enumerate(zip(networks, mixture.shares(networks), strict=True)):
+        hidden, own = _network(graph, state, x if k < n_layers else "X", outputs, share)
+        parts += own
+        if k < n_layers:
             x = graph.add("Concat", "X", hidden, axis=1)
     graph.add("Sum", *parts, output="probabilities")
     best = graph.add("ArgMax", "probabilities", axis=1, keepdims=0)

@@ -23,6 +23,7 @@ KINDS = ("pruning", "growth", "replacement", "drift")
 ROOM = 16  # capacity for hidden units in a new state; doubled when it is full
 EVENTS = 1000  # that a network remembers
 LARGEST_LEARNED = 1e100  # limit for loaded weights and statistics, so that steps from there are finite
+LARGEST_REHEARSAL = 1000  # samples revisited for each that is taught
 LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be increased
 
 SETTINGS = tuple(
@@ -30,6 +31,9 @@ SETTINGS = tuple(
 )  # the options as the kernel knows them
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
+HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
+REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
+_ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0])  # the fields before which the states of earlier versions end
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -73,12 +77,11 @@ def room_for(n_hidden: int) -> int:
     return max(ROOM, (n_hidden + 9) // 8 * 8)
 
 
-def new_state(features: int, hidden: int, classes: int, events: int, seed: int) -> Floats:
+def new_state(features: int, hidden: int, classes: int, events: int, samples: int = 0, *, seed: int) -> Floats:
     """A state with this much room that has seen nothing; :func:`kernel.learn` draws its first hidden units."""
-    sizes = features, hidden, classes, events
+    sizes = features, hidden, classes, events, samples
     state = aligned(Network.n_words(sizes))
-    state[: len(SIZES)].view(np.int64)[:] = sizes
-    net = Network(state)
+    net = Network.empty(sizes, state)
     net.n_features = features
     net.random[0] = seed
     net.low[:] = np.inf
@@ -89,7 +92,13 @@ def new_state(features: int, hidden: int, classes: int, events: int, seed: int) 
 
 def scratch_for(state: Floats) -> Floats:
     """The scratch space needed for this state."""
-    return np.empty(Work.n_words(sizes_of(state)))
+    size = state.view(np.int64).item  # the first words: at once, as single samples are mostly this
+    return np.empty(_n_scratch(size(0), size(1), size(2)))
+
+
+@lru_cache(maxsize=4096)
+def _n_scratch(features: int, hidden: int, classes: int) -> int:
+    return Work.n_words((features, hidden, classes, 0, 0))
 
 
 def sizes_of(state: Floats) -> Sizes:
@@ -101,7 +110,7 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
     """Hand the settings over; averages that were left out so far begin with the weights as they are."""
     if net.averaging == 0.0 < settings["averaging"]:
         net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
-        net.losses[:2] = 0.0
+        net.losses[kernel.BY_AVERAGES] = net.losses[kernel.BY_WEIGHTS]
         for name in AVERAGED:
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
@@ -113,31 +122,26 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
 
 def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
     """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
-    n, r, m, events = sizes_of(state)
-    return with_room(state, (max(n, features), max(r, hidden), max(m, classes), events))
+    n, r, m, events, samples = sizes_of(state)
+    return with_room(state, (max(n, features), max(r, hidden), max(m, classes), events, samples))
 
 
 def with_room(state: Floats, room: Sizes) -> Floats:
     """A copy with this much room, enough for what is in use; where fewer events have room, it has the latest."""
-    sizes = sizes_of(state)
+    sizes, places = sizes_of(state), Network.places(room)
     copy = aligned(Network.n_words(room))
-    copy[:] = _blank(room)
+    for name, unseen in (("low", np.inf), ("high", -np.inf)):
+        start, (length,) = places[name]
+        copy[start : start + length] = unseen
     for source, shape, target, new_shape, common in _moves(sizes, room):
         copy[target].reshape(new_shape)[common] = state[source].reshape(shape)[common]
+    Network.empty(room, copy)
     if sizes[3] != room[3]:  # events are in a ring, where their places differ
         old, new = Network(state), Network(copy)
         latest = np.arange(max(old.n_events - min(sizes[3], room[3]), 0), old.n_events)
         new.events[:] = 0
         new.events[latest % room[3]] = old.events[latest % sizes[3]]
     return copy
-
-
-@lru_cache(maxsize=8)
-def _blank(room: Sizes) -> Floats:
-    """A new state, to copy."""
-    blank = new_state(*room, seed=0)
-    blank.setflags(write=False)
-    return blank
 
 
 _Shape = tuple[int, ...]
@@ -170,7 +174,7 @@ def _alike(sizes: Sizes) -> Iterator[tuple[int, _Shape]]:
         """The axes of a field that depend on sizes, and those after them."""
         return tuple(dropwhile(lambda size: isinstance(size, int), Network.fields()[name].shape))
 
-    for shape, names in groupby((name for name in places if name not in SIZES), axes):
+    for shape, names in groupby(places, axes):
         own = [places[name] for name in names]
         n_words = sum(math.prod(shape) for _, shape in own)
         lengths = [room[size] if isinstance(size, str) else size for size in shape]
@@ -214,6 +218,7 @@ def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -
     for array in _by_feature(net):
         array[place + n_new : last + n_new] = array[place:last].copy()
         array[place : place + n_new] = 0.0
+    net.remembered[:, place : place + n_new] = np.nan
     net.low[place : place + n_new], net.high[place : place + n_new] = np.inf, -np.inf
     net.n_features = last + n_new
     return changed
@@ -223,23 +228,7 @@ def _by_feature(net: Network) -> list[Floats]:
     """Everything that there is of each feature, with the feature as the first axis."""
     weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
     learned = [getattr(net, name) for name in SCALE]
-    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T]
-
-
-def restarted(state: Floats) -> Floats:
-    """A network of this size that has learned nothing but the scale of the features and how many labels each class has.
-
-    It remembers the counts.
-    """
-    fresh = new_state(*sizes_of(state), seed=0)
-    old, new = Network(state), Network(fresh)
-    for name in ("random", *SCALE, "n_drifts", "n_changes", *WEIGHED):
-        getattr(new, name)[:] = getattr(old, name)
-    for name in (*SETTINGS, "n_features", "n_named", "n_came", "n_labels_came"):
-        setattr(new, name, getattr(old, name))
-    new.events[0] = old.n_learned[kernel.DISCRIMINATIVE], kernel.DISCRIMINATIVE, 0, kernel.REPLACEMENT, 0
-    new.n_events = 1
-    return fresh
+    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T, net.remembered.T]
 
 
 # --- States from elsewhere ---------------------------------------------------------------------------------------
@@ -250,11 +239,14 @@ def padded(state: Floats) -> Floats:
 
     Any other is returned as it is.
     """
-    room = sizes_of(state) if len(state) >= len(SIZES) else (-1,) * len(SIZES)
-    if min(room) < 0 or Network.places(room)[WEIGHED[0]][0] != len(state):
+    room = sizes_of(state) if len(state) >= HEADER else ()
+    if min(room, default=-1) < 0 or len(state) not in [Network.places(room)[name][0] for name in _ENDED_BEFORE]:
         return state
     longer = aligned(Network.n_words(room))
     longer[: len(state)] = state
+    net = Network(longer)
+    net.scaling_horizon = kernel.SCALING_HORIZON
+    net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
     return longer
 
 
@@ -266,24 +258,26 @@ def check_state(state: Floats) -> None:
 def check_states(states: Floats) -> None:
     """:func:`check_state` for states of the same sizes, which are rows, at once."""
     n_words = states.shape[1]
-    if n_words < Network.n_words((0, 0, 0, 0)):
+    if n_words < HEADER:
         raise ValueError("the state has no header")
-    rooms = states[:, : len(SIZES)].view(np.int64)
     room = sizes_of(states[0])
-    if min(room) < 0 or max(room) > n_words or Network.n_words(room) != n_words or (rooms != rooms[0]).any():
+    if min(room) < 0 or max(room) > n_words or Network.n_words(room) != n_words:
         raise ValueError("the state's length does not match its sizes")
     nets = _Networks(states)
-    integers = _words(nets, np.int64, exclude=("events",))
+    if any((getattr(nets, name) != size).any() for name, size in zip(SIZES, room, strict=True)):
+        raise ValueError("the states are not of the same sizes")
+    integers = _words(nets, np.int64, exclude=("events", "remembered_label"))
     in_use = nets.n_features, nets.n_hidden, nets.n_classes
     if (integers < 0).any() or any((n > most).any() for n, most in zip(in_use, room, strict=False)):
         raise ValueError("the state's sizes are out of range")
-    if (nets.n_features < 1).any() or (nets.n_hidden < 1).any() or (nets.max_events < 1).any():
+    has_begun = (nets.n_hidden > 0) | (nets.n_seen == 0)  # Ctrl-C may come before every network has
+    if (nets.n_features < 1).any() or not has_begun.all() or (nets.max_events < 1).any():
         raise ValueError("the state's sizes are out of range")
     unseen = np.isposinf(nets.low) & np.isneginf(nets.high)
     ranges = (nets.low[~unseen], nets.high[~unseen])
-    learned = _words(nets, np.float64, exclude=(*SETTINGS, "reserved_settings", "padding", *SCALE))
+    learned = _words(nets, np.float64, exclude=(*SETTINGS, "padding", "remembered", *SCALE))
     settings = [getattr(nets, name) for name in SETTINGS]
-    floats = (*settings, *ranges, nets.reserved_settings, nets.scale_count, nets.mean, nets.square, learned)
+    floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, learned)
     if not all(np.isfinite(array).all() for array in floats):
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
@@ -294,7 +288,8 @@ def check_states(states: Floats) -> None:
     counts = [nets.scale_count, nets.input_count, monitored[0], nets.square, nets.input_square, monitored[2]]
     adaptive = nets.adaptive_rate == 1.0  # then the moments are mean squares
     counts += [getattr(nets, f"{name}_moment")[adaptive] for name in AVERAGED]
-    if any((array < 0.0).any() for array in (*counts, nets.class_count, nets.class_weight)):
+    counts += [nets.class_count, nets.class_weight, nets.remembered_weight]
+    if any((array < 0.0).any() for array in counts):
         raise ValueError("the state holds a negative count or variance")
     means = (
         (nets.scale_count, nets.mean, nets.square),
@@ -303,11 +298,24 @@ def check_states(states: Floats) -> None:
     )
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
         raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
+    _check_remembered(nets)
+    limits = (nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)
+    if any(((setting < 0) | (setting > most)).any() for setting, most in limits):
+        raise ValueError("the state's settings are out of range")
     events = nets.events
     flags = (nets.monitors[..., kernel.RESTART], events[..., kernel.EVENT_PHASE], events[..., kernel.EVENT_KIND] // 2)
     in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, kernel.DISCRIMINATIVE])
     if not in_order.all() or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
+
+
+def _check_remembered(nets: _Networks) -> None:
+    """What is in use of the rings must be labelled samples."""
+    labels = nets.remembered_label
+    is_kept = np.arange(labels.shape[1]) < nets.n_remembered[:, None]
+    is_label = (labels >= 0) & (labels < nets.n_classes[:, None])
+    if np.isinf(nets.remembered).any() or not is_label[is_kept].all():
+        raise ValueError("the state remembers samples that cannot have been learned")
 
 
 class _Networks:

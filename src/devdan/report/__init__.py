@@ -15,10 +15,18 @@ from devdan.report.grid.grid_text import document, latex, rows, sections, table_
 from devdan.report.grid.shown_grid import read_grid
 from devdan.report.run.run_page import page_of_run
 from devdan.report.run.run_picture import picture_of_run
-from devdan.report.run.shown_run import read_run
+from devdan.report.run.shown_run import Reading, read_run
 from devdan.runs.gridfolder import GridFolder
 
-__all__ = ["ReportError", "markdown_sections", "read_rows", "write_picture", "write_report", "write_tables"]
+__all__ = [
+    "ReportError",
+    "RunReport",
+    "markdown_sections",
+    "read_rows",
+    "write_picture",
+    "write_report",
+    "write_tables",
+]
 
 
 def write_report(folders: Sequence[Path], path: Path) -> None:
@@ -28,6 +36,17 @@ def write_report(folders: Sequence[Path], path: Path) -> None:
     runs = [read_run(Path(folder)) for folder in folders]
     page = page_of_run(runs[0]) if len(runs) == 1 else page_of_runs(runs)
     write_atomically(Path(path), page.encode())
+
+
+class RunReport:
+    """The page of a run, written again and again while the run goes on; no record is read twice."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self._reading, self._path = Reading(folder), path
+
+    def write(self, *, goes_on: bool) -> None:
+        """Write the page of all records so far, if any; while the run goes on, the page loads itself again."""
+        write_atomically(self._path, page_of_run(self._reading.so_far(), goes_on=goes_on).encode())
 
 
 def write_picture(folder: Path, path: Path) -> None:

@@ -125,14 +125,16 @@ class RunFolder:
         """Say what the run came to."""
         _write_json(self.summary_path, summary)
 
-    def records(self) -> Iterator[Record]:
-        """The records there are; a last line without its end is left out."""
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """The records there are, without the first ``after``; a last line without its end is left out."""
         if not self.records_path.exists():
             return
         with self.records_path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.endswith(b"\n"):
                     return
+                if number <= after:
+                    continue
                 try:
                     yield Record.from_json(line)
                 except (ValueError, KeyError, TypeError, AttributeError):

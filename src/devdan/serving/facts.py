@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from devdan.model.described import columns
-from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import DISCRIMINATIVE
 
@@ -16,7 +15,7 @@ _EVENTS = 10
 
 def facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
     """What it is, what it learned from, what it looks like, and what happened to it lately."""
-    net, is_ensemble = model._first(), isinstance(model, DEVDANEnsemble)
+    net = model._first()
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -29,10 +28,10 @@ def facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
         "notes": model.encoding_.notes,
         "classes": model._classes.labels.tolist(),
         "n_samples": int(model.n_seen_),
-        "n_labels": int(net.n_labels_came if is_ensemble else net.n_learned[DISCRIMINATIVE]),
+        "n_labels": int(net.n_learned[DISCRIMINATIVE]),
         "n_hidden": model.n_hidden_,
-        "n_layers": None if is_ensemble else len(model._networks),
-        "n_members": len(model._networks) if is_ensemble else None,
+        "n_layers": getattr(model, "n_layers_", None),
+        "n_members": getattr(model, "n_members_", None),
         "n_parameters": model.n_parameters_,
         "growths": model.growths_,
         "prunings": model.prunings_,

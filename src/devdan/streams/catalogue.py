@@ -164,7 +164,9 @@ def _read(entry: Entry, path: Path) -> Stream:
     classes = entry.classes or stream.classes
     if entry.url and stream.n_samples is None:  # published, so better than an estimate from the file size
         stream = replace(stream, estimated_samples=entry.n_samples)
-    return replace(stream, name=entry.name, origin=str(path), feature_names=features, classes=classes)
+    whole = entry.name in GENERATED and stream.n_samples == entry.n_samples  # then it is the paper's, or just like it
+    drifts = GENERATED[entry.name]().drifts if whole else None
+    return replace(stream, name=entry.name, origin=str(path), feature_names=features, classes=classes, drifts=drifts)
 
 
 def _from_npz(entry: Entry, path: Path) -> Stream:

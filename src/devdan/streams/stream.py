@@ -70,6 +70,7 @@ class Stream:
     origin: str = ""
     is_shuffled: bool = False
     is_single_pass: bool = False  # it can be read only once
+    drifts: tuple[int, ...] | None = None  # the samples from which on, or around which, another concept holds
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
@@ -99,11 +100,12 @@ class Stream:
             blocks=lambda: _first(self.blocks(), n_samples),
             n_samples=n if self.n_samples is not None else None,
             estimated_samples=n if known else self.estimated_samples,
+            drifts=None if self.drifts is None else tuple(drift for drift in self.drifts if drift < n_samples),
         )
 
     def shuffled(self, seed: int = 0) -> Stream:
         """The same samples in a random order that depends only on the seed. Loads all of them into memory."""
-        return replace(self, blocks=lambda: _shuffled(self.blocks(), seed), is_shuffled=True)
+        return replace(self, blocks=lambda: _shuffled(self.blocks(), seed), is_shuffled=True, drifts=None)
 
     def coded(self, values: Mapping[str, Sequence[str]] | None = None) -> Stream:
         """The same samples as arrays of numbers, for models that take nothing else.

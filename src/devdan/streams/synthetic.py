@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from devdan.arrays import Words
 from devdan.streams.stream import Chunk, Stream, spans
 
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
@@ -47,7 +48,8 @@ def sea(
             below = 10 * (X[:, 0] + X[:, 1]) <= np.take(_THRESHOLDS, concept % 4)
             yield X, (below ^ flipped).astype(np.int64)
 
-    return Stream("sea", blocks, chunk, ("x1", "x2", "x3"), n_samples, None, (0, 1), "generated")
+    known = None if n_samples is None and changes is None else _within(n_samples, changes)
+    return Stream("sea", blocks, chunk, ("x1", "x2", "x3"), n_samples, None, (0, 1), "generated", drifts=known)
 
 
 def hyperplane(
@@ -83,7 +85,10 @@ def hyperplane(
             below = np.where(drifted, X @ _AFTER, X @ _BEFORE) < 0.5
             yield X, (below ^ (flips.random(len(sample)) < noise)).astype(np.int64)
 
-    return Stream("hyperplane", blocks, chunk, ("x1", "x2", "x3", "x4"), n_samples, None, (0, 1), "generated")
+    known = _within(n_samples, np.array([drift]))
+    return Stream(
+        "hyperplane", blocks, chunk, ("x1", "x2", "x3", "x4"), n_samples, None, (0, 1), "generated", drifts=known
+    )
 
 
 def _check(n_samples: int | None, noise: float) -> None:
@@ -93,7 +98,14 @@ def _check(n_samples: int | None, noise: float) -> None:
         raise ValueError(f"noise must be in [0, 1], got {noise}")
 
 
-def _positions(drifts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _within(n_samples: int | None, changes: Words | None) -> tuple[int, ...]:
+    """The samples at which another concept begins; by default, with each eighth of the stream."""
+    if changes is None:
+        changes = np.unique(-(-np.arange(1, 8) * (n_samples or _PERIOD) // 8))
+    return tuple(change for change in changes.tolist() if change > 0 and (n_samples is None or change < n_samples))
+
+
+def _positions(drifts: Sequence[int]) -> Words:
     positions = np.asarray(drifts, dtype=np.int64).reshape(-1)
     if (np.diff(positions) <= 0).any() or (positions < 0).any():
         raise ValueError(f"drifts must be sample numbers in increasing order, got {list(drifts)}")

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, filled, in_percent
-from devdan.report.drawing.plot import Plot, Values, stretched, ticks
+from devdan.report.drawing.chart import Chart, filled, in_percent, stroke
+from devdan.report.drawing.plot import LANE, Plot, Values, moving, ticks
 from devdan.report.drawing.words import letter
 from devdan.report.run.bins import smooth_accuracy
+from devdan.report.run.event_marks import drawn_true_drifts, drifts
 from devdan.report.run.shown_run import ShownRun
 
 
-def accuracies(runs: Sequence[ShownRun]) -> Chart | None:
-    """The moving means of several runs' accuracies."""
+def accuracies(runs: Sequence[ShownRun], names: Sequence[str]) -> Chart | None:
+    """The moving means of several runs' accuracies, the true drifts of their stream and those signalled by each."""
     lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
     end = max(run.summary.n_samples for run in runs)
     plot = filled(end, [value for line in lines for value in line])
@@ -24,8 +25,29 @@ def accuracies(runs: Sequence[ShownRun]) -> Chart | None:
         plot.line([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
         for place in _longest_first(runs)
     ]
-    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %") + stretched(*drawn)
-    return Chart(body + _letters(plot, runs, lines), f"Moving means of the accuracy of {len(runs)} runs.")
+    legend = [stroke(f"run s{place % 10}", name) for place, name in enumerate(names)]
+    true = drawn_true_drifts(plot, _in_common(runs))
+    lanes, n_lanes = true.lanes, true.n_lanes
+    for place, run in enumerate(runs):
+        signalled = drifts(run.bins)
+        if signalled:
+            lanes += plot.lane(
+                [marker.sample for marker in signalled], f"lane s{place % 10}", n_lanes, letter(place), f"t{place % 10}"
+            )
+            n_lanes += 1
+    legend += true.legend
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", lower=LANE * n_lanes)
+    body += moving(true.lines, plot.stretched(*drawn), _letters(plot, runs, lines)) + lanes
+    label = f"Moving means of the accuracy of {len(runs)} runs; at the end: " + ", ".join(
+        f"{letter(n)} {line[-1]:.1f} %" for n, line in enumerate(lines) if line[-1] is not None
+    )
+    return Chart(body, f"{label}.", legend, LANE * n_lanes)
+
+
+def _in_common(runs: Sequence[ShownRun]) -> list[int]:
+    """The true drifts, if all runs are on the same stream."""
+    longest = max(runs, key=lambda run: run.summary.n_samples)
+    return longest.true_drifts if len({repr(run.info.get("stream")) for run in runs}) == 1 else []
 
 
 def hidden_units(runs: Sequence[ShownRun]) -> Chart | None:
@@ -39,8 +61,9 @@ def hidden_units(runs: Sequence[ShownRun]) -> Chart | None:
         plot.steps([bin.end for bin in runs[place].bins], lines[place], f"run s{place % 10}")
         for place in _longest_first(runs)
     ]
-    body = plot.axes(ticks(0, plot.high, 5, smallest=1)) + stretched(*drawn)
-    return Chart(body + _letters(plot, runs, lines), f"Hidden units of {len(runs)} runs.")
+    body = plot.axes(ticks(0, plot.high, 5, smallest=1))
+    body += moving(plot.stretched(*drawn), _letters(plot, runs, lines))
+    return Chart(body, f"Hidden units of {len(runs)} runs.")
 
 
 def _longest_first(runs: Sequence[ShownRun]) -> list[int]:

@@ -57,21 +57,22 @@ def heads() -> list[str]:
 
 def comparison(runs: Sequence[ShownRun]) -> list[list[Figure]]:
     """A row for each run, a column for each measure; the best is told among runs on one stream."""
-    found = [_column(runs, measure) for measure in columns()]
+    figures = [run.figures for run in runs]
+    found = [_column(runs, figures, measure) for measure in columns()]
     found.append([Figure(number(r.summary.n_samples), how_many(r.summary.n_labels, "label"), best=False) for r in runs])
     return [list(row) for row in zip(*found, strict=True)]
 
 
-def _column(runs: Sequence[ShownRun], measure: measures.Measure) -> list[Figure]:
-    texts = [written(measure, measure.figure(run.figures), on_page=True) for run in runs]
+def _column(runs: Sequence[ShownRun], figures: Sequence[measures.Figures], measure: measures.Measure) -> list[Figure]:
+    texts = [written(measure, measure.figure(own), on_page=True) for own in figures]
     best = [False] * len(runs)
     for rivals in _rivals(runs, measure.timed) if measure.better else []:
-        values = {place: measure.figure(runs[place].figures) for place in rivals}
+        values = {place: measure.figure(figures[place]) for place in rivals}
         known = {place: measure.better * value for place, value in values.items() if value is not None}
         winner = max(known, key=lambda place: known[place], default=None)
         for place in known:
             best[place] = len(known) > 1 and winner is not None and texts[place] == texts[winner]
-    spreads = [measure.spread_in(run.figures) for run in runs]
+    spreads = [measure.spread_in(own) for own in figures]
     remarks = ["" if spread is None else f"± {written(measure, spread, on_page=True)}" for spread in spreads]
     return [Figure(*figure) for figure in zip(texts, remarks, best, strict=True)]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from markupsafe import Markup
+
+from devdan.report.drawing.chart import Key
 
 WIDTH, LEFT, RIGHT = 800, 58, 16
 
 STYLE = """
-  svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #74a9d8;
+  svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #5a96cc;
     --band: #0b65b01f; --orange: #bf5200; --page: #fff; }
   @media (prefers-color-scheme: dark) {
     svg { --ink: #e6edf3; --soft: #9ea7b3; --grid: #2d343d; --grey: #8b949e; --blue: #6fb5f7; --blue-soft: #467aad;
@@ -22,6 +26,7 @@ STYLE = """
   path.smooth { stroke: var(--blue); stroke-width: 2.4px; }
   path.no-change { stroke: var(--grey); stroke-width: 1.4px; stroke-dasharray: 5 4; stroke-linecap: butt; }
   .drift { stroke: var(--orange); stroke-width: 1.3px; opacity: .75; } .drift.generative { stroke-dasharray: 2 3; }
+  .true-drift { stroke: var(--soft); stroke-width: 1.3px; stroke-dasharray: 1 4; stroke-linecap: round; }
   path.units { stroke: var(--ink); stroke-width: 1.8px; stroke-linejoin: miter; }
   #growth, #pruning { fill: inherit; }
   .growth { stroke: var(--blue); fill: var(--blue); stroke-width: 1.5px; }
@@ -51,3 +56,13 @@ def caption(y: float, left: str, right: str) -> Markup:
     return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
         y, left, WIDTH - RIGHT, y, right
     )
+
+
+def legend(y: float, keys: Iterable[Key], x: float = 8) -> Markup:
+    """A line of keys from ``x`` on, as far apart as the widths of letters can be guessed."""
+    body = Markup("")
+    for key in keys:
+        body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, key.look)
+        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x + key.width + 6, y, key.text)
+        x += key.width + 6.4 * len(key.text) + 22
+    return body

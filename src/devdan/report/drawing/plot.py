@@ -32,8 +32,11 @@ class Plot:
         unit: str = "",
         below: Sequence[tuple[float, str]] | None = None,
         name: str = "samples",
+        *,
+        lower: int = 0,
+        most: int = 6,
     ) -> Markup:
-        """Grid lines with their values; below them, sample numbers or the given positions and texts."""
+        """Grid lines with their values; below them, ``lower`` pixels down, sample numbers or the given texts."""
         digits = max(0, -math.floor(math.log10(steps[1] - steps[0]) + 1e-9)) if len(steps) > 1 else 0
         parts = []
         for step in steps:
@@ -43,56 +46,96 @@ class Plot:
             text = number(step, digits) if digits <= 3 and abs(step) < 10_000 else f"{step:.2g}"
             parts.append(f"{text}{unit}</text>")
         if below is None:
-            below = [(step, short(step)) for step in ticks(0, self.end, 6, smallest=1)]
+            below = [(step, short(step)) for step in ticks(0, self.end, most, smallest=1)]
+        parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
+        parts.append(f'<g transform="translate(0 {lower})"><g class="below">')
         for place, text in below:
             x = f"{self.x(place):.2f}%"
             parts.append(f'<line class="notch" x1="{x}" x2="{x}" y1="100%" y2="100%" transform="translate(0 4)"/>')
             parts.append(f'<text class="tick" x="{x}" y="100%" dy="18" text-anchor="middle">{text}</text>')
-        parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
-        parts.append(f'<text class="tick" x="50%" y="100%" dy="34" text-anchor="middle">{name}</text>')
+        parts.append("</g>")
+        parts.append(f'<text class="tick" x="50%" y="100%" dy="34" text-anchor="middle">{name}</text></g>')
         return Markup("".join(parts))
 
-    def line(self, samples: Sequence[int], values: Values, style: str) -> Markup:
+    def line(self, samples: Sequence[float], values: Values, style: str) -> Markup:
         """A line through the known values, with gaps where values are missing."""
-        path, pen_down, alone = [], False, False
+        pieces: list[list[tuple[float, float]]] = [[]]
         for sample, value in zip(samples, values, strict=True):
-            if value is None:
-                path += ["h0"] * alone
-                pen_down = alone = False
-                continue
-            path.append(f"{' ' if pen_down else 'M'}{self._point(sample, value)}")
-            pen_down, alone = True, not pen_down
-        return self._path("".join(path) + "h0" * alone, style)
+            if value is not None:
+                pieces[-1].append((sample, value))
+            elif pieces[-1]:
+                pieces.append([])
+        return self._path("".join(self._polyline(piece) for piece in pieces), style)
 
     def steps(self, samples: Sequence[int], values: Values, style: str) -> Markup:
         """A line that keeps each value until the next one."""
-        path, before = "", None
+        path, before = "", (0, 0)
         for sample, value in zip(samples, values, strict=True):
-            if value is None or value == before:
+            if value is None:
                 continue
-            x, y = self._point(sample, value).split(",")
-            path += f"H{x}V{y}" if path else f"M{x},{y}"
-            before = value
-        return self._path(f"{path}H{10 * self.x(samples[-1]):.1f}" if path else "", style)
+            x, y = self._point(sample, value)
+            if not path:
+                path, before = f"M{x},{y}", (x, y)
+            elif y != before[1]:
+                path += f"h{x - before[0]}v{y - before[1]}"
+                before = (x, y)
+        return self._path(f"{path}H{samples[-1]}" if path else "", style)
 
-    def band(self, samples: Sequence[int], lows: Values, highs: Values, style: str) -> Markup:
+    def band(self, samples: Sequence[float], lows: Values, highs: Values, style: str) -> Markup:
         """The area between two lines, wherever both have values."""
         both = [(s, a, b) for s, a, b in zip(samples, lows, highs, strict=True) if a is not None and b is not None]
-        there = [self._point(sample, high) for sample, _, high in both]
-        back = [self._point(sample, low) for sample, low, _ in reversed(both)]
-        return self._path(f"M{' '.join(there + back)}Z" if both else "", style)
+        around = [(s, high) for s, _, high in both] + [(s, low) for s, low, _ in reversed(both)]
+        return self._path(f"{self._polyline(around)}Z" if both else "", style)
 
-    def _point(self, sample: float, value: float) -> str:
-        return f"{10 * self.x(sample):.1f},{10 * self.y(value):.1f}"
+    def stretched(self, *paths: Markup) -> Markup:
+        """Paths in samples and thousandths of the height, stretched to the size of the chart."""
+        return stretched(Markup("").join(paths), self.end, 1000)
+
+    def lane(self, samples: Sequence[int], style: str, place: int = 0, name: str = "", ink: str = "") -> Markup:
+        """A row of strokes under the axis, one for each of the samples; ``place`` rows are above it."""
+        strokes = self._path("".join(f"M{sample},0v1" for sample in samples), style)
+        body = moving(stretched(strokes, self.end, 1))
+        if name:
+            body += Markup(
+                '<text class="lane-name {}" x="0" y="50%" dx="-8" dy=".36em" text-anchor="end">{}</text>'
+            ).format(ink, name)
+        return Markup(
+            '<g transform="translate(0 {})"><svg y="100%" height="{}" overflow="visible">{}</svg></g>'
+        ).format(2 + LANE * place, LANE - 3, body)
+
+    def _polyline(self, points: Sequence[tuple[float, float]]) -> str:
+        """Whole numbers, each point as its distance from the one before: short, and exact however often it is."""
+        whole = [self._point(*point) for point in points]
+        if not whole:
+            return ""
+        (x, y), path = whole[0], []
+        for right, down in whole[1:]:
+            path.append(f"{right - x},{down - y}".replace(",-", "-"))
+            x, y = right, down
+        return f"M{whole[0][0]},{whole[0][1]}" + (f"l{' '.join(path)}" if path else "h0")
+
+    def _point(self, sample: float, value: float) -> tuple[int, int]:
+        return round(sample), round(10 * self.y(value))
 
     def _path(self, path: str, style: str) -> Markup:
         return Markup('<path class="{}" d="{}"/>').format(style, path)
 
 
-def stretched(*paths: Markup) -> Markup:
-    """Paths on a 1000 × 1000 grid, stretched to the size of the chart."""
-    begin = '<svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%">'
-    return Markup(begin) + Markup("").join(paths) + Markup("</svg>")
+LANE = 11  # pixels of a row of strokes under the axis
+
+
+def moving(*parts: Markup) -> Markup:
+    """What goes along when somebody zooms: the script of a page moves and widens the inner element in the outer."""
+    begin = '<svg class="window" width="100%" height="100%" overflow="visible">'
+    begin += '<svg class="moves" width="100%" height="100%" overflow="visible">'
+    return Markup(begin) + Markup("").join(parts) + Markup("</svg></svg>")
+
+
+def stretched(paths: Markup, width: int, height: int) -> Markup:
+    """Paths on a grid of this size, stretched to the size of the chart."""
+    return Markup('<svg viewBox="0 0 {} {}" preserveAspectRatio="none" width="100%" height="100%">{}</svg>').format(
+        width, height, paths
+    )
 
 
 def ticks(low: float, high: float, most: int, smallest: float = 0.0) -> list[float]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from devdan.report.drawing.chart import Chart
-from devdan.report.drawing.plot import Plot, Values, stretched, ticks
+from devdan.report.drawing.plot import Plot, Values, ticks
 from devdan.report.drawing.words import number, short
 from devdan.report.grid.grid_findings import Findings, is_own, policy_name, share_of
 from devdan.report.grid.paper import published
@@ -214,7 +214,7 @@ def _panel(title: str, policies: Sequence[str], lines: dict[str, Values], height
     below = [(place, policy_name(policy)) for place, policy in zip(places, policies, strict=True)]
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", below, "labels that arrive")
     order = sorted(lines, key=lambda model: ("rest", "own", "own-off", "own-paper").index(style_of(model)))
-    body += stretched(
+    body += plot.stretched(
         *(
             Markup("<g><title>{}</title>{}</g>").format(
                 model, plot.line(places, lines[model], f"share {style_of(model)}")

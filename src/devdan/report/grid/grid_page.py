@@ -23,7 +23,7 @@ def page_of_grid(findings: Findings) -> str:
     grid = findings.grid
     ranked = len(findings.ranking.models) > 1
     scarce = grid_sheets.scarcity_sheets(findings)
-    sheets = grid_sheets.main_sheets(findings)
+    sheets = [grid_sheets.without_empty_columns(sheet) for sheet in grid_sheets.main_sheets(findings)]
     first = [heading(in_tables()[name]) for name in ("CR", "kappa_no_change")]
     return render(
         "grid.html",

@@ -56,6 +56,15 @@ def main_sheets(findings: Findings) -> list[Sheet]:
     return [sheet for sheet in sheets if sheet.groups]
 
 
+def without_empty_columns(sheet: Sheet) -> Sheet:
+    """The same without columns in which there is nothing, such as those of streams that were not run."""
+    rows = [row for group in sheet.groups for row in group.rows]
+    kept = [n for n, _ in enumerate(sheet.columns) if any(row.entries[n].text not in ("", NOTHING) for row in rows)]
+    groups = [Group(g.name, [Row(r.name, [r.entries[n] for n in kept]) for r in g.rows]) for g in sheet.groups]
+    columns, remarks = ([of[n] for n in kept] for of in (sheet.columns, sheet.remarks))
+    return sheet._replace(columns=columns, remarks=remarks, groups=groups)
+
+
 def _criterion_sheet(findings: Findings, criterion: str) -> Sheet:
     grid, measure = findings.grid, in_tables()[criterion]
     ranked = criterion == "CR" and bool(findings.ranking.models)

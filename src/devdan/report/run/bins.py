@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
 from devdan.evaluation.record import Phases, Record, together
 
-MOST_POINTS = 800
+MOST_POINTS = 2000  # enough to zoom in, few enough for a page that opens at once
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,20 @@ class Bin:
         return self.hits / self.n_scored if self.n_scored else None
 
 
-class Bins(list[Bin]):
+class Joined(Protocol):
+    """One chunk, or several in a row."""
+
+    @property
+    def n_chunks(self) -> int: ...
+
+    def join(self, later: Any) -> Any:
+        """This and the next as one."""
+
+
+B = TypeVar("B", bound=Joined)
+
+
+class Bins(list[B]):
     """Records thinned out as they come: when there are too many bins, neighbours are merged.
 
     >>> bins = Bins(most=4)
@@ -88,14 +102,14 @@ class Bins(list[Bin]):
     [4, 4, 1]
     """
 
-    def __init__(self, bins: Iterable[Bin] = (), most: int = MOST_POINTS) -> None:
+    def __init__(self, bins: Iterable[B] = (), most: int = MOST_POINTS) -> None:
         super().__init__()
         self.width = 1  # chunks in each bin; the last may have fewer
         self._most = most
         for bin in bins:
             self.add(bin)
 
-    def add(self, bin: Bin) -> None:
+    def add(self, bin: B) -> None:
         """Add the next chunk."""
         if self and self[-1].n_chunks < self.width:
             self[-1] = self[-1].join(bin)

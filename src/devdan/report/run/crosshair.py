@@ -6,9 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from devdan.evaluation.record import Phases
-from devdan.report.drawing.words import letter
+from devdan.report.drawing.words import clipped, letter
 from devdan.report.run.bins import smooth_accuracy
+from devdan.report.run.class_charts import charted
+from devdan.report.run.class_counts import smooth_recall, smooth_share
 from devdan.report.run.shown_run import ShownRun
+
+Ends = list[int]
 
 
 class Series(NamedTuple):
@@ -22,39 +26,64 @@ class Series(NamedTuple):
 
 
 def points(runs: Sequence[ShownRun]) -> dict[str, Any]:
-    """The values shown by the crosshair, and the runs' letters."""
-    shown = [_series(run) if len(runs) == 1 else _series(run)[1:3] for run in runs]
-    kept = [n for n, _ in enumerate(shown[0]) if any(v is not None for own in shown for v in own[n].values)]
-    return {
-        "end": max(1, *(run.summary.n_samples for run in runs)),
-        "series": [dict(zip(Series._fields[:-1], shown[0][n], strict=False)) for n in kept],
-        "runs": [
-            {
-                "name": letter(place),
-                "ends": [bin.end for bin in run.bins],
-                "values": [own[n].values for n in kept],
-            }
-            for place, (run, own) in enumerate(zip(runs, shown, strict=True))
-        ],
-    }
+    """The values shown by the crosshair, by the charts that show them, and the last sample of the longest run."""
+    ends: list[Ends] = []
+
+    def place(of: Ends) -> int:
+        """Many series have the same points, which are written once."""
+        if of not in ends:
+            ends.append(of)
+        return ends.index(of)
+
+    charts: dict[str, list[dict[str, Any]]] = {}
+    found = [list(_all_series(run)) if len(runs) == 1 else _compared(run) for run in runs]
+    for n, own in enumerate(found):
+        for k, (points_at, series) in enumerate(own):
+            if not any(_is_known(other[k][1]) for other in found):
+                continue
+            group = charts.setdefault(series.charts, [])
+            if not group or group[-1]["run"] != letter(n):
+                group.append({"run": letter(n), "ends": place(points_at), "series": []})
+            group[-1]["series"].append(dict(zip(Series._fields[1:], series[1:], strict=True)))
+    return {"end": max(1, *(run.summary.n_samples for run in runs)), "ends": ends, "charts": charts}
+
+
+def _is_known(series: Series) -> bool:
+    return any(value is not None for value in series.values)
+
+
+def _compared(run: ShownRun) -> list[tuple[Ends, Series]]:
+    """Of runs side by side, only what their charts have in common."""
+    ends = [bin.end for bin in run.bins]
+    return [(ends, series) for series in _series(run) if series.name in ("moving mean", run.units)]
+
+
+def _all_series(run: ShownRun) -> Iterable[tuple[Ends, Series]]:
+    ends = [bin.end for bin in run.bins]
+    yield from ((ends, series) for series in _series(run))
+    classes, counts = charted(run), run.counts
+    for chart, of in (("recall", smooth_recall), ("balance", smooth_share)):
+        for c in classes:
+            name = clipped(run.summary.classes[c])
+            yield [count.end for count in counts], _share(chart, name, of(counts, c))
+
+
+def _share(chart: str, name: str, shares: Iterable[float | None]) -> Series:
+    return Series(chart, name, 1, " %", [None if v is None else round(100 * v, 1) for v in shares])
 
 
 def _series(run: ShownRun) -> list[Series]:
-    def share(name: str, shares: Iterable[float | None]) -> Series:
-        return Series("main", name, 1, " %", [None if v is None else round(100 * v, 2) for v in shares])
-
     def counted(name: str, pairs: Iterable[Phases | None]) -> Series:
         return Series("main", name, 0, "", [None if pair is None else int(pair.total) for pair in pairs])
 
     def running(phase: str, name: str, pairs: Iterable[Phases | None]) -> Series:
         known = (None if pair is None else pair.of(phase) for pair in pairs)
-        values = [None if value is None else round(value, 5) for value in known]
-        return Series(phase, name, 4, "", values)
+        return Series(phase, name, 4, "", [None if value is None else round(value, 4) for value in known])
 
     bins = run.bins
     found = [
-        share("accuracy", (bin.accuracy for bin in bins)),
-        share("moving mean", smooth_accuracy(bins)),
+        _share("main", "accuracy", (bin.accuracy for bin in bins)),
+        _share("main", "moving mean", smooth_accuracy(bins)),
         Series("main", run.units, 0, "", [bin.n_hidden for bin in bins]),
         counted("growths", (bin.growths for bin in bins)),
         counted("prunings", (bin.prunings for bin in bins)),

@@ -2,48 +2,78 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from devdan.evaluation.record import Phases
 from devdan.report.drawing.render import render
-from devdan.report.drawing.words import how_many, moment, number
+from devdan.report.drawing.words import how_many, moment, percent
 from devdan.report.run import run_charts as charts
-from devdan.report.run import run_legend
-from devdan.report.run.bins import smooth_width
+from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
+from devdan.report.run.class_table import FEW, class_rows, confusions
 from devdan.report.run.confusion_matrix import matrix
 from devdan.report.run.crosshair import points
+from devdan.report.run.reliability_chart import reliability
 from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
+from devdan.report.run.run_words import about_accuracy, about_units
 from devdan.report.run.shown_run import ShownRun
 
 _MOST_COLUMNS = 200
+_MOST_ALIKE, _MOST_NAMES = 6, 60
+_FIRST_ROWS = 10  # of classes; the rest is folded away
+_NEXT_TO_ANOTHER = 4  # classes up to which the matrix leaves room beside it
 
 
-def page_of_run(run: ShownRun) -> str:
-    """The report of one run."""
+def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
+    """The report of one run; while it goes on, the page renews itself."""
     width = run.bins.width
-    smoothed = smooth_width(len(run.bins))
     phases = [(phase, charts.bias_variance(run, phase)) for phase in Phases._fields]
+    accuracy, units, counted, rows = charts.accuracy(run), charts.hidden_units(run), matrix(run), class_rows(run)
+    no_change, columns = charts.no_change_place(run), _columns(run)
     return render(
         "run.html",
         run=run,
         subtitle=_subtitle(run),
-        progress=run.progress,
+        goes_on=goes_on,
+        written=datetime.now(timezone.utc),
         tiles=tiles(run),
-        accuracy=charts.accuracy(run),
-        smoothed=number(smoothed * width) if smoothed > 1 else "",
-        width=width,
+        accuracy=accuracy,
+        about_accuracy="" if accuracy else about_accuracy(run),
         resolution=f" Each point is the mean of {width:,} chunks." if width > 1 else "",
-        banded=charts.has_band(run),
-        no_change=charts.no_change_place(run),
-        drifts=run_legend.drifts(run),
-        hidden_units=charts.hidden_units(run),
-        changes=run_legend.changes(run),
+        no_change=f"{percent(run.summary.no_change)} overall, {no_change}" if no_change.endswith("chart") else "",
+        hidden_units=units,
+        beginning=charts.beginning(run) if units else None,
+        about_units="" if units else about_units(run),
         phases=[(phase, chart) for phase, chart in phases if chart],
-        matrix=matrix(run),
-        columns=run.columns[:_MOST_COLUMNS],
-        more_columns=max(len(run.columns) - _MOST_COLUMNS, 0),
+        classes=[chart for chart in (recall(run), balance(run)) if chart],
+        most_classes=MOST_CLASSES,
+        matrix=counted,
+        is_narrow=counted is not None and len(counted.names) <= _NEXT_TO_ANOTHER,
+        reliability=reliability(run),
+        worst=rows[:_FIRST_ROWS],
+        other_classes=rows[_FIRST_ROWS:],
+        few=FEW,
+        confusions=confusions(run),
+        columns=columns[:_MOST_COLUMNS],
+        more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),
         points=points([run]),
     )
+
+
+def _columns(run: ShownRun) -> list[tuple[str, str]]:
+    """What became of each column; many that became the same are told in one line."""
+    by_words: dict[str, list[str]] = {}
+    for name, became in run.columns:
+        by_words.setdefault(became, []).append(name)
+    rows = []
+    for became, names in by_words.items():
+        if len(names) <= _MOST_ALIKE:
+            rows += [(name, became) for name in names]
+        else:
+            listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
+            rows.append((how_many(len(names), "column"), f"{became}: {listed}"))
+    return rows
 
 
 def _subtitle(run: ShownRun) -> str:

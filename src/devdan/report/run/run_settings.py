@@ -15,6 +15,8 @@ _OF_THE_STREAM = (
     "origin",
     "n_samples",
     "n_features",
+    "feature_names",
+    "drifts",
     "target",
     "order",
     "limit",
@@ -36,13 +38,17 @@ ELSEWHERE = {
     "source",
     "header",
     "drop",
+    "feature_names",
+    "drifts",
 }
+_NAMES = {"drifts": "true drifts at"}
+_MOST_LISTED = 12
 
 
 def settings(run: ShownRun) -> dict[str, Rows]:
     """The settings of a run, by topic; unknown ones are left out."""
     info = run.info
-    stream = [(name(key), shown(info[key])) for key in _OF_THE_STREAM if info.get(key) is not None]
+    stream = [(name(key), shown(info[key])) for key in _OF_THE_STREAM if info.get(key) not in (None, [])]
     stream.append(("classes", number(len(run.summary.classes))))
     stream += [(name(key), shown(info[key])) for key in info if key not in {*_OF_THE_STREAM, *ELSEWHERE}]
     model = [(key, shown(info[key])) for key in ("model", "seed") if info.get(key) is not None]
@@ -59,7 +65,7 @@ def inner(info: dict[str, Any], group: str) -> list[tuple[str, Any]]:
 
 
 def name(key: str) -> str:
-    return key.removeprefix("n_").replace("_", " ")
+    return _NAMES.get(key, key.removeprefix("n_").replace("_", " "))
 
 
 def shown(value: Any) -> str:
@@ -67,4 +73,6 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return number(value) if abs(value) >= 10_000 else str(value)
+    if isinstance(value, list):
+        return ", ".join(map(shown, value[:_MOST_LISTED])) + (", …" if len(value) > _MOST_LISTED else "")
     return "none" if value is None else str(value)

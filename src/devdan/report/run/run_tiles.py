@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from devdan.evaluation import measures
 from devdan.report.drawing.tile import Tile
 from devdan.report.drawing.words import how_many, number, percent, seconds, written
 from devdan.report.run.shown_run import ShownRun
 
+_FIRST = "cr_mean"  # which is there even if nothing has been scored
+
 
 def tiles(run: ShownRun) -> list[Tile]:
     """The headline figures."""
-    summary = run.summary
+    summary, figures = run.summary, run.figures
     share = summary.n_labels / summary.n_samples if summary.n_samples else None
     of = run.info.get("n_samples")
     part = f"of {of:,}, " if isinstance(of, int) and of > summary.n_samples else ""
     return [
-        *(tile for measure in measures.MEASURES if (tile := _tile(run, measure))),
+        *(tile for measure in measures.MEASURES if (tile := _tile(run, measure, figures))),
         Tile("Samples", number(summary.n_samples), "", f"{part}in {how_many(summary.n_chunks, 'chunk')}"),
         Tile("Labels used", number(summary.n_labels), "", f"{percent(share)} of the samples"),
     ]
 
 
-def _tile(run: ShownRun, measure: measures.Measure) -> Tile | None:
-    value, text, summary = measure.figure(run.figures), measure.tile, run.summary
+def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) -> Tile | None:
+    value, text, summary = measure.figure(figures), measure.tile, run.summary
     if text is None or (measure.optional and value is None):
         return None
+    is_scored = summary.confusion.n_samples > 0
+    if value is None and not is_scored:
+        return Tile(measure.title, "–", "", "nothing has been scored yet") if measure.key == _FIRST else None
     known = {
-        "spread": written(measure, measure.spread_in(run.figures), on_page=True),
-        "now": number(measure.now(run.last)) if measure.now else "",
+        "spread": written(measure, measure.spread_in(figures), on_page=True),
+        "now": number(measure.now(run.last)) if measure.now and run.last else "",
         "scored": f"{how_many(summary.rate.n, 'chunk')}, "
         + ("from the second on" if summary.rate.n == summary.n_chunks - 1 else "those scored after the first"),
         "classes": how_many(len(summary.classes), "class"),
-        "no_change": percent(summary.no_change),
+        "no_change": percent(summary.no_change).replace(" ", "\u00a0"),
         "training": seconds(summary.train_seconds),
         "testing": seconds(summary.test_seconds),
         "Units": run.units.capitalize(),

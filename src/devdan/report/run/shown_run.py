@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +11,26 @@ from devdan.evaluation.record import Record, Summary
 from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
 from devdan.report.run.bins import Bin, Bins
+from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
 from devdan.runs.runfolder import RunError, RunFolder
 
+_BEGINNING = 200  # chunks at the start of which every one is kept, however long the run is
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(eq=False)
 class ShownRun:
     """The data of one run that the page shows."""
 
     name: str  # of its folder
     info: dict[str, Any]
-    finished: bool
-    summary: Summary
-    bins: Bins
-    last: Record
+    finished: bool = False
+    summary: Summary = field(default_factory=Summary)
+    bins: Bins[Bin] = field(default_factory=Bins)
+    beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
+    counts: Bins[ClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
+    last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
+    notes: list[str] = field(default_factory=list)  # about columns
 
     @property
     def title(self) -> str:
@@ -36,10 +41,18 @@ class ShownRun:
         """What the model's units are called."""
         return units(self.info.get("model"))
 
-    @cached_property
+    @property
     def figures(self) -> dict[str, Any]:
         """What it has come to, by the measures' keys."""
         return self.summary.figures()
+
+    @property
+    def true_drifts(self) -> list[int]:
+        """Where the stream is known to have drifted so far; runs of earlier versions do not say."""
+        known = self.info.get("drifts")
+        return (
+            [t for t in known if isinstance(t, int) and t < self.summary.n_samples] if isinstance(known, list) else []
+        )
 
     @property
     def progress(self) -> str:
@@ -49,37 +62,65 @@ class ShownRun:
             return f"It has processed {done:,} of {of:,} samples ({100 * done / of:.0f} %)."
         return f"It has processed {how_many(done, 'sample')}."
 
+    def add(self, record: Record) -> None:
+        """Add the next record."""
+        self.summary.add(record)
+        chunk = Bin.of(record)
+        self.bins.add(chunk)
+        if len(self.beginning) < _BEGINNING:
+            self.beginning.append(chunk)
+        self.counts.add(ClassCounts.of(record))
+        self.last = record
+
+
+class Reading:
+    """Reads the run in a folder, finished or not, and goes on reading while the run goes on.
+
+    Memory does not grow with the number of records.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._run = run = RunFolder(folder)
+        if not folder.is_dir():
+            raise ReportError(f"no such folder: {folder}")
+        try:
+            info = run.settings()
+        except RunError:
+            raise ReportError(f"{run.settings_path} is damaged") from None
+        if info is None:
+            raise ReportError(f"no run in {folder}: it has no {run.settings_path.name}")
+        self._shown = ShownRun(folder.resolve().name, info)
+
+    def so_far(self) -> ShownRun:
+        """The run with all records there are by now."""
+        run, shown = self._run, self._shown
+        n_before = shown.summary.n_chunks
+        try:
+            for number, record in enumerate(run.records(n_before), start=n_before + 1):
+                try:
+                    shown.add(record)
+                except (TypeError, ValueError) as error:
+                    raise ReportError(f"{run.records_path}, line {number}: not a record ({error})") from None
+        except RunError as error:
+            raise ReportError(str(error)) from None
+        shown.finished = run.has_summary
+        shown.columns, shown.notes = _columns(run)
+        return shown
+
 
 def read_run(folder: Path) -> ShownRun:
-    """Read the run in a folder, finished or not; memory does not grow with the number of records."""
-    run = RunFolder(folder)
-    if not folder.is_dir():
-        raise ReportError(f"no such folder: {folder}")
-    try:
-        info = run.settings()
-    except RunError:
-        raise ReportError(f"{run.settings_path} is damaged") from None
-    if info is None:
-        raise ReportError(f"no run in {folder}: it has no {run.settings_path.name}")
-    summary, bins, last = Summary(), Bins(), None
-    try:
-        for number, last in enumerate(run.records(), start=1):
-            try:
-                summary.add(last)
-                bins.add(Bin.of(last))
-            except (TypeError, ValueError) as error:
-                raise ReportError(f"{run.records_path}, line {number}: not a record ({error})") from None
-    except RunError as error:
-        raise ReportError(str(error)) from None
-    if last is None:
+    """The run in a folder, finished or not; an error if there is nothing of it to show yet."""
+    shown = Reading(folder).so_far()
+    if shown.last is None:
         raise ReportError(f"no records yet in {folder}")
-    return ShownRun(folder.resolve().name, info, run.has_summary, summary, bins, last, _columns(run))
+    return shown
 
 
-def _columns(run: RunFolder) -> list[tuple[str, str]]:
-    """What became of each column; runs of earlier versions, and of streams without names, do not say."""
+def _columns(run: RunFolder) -> tuple[list[tuple[str, str]], list[str]]:
+    """What became of each column, and notes; runs of earlier versions, and of streams without names, do not say."""
     try:
-        kept = run.summary().get("columns", []) if run.has_summary else []
-        return [(str(column["name"]), str(column["became"])) for column in kept]
+        kept = run.summary() if run.has_summary else {}
+        columns = [(str(column["name"]), str(column["became"])) for column in kept.get("columns", [])]
+        return columns, [str(note) for note in kept.get("notes", [])]
     except (RunError, TypeError, KeyError, AttributeError):
-        return []
+        return [], []

@@ -1,78 +1,45 @@
 (() => {
-  // The page is complete without this: it adds a crosshair with figures.
-  const { end, series, runs } = JSON.parse(document.getElementById("points").textContent);
-  const plots = [...document.querySelectorAll(".plot")];
-  const make = (tag, parent, text = "", style = "") => {
-    const element = parent.appendChild(document.createElement(tag));
-    element.textContent = text;
-    if (style) element.className = style;
-    return element;
-  };
-  const written = (value, { digits, unit }) => value === null
-    ? "–" : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + unit;
-  const hairs = plots.map((plot) => make("div", plot, "", "hair"));
-  const tip = make("div", document.body, "", "tip");
-  let place = 0;  // of the point that is shown, among those of the longest run
-  const longest = runs.reduce((a, b) => (b.ends.at(-1) > a.ends.at(-1) ? b : a));
-  // The point that a sample falls into.
-  const find = (ends, sample) => {
-    let low = 0, high = ends.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (ends[middle] < sample) low = middle + 1; else high = middle;
-    }
-    return low;
-  };
-  const hide = () => { tip.hidden = true; hairs.forEach((hair) => { hair.hidden = true; }); };
-  const show = (plot, sample) => {
-    place = Math.min(find(longest.ends, sample), longest.ends.length - 1);
-    const at = longest.ends[place], share = at / end;
-    hairs.forEach((hair) => { hair.hidden = false; hair.style.left = `${100 * share}%`; });
-    tip.textContent = "";
-    make("b", tip, `Sample ${written(at, { digits: 0, unit: "" })}`);
-    const table = make("table", tip);
-    const shown = series.map((one, n) => ({ ...one, n })).filter((one) => one.charts === plot.dataset.series);
-    if (runs.length === 1) {
-      shown.forEach((one) => {
-        const row = make("tr", table);
-        make("th", row, one.name);
-        make("td", row, written(runs[0].values[one.n][place], one));
-      });
-    } else {
-      const head = make("tr", table);
-      make("th", head);
-      shown.forEach(({ name }) => make("th", head, name));
-      runs.filter(({ ends }) => at <= ends.at(-1)).forEach(({ name, ends, values }) => {
-        const row = make("tr", table), own = find(ends, at);
-        make("th", row, name);
-        shown.forEach((one) => make("td", row, written(values[one.n][own], one)));
-      });
-    }
-    plot.append(tip);
-    tip.hidden = false;
-    // On the side with more room, and never out of the window.
-    const box = plot.getBoundingClientRect(), x = share * box.width;
-    const left = share > 0.5 ? x - tip.offsetWidth - 12 : x + 12;
-    const room = document.documentElement.clientWidth - box.left - tip.offsetWidth - 6;
-    tip.style.left = `${Math.max(6 - box.left, Math.min(left, room))}px`;
-  };
-  hide();
-  plots.forEach((plot) => {
-    const point = (event) => {
-      const box = plot.getBoundingClientRect();
-      show(plot, Math.max(0, Math.min(1, (event.clientX - box.left) / box.width)) * end);
-    };
-    plot.tabIndex = 0;
-    plot.addEventListener("pointermove", point);
-    plot.addEventListener("pointerdown", point);
-    plot.addEventListener("pointerleave", hide);
-    plot.addEventListener("blur", hide);
-    plot.addEventListener("keydown", (event) => {
-      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (event.key === "Escape") hide();
-      if (!step) return;
-      event.preventDefault();
-      show(plot, longest.ends[Math.max(0, Math.min(longest.ends.length - 1, place + step))]);
+  // Buttons that copy commands.
+  document.querySelectorAll(".command").forEach((command) => {
+    if (!navigator.clipboard) return;
+    const button = command.appendChild(document.createElement("button"));
+    button.textContent = "Copy";
+    button.type = "button";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(command.querySelector("pre").textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   });
+  // What is long and seldom read is folded on phones, but never on paper.
+  const folds = [...document.querySelectorAll("details.fold")];
+  if (window.matchMedia("(max-width: 640px)").matches) folds.forEach((fold) => { fold.open = false; });
+  window.addEventListener("beforeprint", () => folds.forEach((fold) => { fold.open = true; }));
+  // A shade on the side where more of a table is.
+  const shade = (box) => {
+    box.classList.toggle("more-left", box.scrollLeft > 1);
+    box.classList.toggle("more-right", box.scrollLeft + box.clientWidth < box.scrollWidth - 1);
+  };
+  const boxes = [...document.querySelectorAll(".scroll")];
+  boxes.forEach((box) => { shade(box); box.addEventListener("scroll", () => shade(box), { passive: true }); });
+  window.addEventListener("resize", () => boxes.forEach(shade));
+  document.addEventListener("toggle", () => boxes.forEach(shade), true);
+  // The page of a run that goes on loads itself again, unless somebody is busy with it.
+  const running = document.getElementById("running");
+  if (!running) return;
+  const age = running.querySelector("time"), pause = running.querySelector("button");
+  let paused = false, pressed = false;
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.textContent = paused ? "Go on" : "Pause";
+  });
+  for (const [type, is] of [["pointerdown", true], ["pointerup", false], ["pointercancel", false]]) {
+    window.addEventListener(type, () => { pressed = is; });
+  }
+  setInterval(() => {
+    const seconds = Math.round((Date.now() - new Date(age.dateTime)) / 1000);
+    if (seconds > 60) running.querySelector("span").textContent = `Nothing new for ${Math.floor(seconds / 60)} min: the run is at a long chunk, or it was stopped.`;
+    if (!paused && !pressed && !document.hidden) location.reload();
+  }, 5000);
 })();

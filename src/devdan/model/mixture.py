@@ -1,0 +1,42 @@
+"""The mixture of several networks: each weighs as much as the recent losses of its opinions say, as in the kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from devdan.arrays import Floats
+from devdan.model import kernel
+from devdan.model.kernel import Network
+from devdan.model.state import scratch_for
+
+
+def shares(networks: Sequence[Floats]) -> list[float]:
+    """The share of each network in a prediction: that of its opinions together among those of all networks."""
+    if len(networks) == 1:
+        return [1.0]
+    evidence = [kernel.weigh(state) for state in networks]
+    most = max(evidence)
+    if most == -math.inf:  # no label was taught yet
+        return [0.0] * len(networks)
+    weights = [math.exp(one - most) for one in evidence]
+    total = sum(weights)
+    return [weight / total for weight in weights]
+
+
+def opinions(state: Floats, share: float = 1.0) -> list[float]:
+    """The share of each opinion of a network that has this share."""
+    net, evidence = Network(state), kernel.weigh(state)
+    if net.n_classes == 0:
+        return [0.0] * len(net.losses)
+    return [
+        share * math.exp(-kernel.CAUTION * loss - evidence) if kernel.holds(net, opinion) else 0.0
+        for opinion, loss in enumerate(net.losses.tolist())
+    ]
+
+
+def add_probabilities(networks: Sequence[Floats], inputs: Sequence[Floats], out: Floats) -> None:
+    """Add the prediction for each sample to a row of ``out``, with a column for each output."""
+    for state, X, share in zip(networks, inputs, shares(networks), strict=True):
+        if share > kernel.NEGLIGIBLE:
+            kernel.predict_proba(state, scratch_for(state), X, out, share)

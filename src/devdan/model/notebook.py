@@ -1,0 +1,55 @@
+"""What a notebook shows of a model and of its events, beside what scikit-learn shows of its options."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from devdan.html_table import html_table
+from devdan.model.described import columns
+
+_LATEST = 20
+_MOST_NAMES = 12
+E = TypeVar("E", bound=NamedTuple)
+
+
+class EventList(list[E]):
+    """Events, oldest first: a list that notebooks show as a table of the latest.
+
+    >>> from devdan import DEVDAN
+    >>> from devdan.streams import sea
+    >>> model = DEVDAN(random_state=0).fit(*next(iter(sea(500))))
+    >>> model.events_[0].kind, "<td" in model.events_._repr_html_()
+    ('growth', True)
+    """
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return "<p>no events</p>"
+        shown = self[-_LATEST:]
+        caption = f"The latest {len(shown)} of {len(self):,} events" if len(self) > len(shown) else ""
+        return html_table(shown, [name.replace("_", " ") for name in self[0]._fields], caption)
+
+
+def model_html(model: Any) -> str:
+    """What has become of a model; nothing before it has learned."""
+    if not model.__sklearn_is_fitted__():
+        return ""
+    labels = model._classes.labels.tolist()
+    rows = [
+        ("samples seen", f"{model.n_seen_:,}"),
+        ("classes", f"{len(labels):,}: {_listed(labels)}" if labels else "none yet"),
+        ("columns", f"{model.n_features_in_:,}, as {model._n_inputs:,} inputs"),
+        ("hidden units", f"{model.n_hidden_:,}, {model.n_parameters_:,} parameters"),
+        *(
+            (name, ", ".join(f"{n:,} {phase}" for phase, n in counts.items()))
+            for name, counts in (("growths", model.growths_), ("prunings", model.prunings_), ("drifts", model.drifts_))
+        ),
+    ]
+    told = columns(model)
+    if len(told) <= _MOST_NAMES:
+        rows += [(column["name"], column["became"]) for column in told]
+    return html_table(rows)
+
+
+def _listed(names: list[Any]) -> str:
+    return ", ".join(map(str, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")

@@ -1,0 +1,76 @@
+"""Time scales: how networks that learn from the same stream differ in what they revisit and how far back they look.
+
+A network that learns from each sample once lives in the moment, and evolves. One that revisits samples of the past
+finds finer boundaries, but lags behind where these move; it has more hidden units from the start, and always as many.
+No scale serves all streams, so models mix networks of several.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, NamedTuple
+
+from devdan.arrays import Floats
+from devdan.model.kernel import MIXED, MOST_NEIGHBOURS, SCALING_HORIZON
+from devdan.model.state import EVENTS, LARGEST_REHEARSAL, new_state, room_for
+
+_LEAST_HORIZON = 100  # samples from which a feature's mean and deviation can be told
+_MOST_UNITS, _FARTHEST = 100_000, 10_000_000
+
+
+class Scale(NamedTuple):
+    """One network's time scale."""
+
+    n_hidden: int = 1  # hidden units to start from
+    rehearse: int = 0  # samples revisited for each new one
+    reach: int = 0  # latest labelled samples, from which these are drawn, and over which features are scaled
+    neighbours: int = 0  # of those samples that vote
+
+
+QUICK = Scale()
+REHEARSED = Scale(n_hidden=32, rehearse=5, reach=1000)
+SCALES = (
+    QUICK,
+    Scale(n_hidden=16, rehearse=2, reach=10),
+    Scale(n_hidden=16, rehearse=5, reach=100),
+    Scale(n_hidden=32, rehearse=5, reach=500),
+    Scale(n_hidden=128, rehearse=20, reach=1000, neighbours=10),
+    Scale(n_hidden=32, rehearse=20, reach=5000),
+)
+
+
+def is_scales(value: Any) -> bool:
+    """Whether it is a list of scales, as tuples or lists of up to four numbers."""
+    if not isinstance(value, (list, tuple)) or len(value) == 0:
+        return False
+    return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 4 and _holds(*one) for one in value)
+
+
+def _holds(n_hidden: Any, rehearse: Any = 0, reach: Any = 0, neighbours: Any = 0) -> bool:
+    numbers = (n_hidden, rehearse, reach, neighbours)
+    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, MOST_NEIGHBOURS)
+    if not all(isinstance(number, Integral) for number in numbers):
+        return False
+    if not all(0 <= number <= most for number, most in zip(numbers, limits, strict=True)):
+        return False
+    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == neighbours == 0))
+
+
+def settings_at(scale: Scale) -> dict[str, float]:
+    """The kernel's settings that a scale decides."""
+    return {
+        "start": float(scale.n_hidden),
+        "rehearse": float(scale.rehearse),
+        "neighbours": float(scale.neighbours),
+        "scaling_horizon": float(max(scale.reach, _LEAST_HORIZON)) if scale.reach > 0 else SCALING_HORIZON,
+    }
+
+
+def new_network(n_features: int, n_classes: int, scale: Scale, seed: int) -> Floats:
+    """A state with room for what a network of this scale starts with and remembers."""
+    return new_state(n_features, room_for(scale.n_hidden), max(n_classes, 2), EVENTS, scale.reach, seed=seed)
+
+
+def mixed(settings: dict[str, float], scale: Scale) -> dict[str, float]:
+    """The settings of a network of this scale that is one of several."""
+    return settings | settings_at(scale) | {"company": MIXED}

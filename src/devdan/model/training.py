@@ -1,0 +1,28 @@
+"""Training a state from Python: the kernel stops where a state may be full, and goes on with a larger one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from devdan.arrays import Floats, Words
+from devdan.model import kernel
+from devdan.model.kernel import Network
+from devdan.model.state import resized, scratch_for
+
+
+def trained(state: Floats, X: Floats, codes: Words, weights: Floats, order: Words, first: int, last: int) -> Floats:
+    """The network after visiting the samples in this order, each in the phases ``first`` to ``last``."""
+    done = 0
+    while True:
+        done = kernel.learn(state, scratch_for(state), X, codes, weights, order, done, first, last)
+        if done == len(order):
+            return state
+        state = resized(state, hidden=2 * Network(state).max_hidden)
+
+
+def shuffled(state: Floats, n_samples: int, shuffle: bool) -> Words:
+    """The order in which a chunk is visited, drawn by the network if it is a random one."""
+    order = np.arange(n_samples)
+    if shuffle and n_samples > 1:
+        kernel.shuffle(Network(state).random, order)
+    return order

@@ -1,0 +1,93 @@
+"""Plots for notebooks: what is drawn is what the records say."""
+
+import pytest
+from test_report import record
+from test_run_page import many_classes
+
+from devdan import DEVDAN
+from devdan.evaluation.loop import prequential
+from devdan.evaluation.record import Summary
+from devdan.plot import AccuracyDisplay, ConfusionDisplay, ReliabilityDisplay, StructureDisplay
+from devdan.streams import sea
+
+plt = pytest.importorskip("matplotlib.pyplot", reason="Matplotlib is not installed")
+DISPLAYS = [AccuracyDisplay, ConfusionDisplay, ReliabilityDisplay, StructureDisplay]
+
+
+@pytest.fixture(scope="module")
+def records():
+    return list(prequential(sea(10_000), DEVDAN(random_state=0)))
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_a_display_draws_into_new_axes_or_given_ones(kind, records):
+    new = kind.from_records(iter(records))
+    assert new.figure_ is new.ax_.figure
+    _, axes = plt.subplots()
+    given = kind.from_records(records, ax=axes)
+    assert given.ax_ is axes
+    given.figure_.canvas.draw()
+
+
+def test_the_accuracy_is_that_of_the_chunks(records):
+    display = AccuracyDisplay.from_records(records, name="mine", true_drifts=[1250, 2500], color="C3")
+    assert display.samples == [500 * (n + 1) for n in range(20)]
+    assert display.accuracy[1:] == [100 * one.accuracy for one in records[1:]]
+    assert display.line_.get_color() == "C3"
+    assert texts(display)[:2] == ["mine", "true drift"]
+    assert [round(line.get_xdata()[0]) for line in display.ax_.lines[2:4]] == [1250, 2500]
+
+
+def test_drifts_are_drawn_by_their_kind():
+    records = [record(chunk, drifts=(chunk == 3, chunk in (5, 6))) for chunk in range(30)]
+    display = AccuracyDisplay.from_records(records)
+    assert texts(display) == ["virtual drift signalled", "real drift signalled"]
+    assert [line.get_xdata()[0] for line in display.ax_.lines[2:]] == [40, 60, 70]
+
+
+def test_the_structure_has_every_change(records):
+    display = StructureDisplay.from_records(records)
+    assert display.n_hidden == [one.n_hidden for one in records]
+    drawn = {line.get_label(): len(line.get_xdata()) for line in display.ax_.lines[1:]}
+    grown = sum(1 for one in records if one.growths.generative)
+    assert drawn["growth, generative"] == grown > 0
+    with pytest.raises(ValueError, match="hidden units or rules"):
+        StructureDisplay.from_records([record(0, structure=False)])
+
+
+def test_reliability_tells_its_error(records):
+    display = ReliabilityDisplay.from_records(records, name="mine")
+    assert display.error == Summary(records).calibration_error
+    assert texts(display) == [f"mine, calibration error {display.error:.3f}"]
+    with pytest.raises(ValueError, match="tells probabilities"):
+        ReliabilityDisplay.from_records([record(0), record(1)])
+
+
+def test_confusions_are_counts_or_shares(records):
+    summary = Summary(records)
+    counted = ConfusionDisplay.from_records(records)
+    assert {(t, g): n for t, row in enumerate(counted.confusion_matrix.tolist()) for g, n in enumerate(row) if n} == {
+        (summary.classes[t], summary.classes[g]): n for t, g, n in summary.counts
+    }
+    shares = ConfusionDisplay.from_records(records, normalize="true").confusion_matrix
+    assert shares.diagonal().tolist() == pytest.approx(
+        [summary.confusion.recall(summary.classes.index(c)) for c in (0, 1)]
+    )
+    assert ConfusionDisplay.from_records(records, normalize="all").confusion_matrix.sum() == pytest.approx(1)
+    many = ConfusionDisplay.from_records(many_classes(20))
+    assert sorted(many.display_labels) == [f"kind {c:02}" for c in range(20)]
+    assert many.text_ is None  # too many for words
+    with pytest.raises(ValueError, match="'true', 'pred', 'all' or None, got 'row'"):
+        ConfusionDisplay.from_records(records, normalize="row")
+    with pytest.raises(ValueError, match="scored predictions, got none"):
+        ConfusionDisplay.from_records([record(0)])
