@@ -137,12 +137,16 @@ class EvolvingClassifier(StreamClassifier):
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named, encoding)
         if last == DISCRIMINATIVE:
-            compared = mixture.compared(self._networks[0], len(X))
-            if len(compared) > 0:
-                own = weights[compared] if len(weights) > 0 else weights
-                mixture.calibrate(self._networks, self._network_inputs(X[compared]), codes[compared], own)
+            self._calibrate(X, codes, weights)
         self._visit(X, codes, weights, first, last)
         return self
+
+    def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
+        """Compare what is predicted for some of the samples with their labels, before these are learned."""
+        compared = mixture.compared(self._networks[0], len(X))
+        if len(compared) > 0:
+            own = weights[compared] if len(weights) > 0 else weights
+            mixture.calibrate(self._networks, self._network_inputs(X[compared]), codes[compared], own)
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
         """Check the options, create or enlarge the networks, and pass the options to them."""
