@@ -27,6 +27,7 @@ ROOMS = [
     {"", "river", "capymoa", "runs"},
     {"report", "loggers", "serving"},
     {"experiments", "plot"},
+    {"spark"},
     {"cli"},
     {"__main__"},
 ]
@@ -174,17 +175,19 @@ def test_what_an_optional_extra_is_for_says_how_to_get_it():
     said, _ = python(
         """
 import sys
-sys.modules["river"] = sys.modules["capymoa"] = sys.modules["onnx"] = sys.modules["matplotlib.pyplot"] = None
+for name in ("river", "capymoa", "onnx", "matplotlib.pyplot", "pyspark"):
+    sys.modules[name] = None
 from devdan import DEVDAN
 from devdan.plot import StructureDisplay
 model = DEVDAN().fit([[1.0], [2.0]], [0, 1])
 plot = StructureDisplay(samples=[1], n_hidden=[1]).plot
-for use in (lambda: __import__("devdan.river"), lambda: __import__("devdan.capymoa"), model.to_onnx, plot):
+modules = [lambda name=name: __import__(f"devdan.{name}") for name in ("river", "capymoa", "spark")]
+for use in (*modules, model.to_onnx, plot):
     try:
         use()
     except ModuleNotFoundError as error:
         print(error)
 """
     )
-    for extra in ("river", "capymoa", "onnx", "plot"):
+    for extra in ("river", "capymoa", "onnx", "plot", "spark"):
         assert f"pip install 'devdan[{extra}]'" in said

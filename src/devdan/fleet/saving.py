@@ -46,17 +46,7 @@ def _write(fleet: Any, store: Store, afresh: bool) -> None:
     if not afresh:
         slots = slots[networks.slots.table[slots, CHANGED] == 1]
     rows = chain(networks.rows(slots), networks.rows_elsewhere() if afresh else ())
-    header = {
-        "id": fleet._id,
-        "n_saves": fleet._n_saves + 1,
-        "n_rows": fleet._n_rows,
-        "seed": fleet._seed,
-        "example": text_of(fleet._example),
-        "key_name": fleet._key_name,
-        "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
-        "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
-        **_header_of(shared),
-    }
+    header = header_of(fleet) | {"n_saves": fleet._n_saves + 1}
     store.save(header, shared.network(), rows, networks.gone, afresh)
     fleet._n_saves += 1
     if store is fleet._store or fleet._store is None:
@@ -64,17 +54,32 @@ def _write(fleet: Any, store: Store, afresh: bool) -> None:
         networks.gone.clear()
 
 
-def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None) -> Any:
-    """A fleet of this class from a file; with a limit, the file becomes its store."""
+def header_of(fleet: Any) -> dict[str, Any]:
+    """All but the networks."""
+    return {
+        "id": fleet._id,
+        "n_saves": fleet._n_saves,
+        "n_rows": fleet._n_rows,
+        "seed": fleet._seed,
+        "example": text_of(fleet._example),
+        "key_name": fleet._key_name,
+        "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
+        "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
+        **_header_of(fleet._shared),
+    }
+
+
+def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None, whole: bool = False) -> Any:
+    """A fleet of this class from a file; with a limit, the file becomes its store, unless it is loaded as a whole."""
     options.OPTIONS["max_in_memory"].check(max_in_memory)
     store = Store.open(path, exclusive=False, read_only=True)
     try:
-        limit = max_in_memory or _saved(store)[0]["options"]["max_in_memory"]
+        limit = None if whole else max_in_memory or _saved(store)[0]["options"]["max_in_memory"]
         if limit is not None:
             store.close()
             store = Store.open(path, exclusive=True)
             store.discard_changes()
-        fleet = _restored(kind, *_saved(store), limit, store)
+        fleet = restored(kind, *_saved(store), limit, store)
         if limit is None:
             rows = store.saved_rows()
             while part := list(islice(rows, _AT_ONCE)):
@@ -98,8 +103,10 @@ def _saved(store: Store) -> tuple[dict[str, Any], Floats]:
     return found
 
 
-def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | None, store: Store) -> Any:
-    """The fleet, without networks."""
+def restored(
+    kind: Any, header: dict[str, Any], network: Floats, limit: int | None = None, store: Store | None = None
+) -> Any:
+    """The fleet, without networks; with a limit, they are in the store."""
     chosen = header["options"]
     shared = _shared_of(header, network, bool(chosen["prior"]))
     is_default = shared.estimator.get_params() == DEFAULT.get_params()
@@ -108,7 +115,7 @@ def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | N
         prior=bool(chosen["prior"]),
         n_jobs=chosen["n_jobs"],
         max_in_memory=limit,
-        store=None if limit is None else str(store.path),
+        store=None if limit is None or store is None else str(store.path),
         random_state=header["random_state"],
     )
     fleet._check_options()
@@ -118,9 +125,11 @@ def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | N
         raise ValueError("its counters are out of range")
     fleet._n_saves, fleet._n_rows, fleet._seed = counts
     fleet._store = None if limit is None else store
-    fleet._hold(shared, of_text(header["example"]), fleet._store, 0 if limit is None else store.count())
+    n_keys = 0 if fleet._store is None else fleet._store.count()
+    fleet._hold(shared, of_text(header["example"]), fleet._store, n_keys)
     fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
-    fleet._id, fleet._saved_at = str(header["id"]), (os.path.realpath(store.path), fleet._n_saves)
+    place = "" if store is None else os.path.realpath(store.path)
+    fleet._id, fleet._saved_at = str(header["id"]), (place, fleet._n_saves)
     return fleet
 
 

@@ -1,0 +1,14 @@
+"""Fleets on Spark: a network for each key, whose state, checkpoints and scaling are the engine's.
+
+>>> from devdan.spark import learn
+"""
+
+try:
+    import pyspark  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("devdan.spark needs PySpark: pip install 'devdan[spark]'", name=error.name) from error
+
+from devdan.spark.batch import evaluate, predict
+from devdan.spark.query import learn
+
+__all__ = ["evaluate", "learn", "predict"]

@@ -1,0 +1,166 @@
+"""What a query is to do, checked before it starts: columns, their types, times, options. It travels to the workers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, functions, types
+from pyspark.sql.pandas.types import to_arrow_type
+
+from devdan.fleet.fleet import DEVDANFleet
+from devdan.fleet.keys import FLAG, NUMBER, TEXT, Key
+from devdan.model.devdan import DEVDAN
+
+_KINDS = {types.StringType: TEXT, types.BooleanType: FLAG}
+_TIMES = (types.DateType, types.TimestampType, types.TimestampNTZType)
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
+SHARD, KEY, ID, TIME, AT, LABEL = "shard", "key", "id", "time", "at", "label"  # columns of what goes to workers
+
+
+def place_of(number: int) -> str:
+    """The name of a feature's column there, by its number: features may be called as the others are."""
+    return f"f{number}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query that has been checked."""
+
+    features: tuple[str, ...]
+    schema: pa.Schema | None  # of features as a table; None if all of them are numbers
+    key_kind: str
+    label_kind: str
+    estimator: DEVDAN | None
+    prior: bool
+    random_state: int
+    shards: int
+    wait: int  # microseconds
+    forget: int | None
+    with_labels: bool
+
+    @cached_property
+    def lasting(self) -> dict[str, Any]:
+        """What must stay as it is while there is a checkpoint."""
+        kinds = None if self.schema is None else [str(kind) for kind in self.schema.types]
+        names = "key_kind", "label_kind", "prior", "random_state", "shards"
+        return {"features": list(self.features), "types": kinds} | {name: getattr(self, name) for name in names}
+
+    def new_fleet(self) -> DEVDANFleet:
+        """A fleet of one thread that has seen nothing; partitions are the engine's threads."""
+        return DEVDANFleet(self.estimator, prior=self.prior, n_jobs=1, random_state=self.random_state)
+
+    def key_of(self, text: str) -> Key:
+        """The key that a text stands for."""
+        return value_of(text, self.key_kind)  # type: ignore[no-any-return]
+
+
+def value_of(text: str, kind: str) -> Any:
+    """What Spark's text of a value stands for.
+
+    >>> value_of("7", "numbers"), value_of("true", "flags"), value_of("7", "text")
+    (7, True, '7')
+    """
+    return int(text) if kind == NUMBER else text == "true" if kind == FLAG else text
+
+
+def text_of_value(value: Any) -> str:
+    """The text that Spark has for a value.
+
+    >>> text_of_value(7), text_of_value(True), text_of_value("7")
+    ('7', 'true', '7')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- Checks ------------------------------------------------------------------------------------------------------
+
+
+def microseconds_of(name: str, given: Any) -> int:
+    """A length of time.
+
+    >>> microseconds_of("wait", "90 minutes")
+    5400000000
+    """
+    match = re.fullmatch(r"(\d+) (second|minute|hour|day|week)s?", given) if isinstance(given, str) else None
+    if match is None or int(match[1]) == 0:
+        raise ValueError(f'{name} must be a length of time such as "12 hours" or "30 days", got {given!r}')
+    return int(match[1]) * _UNITS[match[2]] * 1_000_000
+
+
+def check_number(name: str, given: Any, least: int) -> int:
+    """A whole number."""
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}")
+    return given
+
+
+def type_of(df: DataFrame, what: str, name: Any) -> types.DataType:
+    """The type of a column that must be there."""
+    if not isinstance(name, str) or name not in df.columns:
+        raise ValueError(f"{what} must be a column of the table, one of {', '.join(df.columns)}; got {name!r}")
+    return df.schema[name].dataType
+
+
+def kind_of_column(df: DataFrame, what: str, name: Any) -> str:
+    """What keys, ids or labels are; raises a ``TypeError`` if they can be none."""
+    found = type_of(df, what, name)
+    kind = NUMBER if isinstance(found, types.IntegralType) else _KINDS.get(type(found))
+    if kind is None:
+        raise TypeError(
+            f"{what} must be text, whole numbers or flags, got the column {name} of {found.simpleString()}; cast it, "
+            "for instance to string"
+        )
+    return kind
+
+
+def check_features(df: DataFrame, features: Any) -> tuple[str, ...]:
+    """The names of the features."""
+    if isinstance(features, str) or not isinstance(features, Sequence) or len(features) == 0:
+        raise ValueError(f"features must be a list of columns of the table, got {features!r}")
+    for name in features:
+        found = type_of(df, "a feature", name)
+        if not isinstance(found, (types.NumericType, types.BooleanType, types.StringType, *_TIMES)):
+            raise TypeError(
+                f"features must be numbers, flags, text or times, got the column {name} of {found.simpleString()}; "
+                "take its parts out into columns of their own"
+            )
+    if len(set(features)) < len(features):
+        raise ValueError(f"features must be different columns, got {', '.join(features)}")
+    return tuple(features)
+
+
+def feature_columns(df: DataFrame, features: Sequence[str]) -> list[Column]:
+    """The columns as workers read them: numbers are doubles, and moments do not depend on the session's time zone."""
+    return [
+        _as_read(column_of(name), df.schema[name].dataType).alias(place_of(number))
+        for number, name in enumerate(features)
+    ]
+
+
+def column_of(name: str) -> Column:
+    """A column by its name, whatever is in it."""
+    return functions.col("`" + name.replace("`", "``") + "`")
+
+
+def _as_read(column: Column, kind: types.DataType) -> Column:
+    if isinstance(kind, types.NumericType):
+        return column.cast("double")
+    if isinstance(kind, types.TimestampType):
+        return functions.unix_micros(column)
+    if isinstance(kind, types.TimestampNTZType):
+        return functions.timestamp_diff("MICROSECOND", functions.lit("1970-01-01").cast(kind), column)
+    return functions.unix_date(column) if isinstance(kind, types.DateType) else column
+
+
+def schema_of(df: DataFrame, features: Sequence[str]) -> pa.Schema | None:
+    """What the features are as a table; None if all of them are numbers."""
+    found = [df.schema[name].dataType for name in features]
+    if all(isinstance(kind, types.NumericType) for kind in found):
+        return None
+    arrow = [pa.float64() if isinstance(kind, types.NumericType) else to_arrow_type(kind) for kind in found]
+    return pa.schema(list(zip(features, arrow, strict=True)))

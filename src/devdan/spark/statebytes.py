@@ -1,0 +1,112 @@
+"""What the engine keeps of a shard, as bytes: the networks, what they share, and samples with what is known of them.
+
+All begin with a version, so that a checkpoint of another version of the package is read or refused, never misread.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from devdan.arrays import Floats
+from devdan.fleet.slots import Kept
+from devdan.model.modelfile import plain
+
+VERSION = 1  # of all that is in a state
+_NETWORK = struct.Struct("<Bqqqqqqq")  # version, time, counters of a key, number of classes
+_SHARED = struct.Struct("<BQ")  # version, length of the header
+_SAMPLE = struct.Struct("<Bq8sI")  # version, time, digest, length of the texts
+_TIME = struct.Struct("<Bq")
+DIGEST = 8  # bytes by which features are recognised
+
+
+class Sample(NamedTuple):
+    """What is known of an id: features that wait for a label, a label that waits for features, or both done."""
+
+    time: int  # microseconds; of what came first
+    digest: bytes  # of the features; none if they have not come
+    label: str | None  # as text; None if it has not come
+    predicted: str | None  # likewise
+    features: bytes  # only while they wait
+
+    @property
+    def is_early(self) -> bool:
+        """Whether there is but a label."""
+        return not self.digest
+
+
+def digest_of(features: bytes) -> bytes:
+    """By which the same features are recognised."""
+    return blake2b(features, digest_size=DIGEST).digest()
+
+
+def pack_sample(sample: Sample) -> bytes:
+    """A sample as bytes.
+
+    >>> sample = Sample(5, digest_of(b"1.5"), None, "rain", b"1.5")
+    >>> unpack_sample(pack_sample(sample)) == sample
+    True
+    """
+    texts = json.dumps([sample.label, sample.predicted]).encode()
+    return _SAMPLE.pack(VERSION, sample.time, sample.digest, len(texts)) + texts + sample.features
+
+
+def unpack_sample(content: bytes) -> Sample:
+    """A sample from its bytes."""
+    _check_version(content)
+    _, time, digest, n = _SAMPLE.unpack_from(content)
+    label, predicted = json.loads(content[_SAMPLE.size : _SAMPLE.size + n])
+    return Sample(time, digest if any(digest) else b"", label, predicted, content[_SAMPLE.size + n :])
+
+
+def time_of(content: bytes) -> int:
+    """The time of a sample, or when a key was last seen: both begin alike."""
+    _check_version(content)
+    return int(_TIME.unpack_from(content)[1])
+
+
+def pack_network(kept: Kept, time: int) -> bytes:
+    """What is kept of a key, and when it was last seen, in microseconds."""
+    counters = kept.n_judged, kept.judged, kept.seen, kept.inputs, kept.settings, len(kept.codes)
+    return _NETWORK.pack(VERSION, time, *counters) + kept.codes.astype("<i8").tobytes() + _bytes(kept.state)
+
+
+def unpack_network(content: bytes) -> tuple[Kept, int]:
+    """What is kept of a key, not checked yet, and when it was last seen."""
+    _check_version(content)
+    _, time, *counters, n_codes = _NETWORK.unpack_from(content)
+    start = _NETWORK.size + 8 * n_codes
+    codes = np.frombuffer(content[_NETWORK.size : start], "<i8").astype(np.int64)
+    return Kept(np.frombuffer(content[start:], "<f8").astype(np.float64), codes, *counters), time
+
+
+def pack_shared(header: dict[str, Any], network: Floats) -> bytes:
+    """What the networks of a shard share."""
+    text = json.dumps(header, allow_nan=False, default=plain).encode()
+    return _SHARED.pack(VERSION, len(text)) + text + _bytes(network)
+
+
+def unpack_shared(content: bytes) -> tuple[dict[str, Any], Floats]:
+    """A header and a network, not checked yet."""
+    _check_version(content)
+    _, n = _SHARED.unpack_from(content)
+    start = _SHARED.size + n
+    return json.loads(content[_SHARED.size : start]), np.frombuffer(content[start:], "<f8").astype(np.float64)
+
+
+def _bytes(words: Floats) -> bytes:
+    return words.astype("<f8").tobytes()
+
+
+def _check_version(content: bytes) -> None:
+    if content[0] > VERSION:
+        raise ValueError(
+            f"the checkpoint was written by a newer devdan (state of version {content[0]}, this one reads {VERSION}): "
+            "upgrade devdan on the driver and on all workers"
+        )
+    if content[0] < 1:
+        raise ValueError(f"the checkpoint holds a state of version {content[0]}, which does not exist: it is damaged")
