@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
+KILLS ?= 2
 PARALLEL := -n auto --dist loadscope
 SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 CAPYMOA := capymoa-sgbt,capymoa-arf,capymoa-srp,capymoa-levbag
@@ -16,7 +17,7 @@ SHORT := build/held-out/bananas.npz,build/held-out/segments.npz
 LIMITED := --stop-after 20 --jobs $(JOBS)
 ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
 
-.PHONY: run test fuzz mutate test-slow lint bench table picture docs dist-check clean
+.PHONY: run test test-spark fuzz mutate test-slow lint bench table picture docs dist-check clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -36,6 +37,9 @@ test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as p
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_scales.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
 
+test-spark: $(READY)-test $(READY)-spark  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
+	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/test_spark_engine.py tests/test_spark_kills.py
+
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py tests/test_fuzz_fleet.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
@@ -44,7 +48,7 @@ mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and
 	$(BIN)/python tests/mutate.py --jobs $(JOBS)
 
 test-slow: $(READY)-test  ## accuracy on the real streams that are available, and what compiles anew
-	$(BIN)/python -m pytest -m slow -s
+	$(BIN)/python -m pytest -m 'slow and not spark' -s
 
 lint: $(READY)-lint
 	$(BIN)/ruff check .

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, functions, types
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from devdan.model.devdan import DEVDAN
 from devdan.spark import plan as plans
@@ -14,6 +15,7 @@ from devdan.spark.processor import OUTPUT, FleetProcessor
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_TOLD = ("kind", "prediction", "probabilities", "version", "error")  # columns of the result
 _OUTPUTS = ("predictions", "labels")
 
 
@@ -86,26 +88,40 @@ def learn(
     plans.kind_of_column(events, "id", id)
     check_time(events, time)
     plans.microseconds_of("late", late)
+    _check_names([key, id, time, label])
     _check_engine(events)
+    return processed(events, (key, id, time, label), plan.features, shards, late, FleetProcessor(plan))
+
+
+def processed(
+    events: DataFrame,
+    columns: tuple[str, str, str, str],
+    features: Sequence[str],
+    shards: int,
+    late: str,
+    processor: StatefulProcessor,
+) -> DataFrame:
+    """What a processor makes of events, in shards; the columns are key, id, time and label, and keep their types."""
+    key, id_, time, label = columns
     read = events.withWatermark(time, late) if events.isStreaming else events
     mode = "EventTime" if events.isStreaming else "None"
     told = (
         read.select(
             *shard_and_key(key, shards),
-            column_of(id).cast("string").alias(ID),
+            column_of(id_).cast("string").alias(ID),
             column_of(time).alias(TIME),
             functions.unix_micros(column_of(time)).alias(AT),
             column_of(label).cast("string").alias(LABEL),
-            *plans.feature_columns(events, plan.features),
+            *plans.feature_columns(events, features),
         )
         .groupBy(SHARD)
-        .transformWithStateInPandas(FleetProcessor(plan), OUTPUT, "Append", mode)
+        .transformWithStateInPandas(processor, OUTPUT, "Append", mode)
     )
-    label_type = events.schema[label].dataType
+    key_type, id_type, _, label_type = (events.schema[name].dataType for name in columns)
     return told.select(
         "kind",
-        functions.col(KEY).cast(events.schema[key].dataType).alias(key),
-        functions.col(ID).cast(events.schema[id].dataType).alias(id),
+        functions.col(KEY).cast(key_type).alias(key),
+        functions.col(ID).cast(id_type).alias(id_),
         functions.timestamp_micros(AT).alias(time),
         functions.col("prediction").cast(label_type),
         functions.col("probabilities").cast(types.MapType(label_type, types.DoubleType())),
@@ -160,6 +176,16 @@ def check_time(df: DataFrame, time: Any) -> None:
     found = plans.type_of(df, "time", time)
     if not isinstance(found, types.TimestampType):
         raise TypeError(f"time must be a timestamp, got the column {time} of {found.simpleString()}; cast it")
+
+
+def _check_names(columns: Sequence[str]) -> None:
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"key, id, time and label must be different columns, got {', '.join(columns)}")
+    for name in columns:
+        if name.lower() in _TOLD:
+            raise ValueError(
+                f"key, id, time and label must not be called {name!r}, as a column of the result is: rename it"
+            )
 
 
 def _check_engine(events: DataFrame) -> None:

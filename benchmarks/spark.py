@@ -1,0 +1,232 @@
+"""A fleet on Spark: rows per CPU-second, beside the fleet alone and beside the same query without any learning.
+
+`python benchmarks/spark.py --write` measures on this machine (local[2], the driver's and the workers' CPU time
+together), keeps what came out in benchmarks/results/spark.json and writes it into docs/cluster.md. `--quick` tries
+everything with few rows and keeps nothing. Needs Java 17 and `pip install 'devdan[spark]'`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from speed import machine
+
+from devdan import DEVDANFleet
+from devdan.spark import learn
+from devdan.spark.ledger import Event
+from devdan.spark.query import processed
+from devdan.spark.shard import rounds
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results" / "spark.json"
+PAGE = ROOT / "docs" / "cluster.md"
+BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
+FEATURES = [f"x{number}" for number in range(10)]
+SHARDS = 8
+N_BATCHES = 4  # that count; one more comes before them, in which processes start
+WAYS = ("learn", "state", "nothing")
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "4g",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+}
+
+
+class Nothing(StatefulProcessor):  # type: ignore[misc]
+    """Gives each row a row of the same shape, and may read and write as many states as learning does."""
+
+    def __init__(self, keeps_state: bool) -> None:
+        self._keeps_state = keeps_state
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._networks = handle.getMapState("networks", "key string", "content binary")
+        self._samples = handle.getMapState("samples", "key string, id string", "content binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802
+        for frame in rows:
+            if self._keeps_state:
+                for name in set(frame["key"]):
+                    found = self._networks.getValue((name,))
+                    self._networks.updateValue((name,), found or (b"\0" * 4000,))
+                for name in zip(frame["key"], frame["id"], strict=True):
+                    found = self._samples.getValue(name)
+                    self._samples.updateValue(name, found or (b"\0" * 40,))
+            shares = [{"0": 0.5, "1": 0.5}] * len(frame)
+            yield pd.DataFrame(
+                {
+                    "kind": "prediction",
+                    "key": frame["key"],
+                    "id": frame["id"],
+                    "at": frame["at"],
+                    "prediction": "0",
+                    "probabilities": shares,
+                    "version": 0,
+                    "label": None,
+                    "error": None,
+                }
+            )
+
+    def close(self) -> None:
+        pass
+
+
+def batch(n_rows: int, n_keys: int, number: int) -> pd.DataFrame:
+    """Rows with labels, of keys drawn at random."""
+    random = np.random.default_rng(number)
+    X = random.normal(size=(n_rows, len(FEATURES)))
+    start = number * n_rows
+    return pd.DataFrame(
+        {
+            "key": [f"device {key}" for key in random.integers(n_keys, size=n_rows)],
+            "id": [f"{start + row}" for row in range(n_rows)],
+            "time": pd.to_datetime(1_000_000_000_000_000 + 1000 * (start + np.arange(n_rows)), unit="us", utc=True),
+            "label": (X[:, 0] + X[:, 1] > 0).astype(int),
+            **{name: X[:, place] for place, name in enumerate(FEATURES)},
+        }
+    )
+
+
+def cpu_seconds() -> float:
+    """Of this process and all of its descendants, also those that have ended."""
+    stats = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended meanwhile
+    family = [os.getpid()]
+    for pid in family:
+        family += [child for child, stat in stats.items() if int(stat[1]) == pid]
+    return sum(sum(map(int, stats[pid][11:15])) for pid in family) / os.sysconf("SC_CLK_TCK")
+
+
+def query(events: DataFrame, out: Path, way: str) -> None:
+    """Read what there is, and learn or not."""
+    if way == "learn":
+        told = learn(events, key="key", id="id", time="time", features=FEATURES, label="label", shards=SHARDS)
+    else:
+        columns = "key", "id", "time", "label"
+        told = processed(events, columns, FEATURES, SHARDS, "1 hour", Nothing(way == "state"))
+    writer = told.writeStream.option("checkpointLocation", f"{out}/checkpoint").trigger(availableNow=True)
+    writer.format("parquet").start(f"{out}/told").awaitTermination()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def on_spark(spark: SparkSession, n_keys: int, n_rows: int, way: str) -> dict[str, float]:
+    """Rows per second, and bytes of the checkpoint for each row; processes start with a first batch of few rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows, out = Path(folder) / "rows", Path(folder) / "out"
+        rows.mkdir()
+
+        def add(number: int, n: int) -> None:
+            batch(n, n_keys, number).to_parquet(rows / f"{number}.parquet", index=False, coerce_timestamps="us")
+
+        add(0, 100)
+        schema = spark.read.parquet(str(rows)).schema
+        events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(rows))
+        query(events, out, way)
+        for number in range(1, N_BATCHES + 1):
+            add(number, n_rows)
+        cpu, wall = cpu_seconds(), time.perf_counter()
+        query(events, out, way)
+        cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+        total = N_BATCHES * n_rows
+        return {"cpu": total / cpu, "wall": total / wall, "bytes": size_of(out / "checkpoint") / total}
+
+
+def alone(n_keys: int, n_rows: int) -> dict[str, float]:
+    """The fleet by itself, given the same rows in the same rounds."""
+    fleet = DEVDANFleet(n_jobs=1, random_state=0)
+    batches = [batch(100, n_keys, 0), *(batch(n_rows, n_keys, number) for number in range(1, N_BATCHES + 1))]
+    begin = 0.0
+    for number, table in enumerate(batches):
+        if number == 1:
+            begin = time.process_time()
+        keys, X, y = table["key"].tolist(), table[FEATURES].to_numpy(), table["label"].to_numpy()
+        for together in rounds([Event(key, row, True, None) for row, key in enumerate(keys)]):
+            places = [event.row for event in together]
+            own = [event.key for event in together]
+            if number > 0:
+                fleet.predict_proba(own, X[places])
+            fleet.partial_fit(own, X[places], y[places])
+    return {"cpu": N_BATCHES * n_rows / (time.process_time() - begin)}
+
+
+def session() -> SparkSession:
+    """Spark on two cores of this machine."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def measured(sizes: list[int], n_rows: int) -> dict[str, Any]:
+    """All figures; other work on the machine disturbs CPU times less than others."""
+    spark = session()
+    found: dict[str, Any] = {"machine": machine(), "rows": n_rows, "keys": {}}
+    for n_keys in sizes:
+        own = {way: on_spark(spark, n_keys, n_rows, way) for way in WAYS}
+        found["keys"][str(n_keys)] = {"fleet": alone(n_keys, n_rows), **own}
+    spark.stop()
+    return found
+
+
+def table(found: dict[str, Any]) -> str:
+    """The figures as the page shows them."""
+    names = {
+        "fleet": "the fleet alone, without Spark",
+        "learn": "`learn`",
+        "state": "the same query, which reads and writes as many states, and learns nothing",
+        "nothing": "the same query, without states",
+    }
+    sizes = list(found["keys"])
+    lines = ["| rows per CPU-second | " + " | ".join(f"{int(size):,} keys" for size in sizes) + " |"]
+    lines.append("|---|" + "--:|" * len(sizes))
+    for way, name in names.items():
+        figures = [f"{found['keys'][size][way]['cpu']:,.0f}" for size in sizes]
+        lines.append(f"| {name} | " + " | ".join(figures) + " |")
+    kept = [f"{found['keys'][size]['learn']['bytes']:,.0f}" for size in sizes]
+    lines.append("| bytes of the checkpoint for each row | " + " | ".join(kept) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="keep the figures and write them into the page")
+    parser.add_argument("--quick", action="store_true", help="few rows and keys")
+    chosen = parser.parse_args()
+    found = measured([100, 1000], 1000) if chosen.quick else measured([1_000, 100_000], 50_000)
+    print(table(found))
+    if chosen.write and not chosen.quick:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        text = PAGE.read_text()
+        before, _, rest = text.partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{table(found)}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    main()
