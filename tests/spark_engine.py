@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from spark_events import FEATURES
 
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts in a third of the time
 SETTINGS = {
+    "spark.driver.extraJavaOptions": _JAVA,
+    "spark.executor.extraJavaOptions": _JAVA,
     "spark.driver.bindAddress": "127.0.0.1",  # a closed machine has no other address
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",

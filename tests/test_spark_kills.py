@@ -107,19 +107,37 @@ def _kill(pid):
     return True
 
 
-@pytest.mark.parametrize("master", ["local[2,9]", "local-cluster[2,1,1024]"])
-def test_what_was_killed_tells_and_learns_what_an_unbroken_query_does(master, tmp_path):
-    """A query that is killed at random moments goes on from its checkpoint. The seed is printed where it fails."""
+@pytest.fixture(scope="module")
+def spark():
     spark_engine.needs_java()
+    started = spark_engine.session()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("kills") / "rows"
+    spark_engine.write(events(n=20 * N_BATCHES), path, N_BATCHES)
+    return path
+
+
+@pytest.fixture(scope="module")
+def unbroken(spark, rows, tmp_path_factory):
+    """What a query tells and learns that is not killed."""
+    out = tmp_path_factory.mktemp("unbroken")
+    spark_engine.query(spark, rows, out).awaitTermination()
+    return spark_engine.answers(spark, out), spark_engine.networks(spark, out)
+
+
+@pytest.mark.parametrize(("master", "n_kills"), [("local[2,9]", KILLS), ("local-cluster[2,1,1024]", 1)])
+def test_what_was_killed_tells_and_learns_what_an_unbroken_query_does(master, n_kills, spark, rows, unbroken, tmp_path):
+    """A query that is killed at random moments goes on from its checkpoint. The seed is printed where it fails."""
     seed = random.randrange(10**6)
     print("seed", seed)
     chance = random.Random(seed)
-    n_kills = KILLS if master.startswith("local[") else 1
-    rows, broken, unbroken = tmp_path / "rows", tmp_path / "broken", tmp_path / "unbroken"
-    broken.mkdir()
-    spark_engine.write(events(n=20 * N_BATCHES), rows, N_BATCHES)
     left = {"driver": n_kills, "worker": n_kills}
-    job = Job(master, rows, broken)
+    job = Job(master, rows, tmp_path)
     try:
         while any(left.values()):
             whom = chance.choice([name for name, n in left.items() if n > 0])
@@ -129,7 +147,7 @@ def test_what_was_killed_tells_and_learns_what_an_unbroken_query_does(master, tm
             if whom == "driver":
                 job.kill()
                 left["driver"] -= 1
-                job = Job(master, rows, broken)
+                job = Job(master, rows, tmp_path)
             else:
                 workers = job.wait_for(job.workers)
                 left["worker"] -= bool(workers) and _kill(chance.choice(workers))
@@ -137,10 +155,6 @@ def test_what_was_killed_tells_and_learns_what_an_unbroken_query_does(master, tm
     finally:
         job.kill()
     assert left == {"driver": 0, "worker": 0}, "the query ended before it was killed often enough"
-    spark = spark_engine.session()
-    try:
-        spark_engine.query(spark, rows, unbroken).awaitTermination()
-        pd.testing.assert_frame_equal(spark_engine.answers(spark, broken), spark_engine.answers(spark, unbroken))
-        assert spark_engine.networks(spark, broken) == spark_engine.networks(spark, unbroken)
-    finally:
-        spark.stop()
+    told, networks = unbroken
+    pd.testing.assert_frame_equal(spark_engine.answers(spark, tmp_path), told)
+    assert spark_engine.networks(spark, tmp_path) == networks

@@ -10,14 +10,20 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, functions, types
-from pyspark.sql.pandas.types import to_arrow_type
 
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import FLAG, NUMBER, TEXT, Key
 from devdan.model.devdan import DEVDAN
 
 _KINDS = {types.StringType: TEXT, types.BooleanType: FLAG}
-_TIMES = (types.DateType, types.TimestampType, types.TimestampNTZType)
+_ARROW = {  # what features are as columns of a table
+    types.NumericType: pa.float64(),
+    types.BooleanType: pa.bool_(),
+    types.StringType: pa.string(),
+    types.DateType: pa.date32(),
+    types.TimestampType: pa.timestamp("us", "UTC"),
+    types.TimestampNTZType: pa.timestamp("us"),
+}
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
 SHARD, KEY, ID, TIME, AT, LABEL = "shard", "key", "id", "time", "at", "label"  # columns of what goes to workers
 
@@ -124,7 +130,7 @@ def check_features(df: DataFrame, features: Any) -> tuple[str, ...]:
         raise ValueError(f"features must be a list of columns of the table, got {features!r}")
     for name in features:
         found = type_of(df, "a feature", name)
-        if not isinstance(found, (types.NumericType, types.BooleanType, types.StringType, *_TIMES)):
+        if not isinstance(found, tuple(_ARROW)):
             raise TypeError(
                 f"features must be numbers, flags, text or times, got the column {name} of {found.simpleString()}; "
                 "take its parts out into columns of their own"
@@ -162,5 +168,5 @@ def schema_of(df: DataFrame, features: Sequence[str]) -> pa.Schema | None:
     found = [df.schema[name].dataType for name in features]
     if all(isinstance(kind, types.NumericType) for kind in found):
         return None
-    arrow = [pa.float64() if isinstance(kind, types.NumericType) else to_arrow_type(kind) for kind in found]
+    arrow = [next(own for base, own in _ARROW.items() if isinstance(kind, base)) for kind in found]
     return pa.schema(list(zip(features, arrow, strict=True)))
