@@ -32,8 +32,8 @@ class Job:
     def __init__(self, master, rows, out):
         command = [sys.executable, str(JOB), master, str(rows), str(out)]
         self.out = out
-        self.log = (out / "log.txt").open("ab")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, start_new_session=True)
+        with (out / "log.txt").open("ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
     def family(self):
         """The pids of its descendants and what they run, by reading who is whose child."""
@@ -88,7 +88,6 @@ class Job:
     def end(self):
         """Wait for its end; what it said if it failed."""
         self.process.wait()
-        self.log.close()
         assert self.process.returncode == 0, (self.out / "log.txt").read_text()[-3000:]
 
 
