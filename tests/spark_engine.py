@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from spark_events import FEATURES
 
-_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # starts in a third of the time
+_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that are short-lived
 SETTINGS = {
     "spark.driver.extraJavaOptions": _JAVA,
     "spark.executor.extraJavaOptions": _JAVA,
