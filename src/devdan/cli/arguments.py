@@ -77,6 +77,15 @@ Target = Annotated[
         rich_help_panel=STREAM,
     ),
 ]
+Key = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says whose row it is, such as a device or a customer: in a fleet, each key has a network "
+        "of its own.",
+        rich_help_panel=STREAM,
+    ),
+]
 Drop = Annotated[
     Optional[list[str]],
     typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.", rich_help_panel=STREAM),

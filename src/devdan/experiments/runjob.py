@@ -17,6 +17,7 @@ from typing import Any
 
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.described import columns
 from devdan.report import RunReport
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
@@ -110,10 +111,12 @@ class RunJob:
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self.report()
-        self.folder.checkpoint_path.unlink(missing_ok=True)
+        self.folder.remove_checkpoint()
 
     def close(self) -> None:
         """Release the folder."""
+        if isinstance(self.evaluation.model, DEVDANFleet):
+            self.evaluation.model.close()
         self.folder.let_go()
 
     def __enter__(self) -> RunJob:
