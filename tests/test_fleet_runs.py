@@ -186,6 +186,21 @@ def test_a_power_cut_at_a_checkpoint_leaves_one_that_fits(
     assert sorted(os.listdir(resumed.path)) == sorted(os.listdir(whole.path))
 
 
+@pytest.mark.parametrize("limit", [None, 4])
+def test_a_finished_run_has_the_whole_fleet_in_one_file(limit, tmp_path):
+    """Before its folder is released: loggers copy it then."""
+    with job(tmp_path / "run", limit=limit) as run:
+        assert sum(1 for _ in run.records()) == 12
+        run.finish()
+        copy = tmp_path / "copy.fleet"
+        copy.write_bytes(run.folder.fleet_path.read_bytes())
+    assert not list((tmp_path / "run").glob("*-wal"))
+    one, other = DEVDANFleet.load(copy), run.folder.model()
+    assert same(one, other)
+    one.close()
+    other.close()
+
+
 def test_another_fleet_beside_a_checkpoint_is_no_fleet_of_it(unbroken, tmp_path):
     run = job(tmp_path / "run")
     records = run.records()

@@ -57,7 +57,7 @@ def _streams(incomplete: str) -> list[str]:
 
 def _models(incomplete: str) -> list[str]:
     """Shell completion: folders, and files with models."""
-    return [path for path in _files(incomplete) if path.endswith(("/", ".devdan"))]
+    return [path for path in _files(incomplete) if path.endswith(("/", ".devdan", ".fleet"))]
 
 
 Source = Annotated[

@@ -110,14 +110,19 @@ class RunJob:
             result |= {"columns": told, "notes": self.evaluation.model.encoding_.notes}
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
+        self._close_fleet()
         self.report()
         self.folder.remove_checkpoint()
 
     def close(self) -> None:
         """Release the folder."""
+        self._close_fleet()
+        self.folder.let_go()
+
+    def _close_fleet(self) -> None:
+        """Let a fleet go of its store, so that all of it is in one file, which others may read or copy."""
         if isinstance(self.evaluation.model, DEVDANFleet):
             self.evaluation.model.close()
-        self.folder.let_go()
 
     def __enter__(self) -> RunJob:
         return self
