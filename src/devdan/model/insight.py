@@ -1,0 +1,77 @@
+"""What a model of networks tells about its predictions: contributions, importances, hidden units, unusual samples."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from devdan.arrays import Floats, Words
+from devdan.model import kernel, mixture
+from devdan.model.classes import Classes
+from devdan.model.estimator import StreamClassifier
+from devdan.model.explanation import Explanation, log_odds
+from devdan.model.kernel import Network
+from devdan.model.recent import statistics
+from devdan.model.shapley import shapley
+
+_ORDERS = 32
+
+
+class Insight(StreamClassifier):
+    """A classifier made of networks that can be asked why."""
+
+    _networks: Any  # a list of states
+    _classes: Classes
+
+    @abstractmethod
+    def _network_inputs(self, X: Floats) -> list[Floats]:
+        """The inputs of each network."""
+
+    def _probabilities(self, X: Floats) -> Floats:
+        """The probability of each class in ``classes_`` for inputs in the form that the kernel needs."""
+        outputs = self._classes.outputs
+        out = np.zeros((len(X), len(outputs)))
+        mixture.add_probabilities(self._networks, self._network_inputs(X), out)
+        return out[:, outputs]
+
+    def explain(self, X: npt.ArrayLike, label: Any = None, *, n_orders: int = _ORDERS) -> Explanation:
+        """Which columns speak for the predicted class of each sample, or for the class ``label``, and how much.
+
+        A contribution is the Shapley value of a column: what knowing it adds to the log-odds of the class, on average
+        over the orders in which columns can become known. It counts for all inputs of the column together, such as the
+        values of a nominal one. A column that is not known is missing, which is neutral; with ``scaling="minmax"`` or
+        ``None``, where 0 is not the mean, it has its running mean. Up to eight columns, all orders count; of more
+        columns, ``n_orders`` of them, which are always the same.
+        """
+        classes = self.classes_.tolist()
+        if len(classes) < 2:
+            raise ValueError(f"explain needs two classes to weigh, but only {classes[0]!r} has been taught")
+        if label is not None and label not in classes:
+            raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
+        if not isinstance(n_orders, (int, np.integer)) or n_orders < 2:
+            raise ValueError(f"n_orders must be an integer of at least 2, got {n_orders!r}")
+        X = self._inputs(X)
+        shares = self._probabilities(X)
+        chosen = shares.argmax(axis=1) if label is None else np.full(len(X), classes.index(label))
+        neutral = self._neutral()
+
+        def predict(inputs: Floats, samples: Words) -> Floats:
+            return log_odds(self._probabilities(inputs), chosen[samples])
+
+        columns = self.encoding_.places
+        return Explanation(
+            tuple(map(str, columns)),
+            shapley(predict, X, neutral, list(columns.values()), int(n_orders)),
+            self.classes_[chosen],
+            log_odds(shares, chosen),
+            predict(np.tile(neutral, (len(X), 1)), np.arange(len(X))),
+        )
+
+    def _neutral(self) -> Floats:
+        """The inputs of a sample of which nothing is known."""
+        if Network(self._networks[0]).scaling == kernel.STANDARD:
+            return np.full(self._n_inputs, np.nan)
+        return statistics(self._networks)[0]
