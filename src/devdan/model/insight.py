@@ -10,12 +10,16 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
 from devdan.model import kernel, mixture
+from devdan.model.anomaly import share_less_unusual
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.explanation import Explanation, log_odds
+from devdan.model.importance import SAMPLES, importances
 from devdan.model.kernel import Network
-from devdan.model.recent import statistics
+from devdan.model.recent import recent_inputs, statistics
 from devdan.model.shapley import shapley
+from devdan.model.state import scratch_for
+from devdan.model.units import UnitList, units_of
 
 _ORDERS = 32
 
@@ -75,3 +79,45 @@ class Insight(StreamClassifier):
         if Network(self._networks[0]).scaling == kernel.STANDARD:
             return np.full(self._n_inputs, np.nan)
         return statistics(self._networks)[0]
+
+    @property
+    def importances_(self) -> dict[str, float]:
+        """How much each column matters now, by its name, as shares of 1; the sum is 0 if predictions depend on none.
+
+        It is how much predictions change, on recent samples, if the column has the values that it has in others.
+        """
+        return dict(zip(map(str, self.encoding_.columns), self._importances(SAMPLES).tolist(), strict=True))
+
+    def _importances(self, n_samples: int) -> Floats:
+        """The importance of each column, asked about this many recent samples."""
+        self.classes_  # noqa: B018 (raises an error if there are none)
+        recent = recent_inputs(self._networks, n_samples)
+        return importances(self._probabilities, recent, list(self.encoding_.places.values()))
+
+    @property
+    def units_(self) -> UnitList:
+        """What each hidden unit of each network stands for; see :class:`devdan.Unit`."""
+        self._check_is_fitted()
+        labels = self._classes.labels[np.argsort(self._classes.outputs)].tolist()
+        inputs = self._network_inputs(recent_inputs(self._networks, SAMPLES))
+        names = self.encoding_.input_names
+        found = UnitList()
+        for k, (state, X) in enumerate(zip(self._networks, inputs, strict=True)):
+            n, r = Network(state).n_features, Network(state).n_hidden
+            hidden = np.zeros((len(X), r))
+            kernel.transform(state, scratch_for(state), X, hidden)
+            below = [f"unit {unit} below" for unit in range(n - len(names))]  # of a layer above the first
+            found += units_of(state, k, hidden, [*names, *below], labels)
+        return found
+
+    def score_samples(self, X: npt.ArrayLike) -> Floats:
+        """How usual each sample is, between -1 and 0: minus the share of recent samples that are less unusual.
+
+        The lower, the more abnormal, as scikit-learn's outlier detectors have it: of samples like the recent ones,
+        about 1 % are below -0.99. A sample is as unusual as it is far from the nearest of up to 1,000 labelled samples
+        that are remembered. Where hardly any are (``rehearse=0``, or no labels), its distance from the mean input
+        counts: then only values can be unusual, not their combinations. A value that is missing, or a category that
+        was never seen, is not unusual.
+        """
+        self._check_is_fitted()
+        return -share_less_unusual(self._networks, self._inputs(X))

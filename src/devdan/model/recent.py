@@ -45,16 +45,16 @@ def statistics(networks: Sequence[Floats]) -> tuple[Floats, Floats]:
     if net.scaling == kernel.STANDARD:
         return _seen(net.scale_count[:n], net.mean[:n], net.square[:n])
     for net in map(Network, networks):
-        for phase in (DISCRIMINATIVE, GENERATIVE):  # in the latter they are corrupted
-            if (net.input_count[phase, :n] > 0.0).any():
-                own = (array[phase, :n] for array in (net.input_count, net.input_mean, net.input_square))
-                mean, deviation = _seen(*own)
-                if net.scaling == kernel.MINMAX:
-                    low, high = net.low[:n], net.high[:n]
-                    varies = high > low
-                    width = np.where(varies, high, 0.0) - np.where(varies, low, 0.0)
-                    mean, deviation = np.where(varies, low, np.nan) + mean * width, deviation * width
-                return mean, deviation
+        count = net.input_count[:, :n]
+        taught, observed = count[DISCRIMINATIVE].max(), count[GENERATIVE].max()
+        phase = DISCRIMINATIVE if taught >= min(FEWEST, observed) else GENERATIVE  # where they are corrupted
+        if count[phase].any():
+            mean, deviation = _seen(count[phase], net.input_mean[phase, :n], net.input_square[phase, :n])
+            if net.scaling == kernel.MINMAX:
+                seen = net.high[:n] >= net.low[:n]
+                low, high = (np.where(seen, array[:n], np.nan) for array in (net.low, net.high))
+                mean, deviation = low + mean * (high - low), deviation * (high - low)
+            return mean, deviation
     kept = max((remembered_inputs(Network(state)) for state in networks), key=len)
     there = ~np.isnan(kept)
     mean = np.array([kept[own, j].mean() if own.any() else np.nan for j, own in enumerate(there.T)])

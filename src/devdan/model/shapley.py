@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import factorial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,8 @@ def _exact(worth: Callable[[Coalitions], Floats], n: int) -> Floats:
 
 def _sampled(worth: Callable[[Coalitions], Floats], n: int, n_orders: int) -> Floats:
     """Over pairs of orders, one the reverse of the other, so that what depends on being early or late cancels out."""
-    random, n_pairs, total = np.random.default_rng(0), (n_orders + 1) // 2, 0.0
+    random, n_pairs = np.random.default_rng(0), (n_orders + 1) // 2
+    total: Any = 0.0
     for _ in range(n_pairs):
         one = random.permutation(n)
         for order in (one, one[::-1]):
