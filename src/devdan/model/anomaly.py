@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import gammainc
-from sklearn.neighbors import NearestNeighbors
 
 from devdan.arrays import Floats
 from devdan.model import kernel
@@ -28,6 +27,8 @@ def share_less_unusual(networks: Sequence[Floats], X: Floats) -> Floats:
     scaled = _scaled(networks, X)
     if len(kept) < FEWEST:
         return _beyond_the_mean(networks, scaled)
+    from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415 (slow to import)
+
     kept = _scaled(networks, kept)
     has_gaps = np.isnan(kept).any() or np.isnan(scaled).any()
     neighbours = NearestNeighbors(n_neighbors=_NEAREST, metric="nan_euclidean" if has_gaps else "euclidean").fit(kept)
