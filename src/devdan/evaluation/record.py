@@ -54,6 +54,7 @@ class Record:
     n_members: int | None = None  # of an ensemble
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
+    importances: tuple[float, ...] | None = None  # of the columns, in their order; only now and then
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +118,7 @@ class Record:
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         for name in ("counts", "reliability"):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
+        taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
         same, compared = taken["no_change"]
         taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), (int(same), int(compared))
         taken["test_seconds"], taken["train_seconds"] = float(taken["test_seconds"]), float(taken["train_seconds"])
@@ -124,7 +126,7 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MISSING_IN_OLDER = ("n_members", "drifts", "reliability")
+_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "importances")
 
 
 @dataclass

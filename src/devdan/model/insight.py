@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -98,9 +99,12 @@ class Insight(StreamClassifier):
     def units_(self) -> UnitList:
         """What each hidden unit of each network stands for; see :class:`devdan.Unit`."""
         self._check_is_fitted()
+        return self._units(self.encoding_.input_names)
+
+    def _units(self, names: Sequence[str]) -> UnitList:
+        """What each hidden unit stands for, in these names of the inputs."""
         labels = self._classes.labels[np.argsort(self._classes.outputs)].tolist()
         inputs = self._network_inputs(recent_inputs(self._networks, SAMPLES))
-        names = self.encoding_.input_names
         found = UnitList()
         for k, (state, X) in enumerate(zip(self._networks, inputs, strict=True)):
             n, r = Network(state).n_features, Network(state).n_hidden
