@@ -128,7 +128,7 @@ def _told(run: RunFolder) -> tuple[list[tuple[str, str]], list[str], list[tuple[
         kept = run.summary() if run.has_summary else {}
         columns = [(str(column["name"]), str(column["became"])) for column in kept.get("columns", [])]
         units = [Unit(**unit) for unit in kept.get("units", [])]
-        hidden = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
+        hidden: list[tuple[str, ...]] = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
         return columns, [str(note) for note in kept.get("notes", [])], hidden
     except (RunError, TypeError, KeyError, AttributeError, ValueError):
         return [], [], []
