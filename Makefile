@@ -9,7 +9,10 @@ PARALLEL := -n auto --dist loadscope
 SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 CAPYMOA := capymoa-sgbt,capymoa-arf,capymoa-srp,capymoa-levbag
 HELD_OUT := devdan,devdan-quick,devdan-paper,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
-RIVALS := --streams sea,hyperplane,electricity,weather --models devdan,devdan-quick,devdan-deep,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp
+OURS := devdan,devdan-quick,devdan-deep,devdan-ensemble
+TREES := river-logreg,river-hat,river-arf,river-srp
+RIVALS := --streams sea,hyperplane,electricity,weather --models $(OURS),$(TREES)
+SHORT := build/held-out/bananas.npz,build/held-out/segments.npz
 LIMITED := --stop-after 20 --jobs $(JOBS)
 ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
 
@@ -55,12 +58,14 @@ table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hour
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(ONCE) --out benchmarks/results/peers
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --streams electricity,weather $(ONCE) --out benchmarks/results/peers-single
 	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) $(ONCE) --out benchmarks/results/peers-held-out
+	$(BIN)/devdan table --chunk 1 --streams $(SHORT) $(ONCE) --out benchmarks/results/peers-held-out-single
 	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) $(ONCE) --out benchmarks/results/peers-other-kinds
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(LIMITED) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) $(LIMITED) --out benchmarks/results/scarce
-	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 2 $(RIVALS) $(LIMITED) --out benchmarks/results/single
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 3 $(RIVALS) $(LIMITED) --out benchmarks/results/single
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1000 --seeds 2 $(RIVALS) $(LIMITED) --out benchmarks/results/thousand
 	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/held-out
+	$(BIN)/devdan table --chunk 1 --seeds 3 --streams $(SHORT) --models $(OURS),$(TREES) $(LIMITED) --out benchmarks/results/held-out-single
 	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/other-kinds
 	$(BIN)/python benchmarks/page.py
 

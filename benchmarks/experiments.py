@@ -292,6 +292,30 @@ def ensemble(seeds: int) -> list[str]:
     return lines
 
 
+def calibration(seeds: int) -> list[str]:
+    """What a temperature does to the expected calibration error."""
+
+    def error(name: str, make: Callable[[int], Any], n: int, chunk: int = 500) -> float:
+        runs = (Summary(prequential(load(name, seed, chunk), make(seed), seed=seed)) for seed in range(n))
+        return float(np.mean([run.calibration_error for run in runs]))
+
+    lines = head("", *EVERYWHERE)
+    for kind in ("DEVDAN", "DEVDANEnsemble"):
+        for title, chosen in (("`calibrate=False`", False), ("**default**", True)):
+
+            def make(seed: int, kind: str = kind, chosen: bool = chosen) -> Any:
+                if kind == "DEVDAN":
+                    return DEVDAN(calibrate=chosen, random_state=seed)
+                return DEVDANEnsemble(estimator=DEVDAN(calibrate=chosen), random_state=seed)
+
+            papers = [error(name, make, min(seeds, 2)) for name in PAPERS]
+            others = float(np.mean([error(name, make, 1) for name in OTHERS]))
+            curved = float(np.mean([error(name, make, 1) for name in other_streams.CURVED]))
+            singles = [error(name, make, 1, chunk=1) for name in ("electricity", "weather")]
+            lines.append(row(f"`{kind}`, {title}", [*papers, others, curved, *singles], "{:.3f}"))
+    return lines
+
+
 def peers(seeds: int) -> list[str]:
     """On River's generators, what users would pick instead."""
     lines = head("", *OTHERS, "mean")
@@ -311,6 +335,7 @@ TABLES: dict[str, Callable[[int], list[str]]] = {
     "parts": parts,
     "generative": generative,
     "depth": depth,
+    "calibration": calibration,
     "peers": peers,
 }
 

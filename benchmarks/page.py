@@ -35,6 +35,8 @@ HELD_OUT = Path(__file__).parent / "results" / "held-out"
 OTHER_KINDS = Path(__file__).parent / "results" / "other-kinds"
 PEERS = Path(__file__).parent / "results" / "peers"
 PEERS_HELD_OUT = Path(__file__).parent / "results" / "peers-held-out"
+HELD_OUT_SINGLE = Path(__file__).parent / "results" / "held-out-single"
+PEERS_HELD_OUT_SINGLE = Path(__file__).parent / "results" / "peers-held-out-single"
 PEERS_KINDS = Path(__file__).parent / "results" / "peers-other-kinds"
 BESIDE = ("devdan", "devdan-quick", "devdan-ensemble", "river-arf", "river-srp", *(n for n in NAMES if "capymoa" in n))
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -247,6 +249,9 @@ def main() -> None:
         rates_of(HELD_OUT, PEERS_HELD_OUT),
         behind_others(HELD_OUT, PEERS_HELD_OUT),
         held_out["ranks"],
+        "Sample by sample, two that are short:",
+        "",
+        rates_of(HELD_OUT_SINGLE, PEERS_HELD_OUT_SINGLE),
         "## Streams of other kinds",
         "",
         KINDS,

@@ -62,8 +62,8 @@ EQUIVALENT = {
     "visit: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
     "TOLERANCE, WIDEST_SCOPE: 1024.0 → 921.6": "the scope doubles from 1 on, so that it ends at 1024 all the same",
     "exponential: min(max(a, -36.0), 36.0) → max(a, -36.0)": "1 / (1 + e^36) is 2e-16, and it only gets smaller",
-    "evolve: not grows and net.prunes == 1.0 and should_prune(monitors[VARIANCE], variance) → net.prunes == 1.0 and "
-    "should_prune(monitors[VARIANCE], variance)": "where it grows, nothing asks whether there are too many units",
+    "evolve: not grows and net.prunes == 1.0 and reaches(monitors[VARIANCE], most_varied) → net.prunes == 1.0 and "
+    "reaches(monitors[VARIANCE], most_varied)": "where it grows, nothing asks whether there are too many units",
     "learn_scaling: value[j] < low[j] → value[j] <= low[j]": "the same value again",
     "learn_scaling: value[j] > high[j] → value[j] >= high[j]": "the same value again",
     "judge: net.averaging > 0.0 and CAUTION * behind > math.log(1.0 / DOUBT - 1.0) → CAUTION * behind > "
@@ -86,8 +86,8 @@ EQUIVALENT = {
     "grow: squared_error(z, x, weight, length) <= asked → squared_error(z, x, weight, length) < asked": (
         "an error that is exactly at the limit"
     ),
-    "drifts: change > SURE → change >= SURE": "a mean of floats that is exactly at the limit",
-    "drifts: change < -SURE → change <= -SURE": "a mean of floats that is exactly at the limit",
+    "rise: change > SURE → change >= SURE": "a mean of floats that is exactly at the limit",
+    "rise: change < -SURE → change <= -SURE": "a mean of floats that is exactly at the limit",
     "judge: CAUTION * behind > math.log(1.0 / DOUBT - 1.0) → CAUTION * behind >= math.log(1.0 / DOUBT - 1.0)": (
         "a difference that is exactly at the limit"
     ),

@@ -57,7 +57,8 @@ class Monitor:
         if self.start is None or self.stds[-1] == 0:
             return False
         least_mean, least_std = min(self.means[self.start :]), min(self.stds[self.start :])
-        fired = self.means[-1] + self.stds[-1] >= least_mean + confidence * least_std
+        self.cause = self.means[-1] + self.stds[-1], least_mean + confidence * least_std
+        fired = self.cause[0] >= self.cause[1]
         if fired:
             self.start = None
         return fired
@@ -103,7 +104,7 @@ class Surprise:
         change = (late - past) * math.sqrt(399) / max(std, 0.1)
         if (-4 if self.may_fall else -math.inf) <= change <= 4:
             return False
-        self.values = np.zeros(0)
+        self.values, self.cause = np.zeros(0), (change, 4)
         return change > 4
 
 
@@ -204,7 +205,7 @@ class Naive:
         variance = (self.outputs(phase, expected_y**2) - expected_z**2)[counts].mean()
 
         if phase.surprise.drifts(self.surprise(phase, z, target)):
-            self.note(phase, "drift", 0)
+            self.note(phase, "drift", 0, phase.surprise.cause)
         phase.bias2.watch(bias2)
         grows = self.options.grow and phase.bias2.fires(1.3 * math.exp(-bias2) + 0.7)
         if grows:
@@ -302,7 +303,7 @@ class Naive:
         self.slow["W"] = np.column_stack([self.slow["W"], self.W[:, -1]])
         self.slow["b"] = np.append(self.slow["b"], self.b[-1])
         self.slow["output"] = np.vstack([self.slow["output"], self.output[-1]])
-        self.note(phase, "growth", r)
+        self.note(phase, "growth", r, phase.bias2.cause)
 
     def prune(self, phase, unit):
         self.square["b"] = np.delete(self.square["b"], unit)
@@ -310,11 +311,16 @@ class Naive:
             owner["W"] = np.delete(owner["W"], unit, axis=1)
             owner["b"] = np.delete(owner["b"], unit)
             owner["output"] = np.delete(owner["output"], unit, axis=0)
-        self.note(phase, "pruning", unit)
+        self.note(phase, "pruning", unit, phase.variance.cause)
 
-    def note(self, phase, kind, unit):
+    def note(self, phase, kind, unit, cause):
         sample = self.observed if phase.name == "generative" else self.taught
-        self.events.append((sample, phase.name, kind, unit, len(self.b), 0))
+        self.events.append((sample, phase.name, kind, unit, len(self.b), 0, *cause))
+
+    def told(self, events):
+        """Whether these are its events, each with its cause."""
+        alike = [tuple(event[:6]) for event in events] == [event[:6] for event in self.events]
+        return alike and np.allclose([e[6:] for e in events], [e[6:] for e in self.events], rtol=1e-9, atol=1e-10)
 
     # the two verbs
 

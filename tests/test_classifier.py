@@ -199,8 +199,9 @@ def test_a_network_that_rehearses_makes_more_of_few_samples():
 
 def test_it_may_start_from_given_weights():
     X, y = chunk(seed=5)
-    taught = DEVDAN(random_state=0, rehearse=0).partial_fit(*chunk())
-    still = {"learning_rate": 0, "generative": False, "grow": False, "prune": False, "averaging": 0.0, "rehearse": 0}
+    taught = DEVDAN(random_state=0, rehearse=0, calibrate=False).partial_fit(*chunk())
+    still = {"learning_rate": 0, "generative": False, "grow": False, "prune": False, "averaging": 0.0}
+    still |= {"rehearse": 0, "calibrate": False}
     heir = DEVDAN(initial_weights=taught.weights_, **still)
     heir.partial_fit(X, y, classes=[0, 1, 2])
     for name, weights in taught.weights_.items():

@@ -649,6 +649,9 @@ def test_a_model_is_shown(made):
     assert (facts["n_inputs"], facts["n_features"]) == (len(model.encoding_), 5)
     assert len(facts["events"]) == 10
     assert facts["notes"] == model.encoding_.notes
+    assert facts["importances"] == model.importances_
+    strongest = max(model.importances_, key=model.importances_.get)
+    assert f"what matters now  {strongest} {100 * model.importances_[strongest]:.0f} %" in shown
 
 
 def test_options_that_were_set_are_shown(tmp_path):

@@ -27,7 +27,9 @@ def states(model):
 def made(member, n_visits=2):
     """An ensemble, its states as they were when each sample was visited twice, and the mean of what these predict."""
     model = DEVDANEnsemble([(member.get("n_hidden", 1),)] * 3, random_state=1)
-    model.set_params(estimator=DEVDAN(**{name: value for name, value in member.items() if name != "n_hidden"}))
+    model.set_params(
+        estimator=DEVDAN(calibrate=False, **{name: value for name, value in member.items() if name != "n_hidden"})
+    )
     for chunk, labels in CHUNKS:
         model.partial_fit(chunk, labels)
     mean = np.zeros((len(X), 2))
@@ -51,7 +53,7 @@ def cut(state, version):
 
 def params(model, version):
     """The options as they were."""
-    newer = {2: ("class_weight", "rehearse"), 3: ("rehearse",)}[version]
+    newer = {2: ("class_weight", "rehearse", "calibrate"), 3: ("rehearse", "calibrate")}[version]
     member = {name: value for name, value in model.estimator.get_params().items() if name not in newer}
     member["n_hidden"] = model.scales[0][0]
     return {"n": 3, "visits": 2.0, "n_jobs": 1, "random_state": 1, "estimator": member}
@@ -75,7 +77,7 @@ def pickled(model, old, version, with_estimator=True):
     given = params(model, version)
     member = DEVDAN(**given["estimator"])
     chosen = {name: getattr(member, name) for name in model._chosen if name in given["estimator"]}
-    del member.rehearse
+    del member.rehearse, member.calibrate
     before.__dict__.update(given | {"estimator": member if with_estimator else None})
     before.__dict__.update({name: vars(model)[name] for name in ("_classes", "n_features_in_")})
     before.__dict__["_chosen"] = chosen | {"visits": 2.0, "n": 3, "n_jobs": 1}

@@ -39,7 +39,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
 
 @pytest.mark.parametrize("interleave", [False, True])
 def test_each_member_learns_from_all_samples_by_itself(interleave):
-    model = learned(estimator=DEVDAN(interleave=interleave))
+    model = learned(estimator=DEVDAN(interleave=interleave, calibrate=False))
     before = copy.deepcopy(model._networks)
     model.partial_fit(X, Y)
     outputs = model._classes.outputs[np.searchsorted(model.classes_, Y)]
@@ -52,7 +52,7 @@ def test_each_member_learns_from_all_samples_by_itself(interleave):
 
 
 def test_it_mixes_its_members_by_their_losses():
-    model = learned()
+    model = learned(estimator=DEVDAN(calibrate=False))
     each = np.zeros((3, len(X), 2))
     for state, out in zip(model._networks, each, strict=True):
         kernel.predict_proba(state, scratch_for(state), X, out, 1.0)

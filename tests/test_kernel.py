@@ -144,7 +144,7 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
     y[:20] = 0  # further classes come later
     given = random.gamma(1.0, 2.0, size=600) if options.pop("weighted", False) else np.ones(600)
     seed = options.pop("random_state", 5)
-    model = DEVDAN(random_state=seed, shuffle=False, rehearse=0, **options)
+    model = DEVDAN(random_state=seed, shuffle=False, rehearse=0, calibrate=False, **options)
     word = int(check_random_state(seed).randint(np.iinfo(np.int64).max, dtype=np.int64))
     oracle = Naive(n_features, word, model)
     labels = oracle.names = list(dict.fromkeys(y.tolist()))  # in order of appearance
@@ -164,7 +164,7 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
         if t >= 20 and t % 6 == 0:  # by then no feature has always been missing
             agree(model.transform(row)[0], oracle.transform(X[t]), f"transform at {t}")
             agree(model.reconstruct(row)[0], oracle.reconstruct(X[t]), f"reconstruct at {t}")
-    assert model.events_ == oracle.events
+    assert oracle.told(model.events_)
     for phase in (oracle.generative, oracle.discriminative):
         if phase.bias2.values:
             assert model.bias2_[phase.name] == pytest.approx(np.mean(phase.bias2.values), abs=1e-10)
@@ -258,15 +258,19 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
 
 def test_conditions_are_the_papers():
     monitor = np.array([10.0, 0.5, 0.04, 0.4, 0.1, 0.0])  # μ 0.5, σ 0.2; minima 0.4 and 0.1
-    for bias2, grows in ((0.0, True), (1.0, True)):
-        assert called(kernel.should_grow, monitor.copy(), bias2) == grows  # 0.7 >= 0.4 + π 0.1, π at most 2
+    grows, prunes = (
+        lambda value, most=most: bool(called(kernel.reaches, monitor.copy(), called(most, monitor.copy(), value)))
+        for most in (kernel.most_bias2, kernel.most_variance)
+    )
+    assert grows(0.0)  # 0.7 >= 0.4 + π 0.1, π at most 2
+    assert grows(1.0)
     monitor[kernel.MIN_STD] = 0.16
-    assert not called(kernel.should_grow, monitor.copy(), 0.0)  # π = 2: 0.7 < 0.72
-    assert called(kernel.should_grow, monitor.copy(), 1.0)  # π = 1.18
-    assert not called(kernel.should_prune, monitor.copy(), 1.0)  # 2χ = 2.36
+    assert not grows(0.0)  # π = 2: 0.7 < 0.72
+    assert grows(1.0)  # π = 1.18
+    assert not prunes(1.0)  # 2χ = 2.36
     monitor[kernel.MIN_STD] = 0.1
-    assert called(kernel.should_prune, monitor.copy(), 1.0)
-    assert not called(kernel.should_prune, monitor.copy(), 0.0)  # 2χ = 4
+    assert prunes(1.0)
+    assert not prunes(0.0)  # 2χ = 4
 
 
 def test_a_state_with_more_room_goes_on_bit_for_bit():
@@ -367,8 +371,8 @@ def test_a_state_may_hold_the_largest_numbers_and_be_full():
 
 def test_a_condition_is_met_where_both_sides_are_equal():
     monitor = np.array([10.0, 0.5, 0.0625, 0.25, 0.25, 0.0])  # 0.5 + 0.25 >= 0.25 + 2 · 0.25
-    assert called(kernel.exceeds, monitor, 2.0)
-    assert not called(kernel.exceeds, monitor, 2.0 + 1e-9)
+    assert called(kernel.reaches, monitor, called(kernel.bound, monitor, 2.0))
+    assert not called(kernel.reaches, monitor, called(kernel.bound, monitor, 2.0 + 1e-9))
 
 
 def test_of_units_that_are_equally_significant_the_first_is_pruned():

@@ -103,7 +103,7 @@ def test_a_layer_follows_the_units_below_it(n_events):
     happened = [(kernel.PRUNING, 1), (kernel.GROWTH, 2), (kernel.GROWTH, 3), (kernel.PRUNING, 0)]  # c, d and e remain
     for kind, unit in happened:
         net.n_hidden += 1 if kind == kernel.GROWTH else -1
-        plain(kernel.record)(net, 0, unit, kind)
+        plain(kernel.record)(net, 0, unit, kind, 1.0, 1.0)
     above = layers.followed(above, below, 2)
     net = kernel.Network(above)
     assert net.n_features == 5
@@ -117,7 +117,7 @@ def test_a_layer_finds_room_for_more_units_below_it():
     kernel.Network(below).n_hidden = 1
     above = layers.new_layer([below], 2, 16, 0)
     for unit in range(1, 70):
-        plain(kernel.record)(kernel.Network(below), 0, unit, kernel.GROWTH)
+        plain(kernel.record)(kernel.Network(below), 0, unit, kernel.GROWTH, 1.0, 1.0)
     above = layers.followed(above, below, 2)
     assert kernel.Network(above).n_features == 72
     assert kernel.Network(above).max_features >= 72

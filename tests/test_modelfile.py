@@ -151,8 +151,8 @@ def test_longer_newer_and_foreign_files(path):
     path.write_bytes(content + b"x")
     with pytest.raises(ModelFileError, match="corrupt: its checksum does not match"):
         DEVDAN.load(path)
-    path.write_bytes(content[:8] + b"\x05" + content[9:])
-    with pytest.raises(ModelFileError, match=r"newer devdan \(format 5, this one reads 4\): upgrade devdan"):
+    path.write_bytes(content[:8] + b"\x06" + content[9:])
+    with pytest.raises(ModelFileError, match=r"newer devdan \(format 6, this one reads 5\): upgrade devdan"):
         DEVDAN.load(path)
     path.write_bytes(content[:8] + b"\x01" + content[9:])
     with pytest.raises(ModelFileError, match="has format 1, which this devdan no longer reads"):

@@ -13,6 +13,7 @@ from test_table import make
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
+from devdan.model.described import insight
 from devdan.report import RunReport, write_report, write_tables
 from devdan.streams import open_stream, sea
 
@@ -34,7 +35,9 @@ def pages(tmp_path_factory):
     learned = list(prequential(stream, DEVDAN(random_state=0)))
     run = save(folder / "run", learned, n_samples=20_000, drifts=list(stream.drifts))
     columns = [{"name": f"f{k}", "became": "number"} for k in range(9)] + [{"name": "city", "became": "nominal"}]
-    (run / "summary.json").write_text(json.dumps({"columns": columns, "notes": ["the column id is left out"]}))
+    model = DEVDAN(random_state=0).fit(*next(iter(stream)))
+    told = {"columns": columns, "notes": ["the column id is left out"], **insight(model)}
+    (run / "summary.json").write_text(json.dumps(told))
     drifts = [record(chunk, n=500, hits=300 + chunk % 200, drifts=(0, chunk % 3 == 0)) for chunk in range(400)]
     found = {"run": run}
     found["many classes"] = save(folder / "classes", many_classes())

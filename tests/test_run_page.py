@@ -143,6 +143,28 @@ def test_columns_that_became_the_same_are_told_in_one_line_and_notes_are_told(tm
     assert "Notes the column id is left out" in text
 
 
+def test_events_are_told_with_their_causes_the_latest_first(tmp_path, page):
+    model = DEVDAN(random_state=0)
+    records = list(prequential(sea(4000, drifts=[2000]), model))
+    told = [event for found in records for event in found.events]
+    assert sorted(told) == sorted(model.events_)
+    assert all(event.value >= event.bound > 0 for event in told)
+    again = [Record.from_json(found.to_json()) for found in records]
+    assert [found.events for found in again] == [found.events for found in records]
+    html = page(save(tmp_path / "run", records))
+    rows = re.findall(r'<tr><th scope="row">([\d,]+)</th><td>(.*?)</td><td>(.*?)</td></tr>', html)
+    assert [int(sample.replace(",", "")) for sample, *_ in rows] == [event.sample for event in reversed(told)]
+    assert [why for *_, why in rows] == [event.why for event in reversed(told)]
+    assert f"growth to {told[0].n_hidden}, {told[0].phase} phase" == rows[-1][1]
+    assert "too few hidden units" in rows[-1][2]
+
+
+def test_a_record_with_an_event_of_no_kind_is_none():
+    line = record(0).to_json().replace('"events": null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
+    with pytest.raises(ValueError, match="no event"):
+        Record.from_json(line)
+
+
 def test_a_run_from_before_confidences_were_counted_is_shown_without_them(tmp_path, page):
     records = list(prequential(sea(3000), DEVDAN(random_state=0)))
     assert "Calibration error" in Text(page(save(tmp_path / "new", records))).text

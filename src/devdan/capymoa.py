@@ -65,7 +65,10 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     rehearse : int, default=5
         How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
         from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
-        accurate on short or curved streams, but four times as fast.
+        accurate on short or curved streams, but more than twice as fast.
+    calibrate : bool, default=True
+        Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent
+        labels. Labels are predicted as without it.
     nominal : list of str, default=None
         Columns that hold categories although they look like numbers, dates or ids.
     numeric : list of str, default=None
@@ -107,6 +110,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         averaging: float = 0.998,
         class_weight: str | dict[str, float] | None = None,
         rehearse: int = 5,
+        calibrate: bool = True,
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
@@ -130,6 +134,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             averaging=averaging,
             class_weight=class_weight,
             rehearse=rehearse,
+            calibrate=calibrate,
             nominal=nominal,
             numeric=numeric,
             dates=dates,

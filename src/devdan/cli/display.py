@@ -197,6 +197,7 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
         ("columns", f"{facts['n_features']:,}" + ("" if names else ", without names: by position")),
         ("inputs", f"{facts['n_inputs']:,}"),
+        *([("what matters now", _strongest(facts["importances"]))] if facts["importances"] else []),
         ("hidden units", f"{facts['n_hidden']:,} in {n} {kind if n > 1 else kind.removesuffix('s')}"),
         ("parameters", f"{facts['n_parameters']:,}"),
         *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
@@ -256,6 +257,12 @@ def _listed(rows: list[tuple[str, str]]) -> Table:
     for name, value in rows:
         table.add_row(Text(name), Text(value, style="bold"))
     return table
+
+
+def _strongest(importances: dict[str, float], most: int = 5) -> str:
+    """The columns that matter most, and how much."""
+    order = sorted(importances.items(), key=lambda item: -item[1])[:most]
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in order if share >= 0.005) or "no column"
 
 
 def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:

@@ -12,6 +12,7 @@ from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
 from devdan.evaluation.reliability import Binned, Reliability
 from devdan.html_table import html_table
+from devdan.model.state import KINDS, PHASES, Event
 
 
 class Phases(NamedTuple):
@@ -65,6 +66,8 @@ class Record:
     n_members: int | None = None  # of an ensemble
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
+    events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
+    importances: tuple[float, ...] | None = None  # of the columns, in their order; only now and then
     keys: tuple[KeyCount, ...] | None = None  # of a fleet: those that the chunk has rows or late labels of
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
@@ -129,6 +132,8 @@ class Record:
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         for name in ("counts", "reliability"):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
+        taken["events"] = None if taken["events"] is None else tuple(_event(*event) for event in taken["events"])
+        taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
         if taken["keys"] is not None:
             taken["keys"] = tuple(KeyCount(*count) for count in taken["keys"])
         same, compared = taken["no_change"]
@@ -138,7 +143,14 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "keys")
+_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "events", "importances", "keys")
+
+
+def _event(*values: Any) -> Event:
+    event = Event(*values)
+    if event.kind not in KINDS or event.phase not in PHASES or not isinstance(event.sample, int):
+        raise ValueError(f"no event: {values}")
+    return event._replace(value=float(event.value), bound=float(event.bound))
 
 
 @dataclass

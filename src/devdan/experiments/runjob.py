@@ -18,7 +18,7 @@ from typing import Any
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.model.described import columns
+from devdan.model.described import columns, insight
 from devdan.report import RunReport
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
@@ -108,6 +108,7 @@ class RunJob:
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         if told := columns(self.evaluation.model):
             result |= {"columns": told, "notes": self.evaluation.model.encoding_.notes}
+        result |= insight(self.evaluation.model, self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self._close_fleet()

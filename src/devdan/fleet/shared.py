@@ -102,6 +102,9 @@ class Shared(DEVDAN):
         else:
             self.label_counts += np.bincount(codes, minlength=len(self.label_counts))
 
+    def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
+        """The step of the portion does that, for each network by itself."""
+
     def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
         """Keep the rows: it is the fleet that lets networks learn from them."""
         self._portion = Portion(X, codes, weights)
@@ -205,6 +208,7 @@ class Shared(DEVDAN):
         """What to expect of keys without labels, by code: what the prior predicts, or the shares of the classes."""
         if self._first().n_classes > 0:
             mixture.add_probabilities(self._layers, [X], out)
+            mixture.temper(self._layers[0], out)
         elif self.label_counts.sum() > 0:
             out[:, : len(self.label_counts)] = self.label_counts / self.label_counts.sum()
         else:
@@ -254,7 +258,7 @@ def make_young(net: Network) -> None:
             weights[:] = slow
         slow[:] = weights
     net.n_seen = net.n_events = net.averaged_since = 0
-    for array in (net.n_learned, net.n_drifts, net.n_changes, net.losses, net.events):
+    for array in (net.n_learned, net.n_drifts, net.n_changes, net.losses, net.events, net.causes):
         array[:] = 0
     net.scale_count[:] = np.minimum(net.scale_count, SCALE_WORTH)
     net.input_count[:] = np.minimum(net.input_count, WORTH)

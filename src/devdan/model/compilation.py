@@ -15,11 +15,12 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from sklearn.base import clone
 
-from devdan.model import notice
+from devdan.model import kernel, mixture, notice
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import StreamClassifier
 from devdan.model.online import OnlineNetwork
+from devdan.model.weighing import NO_WEIGHTS
 
 _X, _CODES = np.array([[0.0], [1.0]]), np.array([0, 1])
 
@@ -96,6 +97,8 @@ def _use(model: DEVDAN) -> None:
     trained.predict(_X)
     trained.transform(_X)
     trained.reconstruct(_X)
+    mixture.calibrate(trained._networks, trained._network_inputs(_X), _CODES, NO_WEIGHTS)
+    kernel.temper(trained._networks[0], np.ones((1, 2)))
 
 
 def _use_one_by_one() -> None:

@@ -57,6 +57,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     events_, n_events_ : the latest events of the members and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase, over all members.
     bias2_, variance_ : dict, the means over the members.
+    importances_, units_ : as in DEVDAN, of all members.
 
     Examples
     --------

@@ -17,7 +17,7 @@ from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding, Instructions
 from devdan.model import kernel, mixture, modelfile, options, weighing
 from devdan.model.classes import Classes
-from devdan.model.estimator import StreamClassifier
+from devdan.model.insight import Insight
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notebook import EventList, model_html
 from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 _UNLABELLED = np.empty(0, np.int64)
 
 
-class EvolvingClassifier(StreamClassifier):
+class EvolvingClassifier(Insight):
     """A classifier made of networks, each one a kernel state."""
 
-    _networks: Any  # a list of states, made of what the subclass keeps
-    _classes: Classes
     _chosen: dict[str, Any]  # the options that were last passed to the networks
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
@@ -136,8 +134,17 @@ class EvolvingClassifier(StreamClassifier):
                     classes = y  # the outputs exist already, so their classes must be known
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named, encoding)
+        if last == DISCRIMINATIVE:
+            self._calibrate(X, codes, weights)
         self._visit(X, codes, weights, first, last)
         return self
+
+    def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
+        """Compare what is predicted for some of the samples with their labels, before these are learned."""
+        compared = mixture.compared(self._networks[0], len(X))
+        if len(compared) > 0:
+            own = weights[compared] if len(weights) > 0 else weights
+            mixture.calibrate(self._networks, self._network_inputs(X[compared]), codes[compared], own)
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
         """Check the options, create or enlarge the networks, and pass the options to them."""
@@ -179,11 +186,8 @@ class EvolvingClassifier(StreamClassifier):
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probability of each class in ``classes_``, one row per sample."""
-        outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
-        X = self._inputs(X)
-        out = np.zeros((len(X), len(outputs)))
-        mixture.add_probabilities(self._networks, self._network_inputs(X), out)
-        return out[:, outputs]
+        self.classes_  # noqa: B018 (raises an error if there are none)
+        return self._probabilities(self._inputs(X))
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
@@ -231,6 +235,18 @@ class EvolvingClassifier(StreamClassifier):
     @property
     def n_events_(self) -> int:
         return sum(net.n_events for net in self._nets())
+
+    def events_by_network(self) -> list[int]:
+        """The number of events of each network."""
+        return [net.n_events for net in self._nets()]
+
+    def events_after(self, counts: list[int]) -> list[Event]:
+        """The events since the networks had so many, as far as they are kept; a network that came since had none."""
+        found: list[Event] = []
+        for k, net in enumerate(self._nets()):
+            n_new = net.n_events - (counts[k] if k < len(counts) else 0)
+            found += events_of(net, k)[-n_new:] if n_new > 0 else []
+        return found
 
     @property
     def growths_(self) -> dict[str, int]:

@@ -55,6 +55,8 @@ UNSCALED, MINMAX, STANDARD = 0.0, 1.0, 2.0  # scalings
 ALIKE, BALANCED, GIVEN = 0.0, 1.0, 2.0  # what classes weigh
 ALONE, LAYERED, MIXED = 0.0, 1.0, 2.0  # a network by itself, one of several layers, one of several that are mixed
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
+VALUE, BOUND = range(2)  # words of its cause
+LOG_SHARPNESS, INFORMATION = range(2)  # words of the calibration
 PRUNING, GROWTH, REPLACEMENT, DRIFT = range(4)  # kinds of events
 BY_WEIGHTS, BY_AVERAGES, BY_MEMORY = range(3)  # opinions of a network
 ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectation, and the expectation of its square
@@ -135,6 +137,9 @@ class Network(Block):
     n_remembered: int = integer()  # in all, since the latest drift
     neighbours: float = number()  # setting: how many of them vote on a sample; 0 for none
     scaling_horizon: float = number()  # setting: samples over which means and deviations are taken
+    causes: Floats = numbers(E, 2)  # of the events: what was observed, and the bound that it reached
+    calibrates: float = number()  # setting: whether probabilities are
+    calibration: Floats = numbers(2)  # of the mixture of all networks, in the first of them
 
 
 class Work(Block):
@@ -412,21 +417,31 @@ def watch(monitor: Floats, value: float, first: float) -> None:
 
 
 @compiled
-def exceeds(monitor: Floats, confidence: float) -> bool:
-    """Whether μ + σ >= μ_min + confidence σ_min; never for a value that has not varied."""
-    std = math.sqrt(monitor[SQUARE])
-    met = monitor[MEAN] + std >= monitor[MIN_MEAN] + confidence * monitor[MIN_STD]
-    return met and std > 0.0 and monitor[RESTART] == 0.0
+def level(monitor: Floats) -> float:
+    """μ + σ."""
+    return monitor[MEAN] + math.sqrt(monitor[SQUARE])  # type: ignore[no-any-return]
 
 
 @compiled
-def should_grow(monitor: Floats, bias2: float) -> bool:
-    return exceeds(monitor, 1.3 * math.exp(-bias2) + 0.7)  # growing condition, with π
+def bound(monitor: Floats, confidence: float) -> float:
+    """μ_min + confidence σ_min."""
+    return monitor[MIN_MEAN] + confidence * monitor[MIN_STD]  # type: ignore[no-any-return]
 
 
 @compiled
-def should_prune(monitor: Floats, variance: float) -> bool:
-    return exceeds(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
+def reaches(monitor: Floats, limit: float) -> bool:
+    """Whether μ + σ has come to the limit; never for a value that has not varied."""
+    return level(monitor) >= limit and monitor[SQUARE] > 0.0 and monitor[RESTART] == 0.0
+
+
+@compiled
+def most_bias2(monitor: Floats, bias2: float) -> float:
+    return bound(monitor, 1.3 * math.exp(-bias2) + 0.7)  # growing condition, with π
+
+
+@compiled
+def most_variance(monitor: Floats, variance: float) -> float:
+    return bound(monitor, 2.0 * (1.3 * math.exp(-variance) + 0.7))  # pruning condition, with 2χ
 
 
 @compiled
@@ -469,12 +484,11 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
             break
         scope *= 2.0
     join_averages(net, unit)  # beyond the paper
-    record(net, phase, unit, GROWTH)
 
 
 @compiled
-def prune(net: Network, work: Work, phase: int) -> None:
-    """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up."""
+def prune(net: Network, work: Work) -> int:
+    """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up. Returns which it was."""
     r, significance = net.n_hidden, work.hidden[EXPECTED]
     unit = r - 1
     for i in range(r - 2, -1, -1):
@@ -492,7 +506,7 @@ def prune(net: Network, work: Work, phase: int) -> None:
     remove(net.encoder_bias_moment, unit, r)
     remove(net.encoder_bias_slow, unit, r)
     net.n_hidden = r - 1
-    record(net, phase, unit, PRUNING)
+    return unit
 
 
 @compiled
@@ -503,10 +517,13 @@ def remove(weights: Floats, unit: int, length: int) -> None:
 
 
 @compiled
-def record(net: Network, phase: int, unit: int, kind: int) -> None:
-    """Remember what happened, as the latest of as many events as there is room for."""
+def record(net: Network, phase: int, unit: int, kind: int, value: float, limit: float) -> None:
+    """Remember what happened and why, as the latest of as many events as there is room for."""
     if net.max_events > 0:
-        event = net.events[net.n_events % net.max_events]
+        place = net.n_events % net.max_events
+        event = net.events[place]
+        net.causes[place, VALUE] = value
+        net.causes[place, BOUND] = limit
         event[EVENT_SAMPLE] = net.n_learned[phase]
         event[EVENT_PHASE] = phase
         event[EVENT_UNIT] = unit
@@ -529,14 +546,18 @@ def evolve(net: Network, work: Work, phase: int) -> bool:
         z, x, weight, length = work.prediction, work.one_hot, work.every_class, net.n_classes
     bias2, variance = significance(z, x, weight, length)
     watch(monitors[BIAS2], bias2, 2.0)
-    grows = net.grows == 1.0 and should_grow(monitors[BIAS2], bias2)
+    most = most_bias2(monitors[BIAS2], bias2)
+    grows = net.grows == 1.0 and reaches(monitors[BIAS2], most)
     watch(monitors[VARIANCE], variance, net.n_features + 2.0)
-    too_many = not grows and net.prunes == 1.0 and should_prune(monitors[VARIANCE], variance)
+    most_varied = most_variance(monitors[VARIANCE], variance)
+    too_many = not grows and net.prunes == 1.0 and reaches(monitors[VARIANCE], most_varied)
     prunes = too_many and net.n_hidden > 1
     if grows:
         grow(net, work, phase, z, x, weight, length)
+        record(net, phase, net.n_hidden - 1, GROWTH, level(monitors[BIAS2]), most)
     elif prunes:
-        prune(net, work, phase)
+        unit = prune(net, work)
+        record(net, phase, unit, PRUNING, level(monitors[VARIANCE]), most_varied)
     if grows or prunes:  # the network has changed, so both minima restart
         monitors[BIAS2, RESTART] = 1.0
     if grows or too_many:
@@ -879,7 +900,7 @@ def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, w
     If the sample tells of a real drift, those are of a past concept, and are forgotten.
     """
     predict(net, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
-    if drifts(net, work, DISCRIMINATIVE):
+    if rise(net, work, DISCRIMINATIVE) > 0.0:
         net.n_remembered = 0
     step_labelled(net, work, weight)
     remember(net, row, label, own)
@@ -1013,6 +1034,52 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, o
         losses[BY_AVERAGES] = losses[BY_WEIGHTS]
 
 
+# --- Calibration: predictions as sure as they turned out right ---------------------------------------------------
+
+COMPARED_EVERY = 16  # labels: one number is learned, so that few are enough
+CALIBRATION_MEMORY = 0.998  # of what is known of the sharpness, per label that is compared
+CALIBRATION_PRIOR = 5.0  # how much is known in advance: that nothing is to be done
+SHARPEST = 1.5  # limit for the logarithm of the sharpness
+
+
+@compiled
+def sharpen(p: Floats, m: int, sharpness: float) -> None:
+    """Raise probabilities to a power (the sharpness, one over the temperature), so that the likeliest remains so."""
+    largest, total = 0.0, 0.0
+    for o in range(m):
+        largest = max(largest, p[o])
+    for o in range(m):
+        p[o] = math.exp(sharpness * math.log(p[o] / largest)) if p[o] > 0.0 else 0.0
+        total += p[o]
+    for o in range(m):
+        p[o] /= max(total, NEGLIGIBLE)
+
+
+@compiled
+def learn_sharpness(net: Network, p: Floats, m: int, label: int, weight: float) -> None:
+    """One Newton step on the log loss of a mixed prediction, by all that is known of its curvature.
+
+    The sharpness is learned by its logarithm; a label that was impossible says nothing of it.
+    """
+    calibration = net.calibration
+    sharpness, total, mean, square = math.exp(calibration[LOG_SHARPNESS]), 0.0, 0.0, 0.0
+    if label >= m or p[label] <= 0.0:
+        return
+    told = math.log(max(p[label], LEAST_PROBABILITY))
+    for o in range(m):
+        if p[o] > 0.0:
+            score = math.log(max(p[o], LEAST_PROBABILITY)) - told
+            odds = math.exp(sharpness * score)
+            total += odds
+            mean += odds * score
+            square += odds * score * score
+    mean /= total
+    slope, curvature = sharpness * mean, sharpness * sharpness * (square / total - mean * mean)
+    calibration[INFORMATION] = CALIBRATION_MEMORY * calibration[INFORMATION] + weight * max(curvature, 0.0)
+    step = weight * slope / (calibration[INFORMATION] + CALIBRATION_PRIOR)
+    calibration[LOG_SHARPNESS] = min(max(calibration[LOG_SHARPNESS] - step, -SHARPEST), SHARPEST)
+
+
 # --- The drift signal --------------------------------------------------------------------------------------------
 
 LATE_SAMPLES, PAST_SAMPLES = 200.0, 10_000.0  # horizons of the recent and of the past mean of the surprise
@@ -1043,13 +1110,14 @@ def surprise(net: Network, work: Work, phase: int) -> float:
 @compiled
 def watch_drift(net: Network, work: Work, phase: int) -> None:
     """Record a drift."""
-    if drifts(net, work, phase):
-        record(net, phase, 0, DRIFT)
+    risen = rise(net, work, phase)
+    if risen > 0.0:
+        record(net, phase, 0, DRIFT, risen, SURE)
 
 
 @compiled
-def drifts(net: Network, work: Work, phase: int) -> bool:
-    """Whether the recent surprise is significantly above the past surprise.
+def rise(net: Network, work: Work, phase: int) -> float:
+    """By how many standard errors the recent surprise is above the past surprise, if significantly so; otherwise 0.
 
     Its statistics then restart. Those of the error also restart if it is as far below: the network has improved.
     """
@@ -1063,8 +1131,8 @@ def drifts(net: Network, work: Work, phase: int) -> bool:
     change = (monitor[LATE] - monitor[MEAN]) / standard_error
     if monitor[COUNT] >= LEAST_SAMPLES and (change > SURE or (phase == DISCRIMINATIVE and change < -SURE)):
         monitor[:] = 0.0
-        return bool(change > SURE)
-    return False
+        return max(change, 0.0)  # type: ignore[no-any-return]
+    return 0.0
 
 
 # =================================================================================================================
@@ -1234,6 +1302,26 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
 
 
 @entry
+def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) -> None:
+    """Compare mixed predictions, made before these labels were learned, with the labels."""
+    net = Network(state)
+    for t in range(len(predicted)):
+        weight = weight_of_sample(weights, t)
+        if net.weighing != ALIKE:
+            weight *= weight_of_class(net, labels[t])
+        learn_sharpness(net, predicted[t], min(net.n_classes, predicted.shape[1]), labels[t], weight)
+
+
+@entry
+def temper(state: Floats, predicted: Floats) -> None:
+    """Mixed predictions, as sure as such ones turned out right."""
+    net = Network(state)
+    sharpness = math.exp(net.calibration[LOG_SHARPNESS])
+    for t in range(len(predicted)):
+        sharpen(predicted[t], min(net.n_classes, predicted.shape[1]), sharpness)
+
+
+@entry
 def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     """The activations of the hidden units, one row of ``out`` per sample; at most as many as ``out`` has columns."""
     net = Network(state)
@@ -1266,7 +1354,10 @@ _LEARN = types.int64(
     _FLOATS, _FLOATS, _ROWS, _INTEGERS, _FLOATS, _INTEGERS, types.int64, types.int64, types.int64
 )  # the signatures that Python's calls have
 _PREDICT = types.none(_FLOATS, _FLOATS, _ROWS, _ROWS, types.float64)
+_CALIBRATE = types.none(_FLOATS, _ROWS, _INTEGERS, _FLOATS)
+_TEMPER = types.none(_FLOATS, _ROWS)
 _learn_at, _predict_at = by_address(learn, _LEARN), by_address(predict_proba, _PREDICT)
+_calibrate_at, _temper_at = by_address(calibrate, _CALIBRATE), by_address(temper, _TEMPER)
 
 STATE, N_WORDS, CODES, N_KNOWN, N_JUDGED, JUDGED, SEEN, CHANGED = range(8)  # words of a slot: a network, and its key
 NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLING on there are two for each pass
@@ -1274,7 +1365,8 @@ NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLIN
 
 def entries() -> Words:
     """The addresses of the entries that a fleet calls."""
-    return np.array([address_of(learn, _LEARN), address_of(predict_proba, _PREDICT)])
+    called = (learn, _LEARN), (predict_proba, _PREDICT), (calibrate, _CALIBRATE), (temper, _TEMPER)
+    return np.array([address_of(function, signature) for function, signature in called])
 
 
 @compiled
@@ -1335,6 +1427,20 @@ def predict_key(at: Words, state: Floats, scratch: Floats, X: Floats, row: int, 
 
 
 @compiled
+def calibrate_key(
+    at: Words, state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, rows: Words, guess: Floats
+) -> None:
+    """Compare what a network predicts for some of the rows whose labels it is about to learn with these."""
+    net = Network(state)
+    if net.calibrates == 1.0 and net.n_classes > 0:
+        ahead = COMPARED_EVERY - 1 - net.n_learned[DISCRIMINATIVE] % COMPARED_EVERY
+        for t in range(ahead, len(rows), COMPARED_EVERY):
+            row = rows[t]
+            predict_key(at, state, scratch, X, row, guess, net.n_classes)
+            _calibrate_at(at[2], (state, guess, labels[row : row + 1], weights[row : row + 1]))
+
+
+@compiled
 def look_ahead(table: Words, slots: Words, t: int) -> None:
     """Fetch the network that comes after the next, as most are in no cache when their turn comes."""
     if t < len(slots) and slots[t] >= 0:
@@ -1384,7 +1490,8 @@ def learn_keys(
         net = Network(state)
         place[SEEN], place[CHANGED] = now, 1
         outputs = labels if slots[k] == prior else own
-        if stages[k] < SHUFFLING and slots[k] != prior and last == DISCRIMINATIVE:
+        is_new = stages[k] < SHUFFLING and last == DISCRIMINATIVE
+        if is_new and slots[k] != prior:
             codes = integers_at(place[CODES], net.max_classes)
             stages[k] = know_classes(net, place, codes, stages[k], named, labels, own, mine)
             if stages[k] < SHUFFLING:
@@ -1399,6 +1506,8 @@ def learn_keys(
                     right = 1 if best(guess[0], net.n_classes) == own[mine[t]] else 0
                     place[JUDGED] = place[JUDGED] << 1 | right
                 place[N_JUDGED] += len(mine)
+        if is_new:
+            calibrate_key(at, state, scratch, X, outputs, weights, mine, guess)
         stages[k] = max(stages[k], SHUFFLING)
         while stages[k] < SHUFFLING + 2 * n_passes:
             stage = stages[k] - SHUFFLING
@@ -1438,6 +1547,8 @@ def predict_keys(
             codes, n_classes = integers_at(place[CODES], net.max_classes), net.n_classes
             if n_classes > 0:
                 predict_key(at, state, scratch, X, t, guess, n_classes)
+                if net.calibrates == 1.0 and net.calibration[LOG_SHARPNESS] != 0.0:
+                    _temper_at(at[3], (state, guess))
                 for o in range(n_classes):
                     out[t, codes[o]] = guess[0, o]
         if n_classes == 0:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from devdan.arrays import Floats
+import numpy as np
+
+from devdan.arrays import Floats, Words
 from devdan.model import kernel
 from devdan.model.kernel import Network
 from devdan.model.state import scratch_for
+
+_NONE = np.empty(0, np.int64)
 
 
 def shares(networks: Sequence[Floats]) -> list[float]:
@@ -40,3 +44,26 @@ def add_probabilities(networks: Sequence[Floats], inputs: Sequence[Floats], out:
     for state, X, share in zip(networks, inputs, shares(networks), strict=True):
         if share > kernel.NEGLIGIBLE:
             kernel.predict_proba(state, scratch_for(state), X, out, share)
+
+
+def temper(first: Floats, out: Floats) -> None:
+    """Make such predictions as sure as they turned out right, if that is wanted; the first network knows how."""
+    net = Network(first)
+    if net.calibrates and net.calibration[kernel.LOG_SHARPNESS] != 0.0:
+        kernel.temper(first, out)
+
+
+def compared(first: Floats, n_samples: int) -> Words:
+    """Of samples whose labels are about to be learned, those whose predictions are compared with their labels."""
+    net = Network(first)
+    if not net.calibrates:
+        return _NONE
+    ahead = kernel.COMPARED_EVERY - 1 - int(net.n_learned[kernel.DISCRIMINATIVE]) % kernel.COMPARED_EVERY
+    return np.arange(ahead, n_samples, kernel.COMPARED_EVERY) if ahead < n_samples else _NONE
+
+
+def calibrate(networks: Sequence[Floats], inputs: Sequence[Floats], codes: Words, weights: Floats) -> None:
+    """Compare the predictions for some samples with their labels, before these are learned."""
+    out = np.zeros((len(codes), Network(networks[0]).n_classes))
+    add_probabilities(networks, inputs, out)
+    kernel.calibrate(networks[0], out, codes, weights)

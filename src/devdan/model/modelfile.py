@@ -28,7 +28,7 @@ from devdan.model.state import aligned, check_state, padded
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION, OLDEST = 4, 2  # formats: the one that is written, and the first that is read
+VERSION, OLDEST = 5, 2  # formats: the one that is written, and the first that is read
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin

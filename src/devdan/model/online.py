@@ -139,8 +139,20 @@ class OnlineNetwork:
         self._visit(row, self._label, NO_WEIGHTS, GENERATIVE)
 
     def _visit(self, rows: Floats, codes: Words, weights: Floats, last: int) -> None:
-        """Train each network on each row by itself, enlarging its state whenever it is full."""
+        """Train the networks on each row by itself, comparing predictions with labels now and then."""
         self._drifts_before = self._drifts()
+        done = 0
+        if last == DISCRIMINATIVE:
+            states = [one.state for one in self._networks]
+            for place in mixture.compared(states[0], len(rows)).tolist():
+                self._train(rows[done:place], codes[done:place], weights[done:place], last)
+                row, states = slice(place, place + 1), [one.state for one in self._networks]
+                mixture.calibrate(states, [rows[row]] * len(states), codes[row], weights[row])
+                done = place
+        self._train(rows[done:], codes[done:], weights[done:], last)
+
+    def _train(self, rows: Floats, codes: Words, weights: Floats, last: int) -> None:
+        """Train each network, enlarging its state whenever it is full."""
         for k in range(len(self._networks)):
             done = 0
             while done < len(rows):
@@ -156,6 +168,7 @@ class OnlineNetwork:
         for (state, _, scratch), share in zip(self._networks, shares, strict=True):
             if share > kernel.NEGLIGIBLE:
                 kernel.predict_proba(state, scratch, rows, out, share)
+        mixture.temper(self._networks[0].state, out)
         return out
 
     # --- Events and drifts ---------------------------------------------------------------------------------------

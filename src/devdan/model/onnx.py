@@ -126,7 +126,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
         parts += own
         if k < n_layers:
             x = graph.add("Concat", "X", hidden, axis=1)
-    graph.add("Sum", *parts, output="probabilities")
+    first = Network(networks[0])
+    if first.calibrates and first.calibration[kernel.LOG_SHARPNESS] != 0.0:
+        sharpness = graph.constant(np.exp(first.calibration[kernel.LOG_SHARPNESS]))
+        powers = graph.add("Pow", graph.add("Sum", *parts), sharpness)
+        total = graph.add("ReduceSum", powers, graph.constant(np.array([1])), keepdims=1)
+        graph.add("Div", powers, total, output="probabilities")
+    else:
+        graph.add("Sum", *parts, output="probabilities")
     best = graph.add("ArgMax", "probabilities", axis=1, keepdims=0)
     labels = classes.astype(object) if classes.dtype.kind in "UO" else classes
     kind = TensorProto.STRING if classes.dtype.kind in "UO" else helper.np_dtype_to_tensor_dtype(classes.dtype)

@@ -194,8 +194,14 @@ NETWORK = (
         f"an integer from 0 to {LARGEST_REHEARSAL:,}",
         "How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which "
         "starts from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: "
-        "less accurate on short or curved streams, but four times as fast.",
+        "less accurate on short or curved streams, but more than twice as fast.",
         f"int, default={REHEARSED.rehearse}", is_fixed=True, earlier=0,
+    ),
+    _switch(
+        "calibrate",
+        "Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent "
+        "labels. Labels are predicted as without it.",
+        word="calibrates", earlier=False,
     ),
     Option(
         "n_layers", 1, _is_depth, f"'auto' or an integer from 1 to {_MOST_LAYERS}",
@@ -280,6 +286,7 @@ PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the de
     "generative_learning_rate": 0.001,
     "learning_rate": 0.015,
     "rehearse": 0,
+    "calibrate": False,
 }
 
 

@@ -68,7 +68,8 @@ def settings_at(scale: Scale) -> dict[str, float]:
 
 def new_network(n_features: int, n_classes: int, scale: Scale, seed: int) -> Floats:
     """A state with room for what a network of this scale starts with and remembers."""
-    return new_state(n_features, room_for(scale.n_hidden), max(n_classes, 2), EVENTS, scale.reach, seed=seed)
+    n_events = 1 if scale.reach > 0 else EVENTS  # those that rehearse do not evolve, and have none
+    return new_state(n_features, room_for(scale.n_hidden), max(n_classes, 2), n_events, scale.reach, seed=seed)
 
 
 def mixed(settings: dict[str, float], scale: Scale) -> dict[str, float]:

@@ -33,7 +33,7 @@ SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
 HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
 REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
-_ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0])  # the fields before which the states of earlier versions end
+_ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0], "causes")  # the fields before which the states of earlier versions end
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -41,7 +41,11 @@ class Event(NamedTuple):
     """An event: its kind (growth, pruning, drift, …), sample and phase, and the number of hidden units after it.
 
     A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase it
-    is virtual: the inputs have changed. ``network`` is the index of the layer or member, from 0.
+    is virtual: the inputs have changed. ``network`` is the index of the layer or member, from 0. What caused it is the
+    ``value`` that reached a ``bound``; :attr:`why` says it in words.
+
+    >>> Event(812, "discriminative", "growth", 3, 4, 0, 0.3127, 0.3004).why
+    'bias² of the expected prediction came to 0.313 (mean + deviation), where 0.3 is the bound: too few hidden units'
     """
 
     sample: int
@@ -50,15 +54,36 @@ class Event(NamedTuple):
     unit: int
     n_hidden: int
     network: int = 0
+    value: float = 0.0
+    bound: float = 0.0
+
+    @property
+    def why(self) -> str:
+        """Its cause, in words; nothing of an event from before causes were kept."""
+        return _WHY[self.kind, self.phase].format(self.value, self.bound) if self.bound > 0.0 else ""
+
+
+_REACHED = "came to {:.3g} (mean + deviation), where {:.3g} is the bound"
+_ROSE = "over the latest 200 samples is {:.1f} standard errors above its mean over the latest 10,000, more than {:.0f}"
+_WHY = {
+    ("growth", "generative"): f"bias² of the expected reconstruction {_REACHED}: too few hidden units",
+    ("growth", "discriminative"): f"bias² of the expected prediction {_REACHED}: too few hidden units",
+    ("pruning", "generative"): f"the variance of the reconstruction {_REACHED}: too many hidden units",
+    ("pruning", "discriminative"): f"the variance of the prediction {_REACHED}: too many hidden units",
+    ("drift", "generative"): f"the distance of the inputs from their mean {_ROSE}: the inputs have changed",
+    ("drift", "discriminative"): f"the error {_ROSE}: the labels of such inputs have changed",
+}
 
 
 def events_of(net: Network, network: int = 0) -> list[Event]:
     """The stored events of a network, oldest first."""
     n, room = net.n_events, net.max_events
-    rows = net.events[:n] if n <= room else np.roll(net.events, -(n % room), axis=0)
+    kept = np.arange(max(n - room, 0), n) % max(room, 1)
     return [
-        Event(sample, PHASES[phase], KINDS[kind], unit, size, network)
-        for sample, phase, unit, kind, size in rows.tolist()
+        Event(sample, PHASES[phase], KINDS[kind], unit, size, network, *cause)
+        for (sample, phase, unit, kind, size), cause in zip(
+            net.events[kept].tolist(), net.causes[kept].tolist(), strict=True
+        )
     ]
 
 
@@ -139,8 +164,10 @@ def with_room(state: Floats, room: Sizes) -> Floats:
     if sizes[3] != room[3]:  # events are in a ring, where their places differ
         old, new = Network(state), Network(copy)
         latest = np.arange(max(old.n_events - min(sizes[3], room[3]), 0), old.n_events)
-        new.events[:] = 0
-        new.events[latest % room[3]] = old.events[latest % sizes[3]]
+        for name in ("events", "causes"):
+            before, after = getattr(old, name), getattr(new, name)
+            after[:] = 0
+            after[latest % room[3]] = before[latest % sizes[3]]
     return copy
 
 
@@ -240,13 +267,16 @@ def padded(state: Floats) -> Floats:
     Any other is returned as it is.
     """
     room = sizes_of(state) if len(state) >= HEADER else ()
-    if min(room, default=-1) < 0 or len(state) not in [Network.places(room)[name][0] for name in _ENDED_BEFORE]:
+    places = Network.places(room) if min(room, default=-1) >= 0 else {}
+    ends = {places[name][0]: name for name in _ENDED_BEFORE if places}
+    if len(state) not in ends or len(state) == Network.n_words(room):
         return state
     longer = aligned(Network.n_words(room))
     longer[: len(state)] = state
-    net = Network(longer)
-    net.scaling_horizon = kernel.SCALING_HORIZON
-    net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
+    if ends[len(state)] in (WEIGHED[0], REMEMBERED[0]):
+        net = Network(longer)
+        net.scaling_horizon = kernel.SCALING_HORIZON
+        net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
     return longer
 
 
@@ -299,6 +329,9 @@ def check_states(states: Floats) -> None:
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
         raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
     _check_remembered(nets)
+    sharpness, information = nets.calibration[:, kernel.LOG_SHARPNESS], nets.calibration[:, kernel.INFORMATION]
+    if (np.abs(sharpness) > kernel.SHARPEST).any() or (information < 0.0).any():
+        raise ValueError("the state's calibration is out of range")
     limits = (nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)
     if any(((setting < 0) | (setting > most)).any() for setting, most in limits):
         raise ValueError("the state's settings are out of range")

@@ -10,6 +10,7 @@ from devdan.report.drawing.words import clipped, letter
 from devdan.report.run.bins import smooth_accuracy
 from devdan.report.run.class_charts import charted
 from devdan.report.run.class_counts import smooth_recall, smooth_share
+from devdan.report.run.column_charts import column_name, smooth_importance, strongest
 from devdan.report.run.shown_run import ShownRun
 
 Ends = list[int]
@@ -69,6 +70,9 @@ def _all_series(run: ShownRun) -> Iterable[tuple[Ends, Series]]:
         for c in classes:
             name = clipped(run.summary.classes[c])
             yield [count.end for count in counts], _share(chart, name, of(counts, c))
+    for column in strongest(run):
+        shares = smooth_importance(run, column)
+        yield [point.end for point in run.importances], _share("columns", column_name(run, column), shares)
 
 
 def _share(chart: str, name: str, shares: Iterable[float | None]) -> Series:

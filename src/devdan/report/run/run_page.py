@@ -6,13 +6,16 @@ from datetime import datetime, timezone
 from typing import Any
 
 from devdan.evaluation.record import Phases
+from devdan.model.units import HEAD
 from devdan.report.drawing.render import render
 from devdan.report.drawing.words import how_many, moment, percent
+from devdan.report.run import column_charts
 from devdan.report.run import run_charts as charts
 from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
 from devdan.report.run.class_table import FEW, class_rows, confusions
 from devdan.report.run.confusion_matrix import matrix
 from devdan.report.run.crosshair import points
+from devdan.report.run.event_rows import event_rows
 from devdan.report.run.key_charts import by_samples, drifting, spread
 from devdan.report.run.key_figures import FEW as FEW_ROWS
 from devdan.report.run.key_figures import RECENT
@@ -26,6 +29,7 @@ from devdan.report.run.shown_run import ShownRun
 _MOST_COLUMNS = 200
 _MOST_ALIKE, _MOST_NAMES = 6, 60
 _FIRST_ROWS = 10  # of classes; the rest is folded away
+_FIRST_UNITS = 10  # likewise
 _NEXT_TO_ANOTHER = 4  # classes up to which the matrix leaves room beside it
 
 
@@ -59,6 +63,13 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         other_classes=rows[_FIRST_ROWS:],
         few=FEW,
         confusions=confusions(run),
+        events=event_rows(run),
+        importances=column_charts.importances(run),
+        n_importances=len(run.importances[0].shares) if run.importances else 0,
+        strongest=column_charts.MOST_COLUMNS,
+        hidden=run.hidden[:_FIRST_UNITS],
+        other_hidden=run.hidden[_FIRST_UNITS:],
+        head_of_units=HEAD,
         columns=columns[:_MOST_COLUMNS],
         more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),
