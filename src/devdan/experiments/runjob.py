@@ -72,10 +72,10 @@ class RunJob:
         with open(path, "r+b" if path.exists() else "wb", buffering=1 << 16) as file:
             file.truncate(self._n_bytes)
             file.seek(self._n_bytes)
-            due = self._renew_page()
-            begin = latest = time.monotonic()
             before = self.total_seconds
             try:
+                due = self._renew_page()
+                begin = latest = time.monotonic()
                 for record in self.evaluation.over(self.stream):
                     file.write(record.to_json().encode() + b"\n")
                     self.summary.add(record)
