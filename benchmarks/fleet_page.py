@@ -7,10 +7,10 @@ from typing import Any
 
 import fleet_prior
 from deviations import put
-from markupsafe import Markup
 
 from devdan.report.drawing.picture_frame import caption, framed, placed
 from devdan.report.drawing.plot import Plot, ticks
+from devdan.report.drawing.words import short
 
 DOCS = Path(__file__).parents[1] / "docs"
 TIMED = {"machine", "against", "cores", "keys", "features", "stored", "one_row"}  # parts that belong together
@@ -124,7 +124,7 @@ def picture(results: dict[str, Any]) -> str:
     by_keys, against_ = results["keys"], results["against"]["times"]
     plot = Plot(len(by_keys) - 1, 0, 1.15 * max(each["time"] for each in by_keys))
     line = plot.line(range(len(by_keys)), [each["time"] for each in by_keys], "smooth")
-    below = [(place, f"{each['n_keys']:,}") for place, each in enumerate(by_keys)]
+    below = [(place, short(each["n_keys"])) for place, each in enumerate(by_keys)]
     times = plot.axes(ticks(0, plot.high, 5), " µs", below, "keys") + plot.stretched(line)
     others = " and ".join(f"{against_[name]:.0f} µs" for name in list(against_)[2:])
     body = caption(24, "Time per row, predicted and learned", f"dicts of River classifiers, 10,000 keys: {others}")
@@ -138,16 +138,7 @@ def picture(results: dict[str, Any]) -> str:
     ]
     below = [(place, str(n)) for place, n in enumerate(fleet_prior.CURVE) if place % 3 == 0]
     chart = plot.axes(ticks(40, 100, 4), " %", below, "samples of the key") + plot.stretched(*lines)
-    said = Markup("").join(
-        Markup('<text class="{0}" x="{1}%" y="{2:.1f}%" dy="{3}" text-anchor="end">{4}</text>').format(
-            "tick", 99, plot.y(100 * curves[model]["curve"][place]), dy, words
-        )
-        for model, place, dy, words in (
-            ("a fleet with a prior", 6, "-8", "with a prior"),
-            ("a fleet without", 8, "16", "without"),
-            ("one `DEVDAN` for all", -1, "18", "one DEVDAN for all keys (dashed)"),
-        )
-    )
-    body += caption(246, "Right in the first samples of a key", name.partition(":")[2].strip() or name)
-    body += placed(260, 150, chart + said)
+    said = f"{name.partition(':')[0]}; blue: with a prior, black: without, dashed: one DEVDAN for all"
+    body += caption(246, "Right in the first samples of a key", said)
+    body += placed(260, 150, chart)
     return framed("A fleet: time per row against the number of keys, and accuracy by age of a key", 460, body)
