@@ -202,10 +202,7 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         ("parameters", f"{facts['n_parameters']:,}"),
         *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
     ]
-    parts: list[Table | Text] = [_listed(rows)]
-    if facts["columns"]:
-        parts += [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"]))]
-    parts += [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    parts = [_listed(rows), *_about_columns(facts)]
     if facts["events"]:
         listed = Table(box=None, pad_edge=False)
         for name in ("sample", "event", "phase", "hidden units", kind.removesuffix("s")):
@@ -236,10 +233,7 @@ def fleet(facts: dict[str, Any]) -> list[Table | Text]:
         ("drifts", f"{facts['real_drifts']:,} real, {facts['virtual_drifts']:,} virtual"),
         ("recent accuracy", told),
     ]
-    parts: list[Table | Text] = [_listed(rows)]
-    if facts["columns"]:
-        parts += [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"]))]
-    parts += [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    parts = [_listed(rows), *_about_columns(facts)]
     if facts["worst"]:
         listed = Table(box=None, pad_edge=False)
         for name in ("key", "samples", "accuracy", "real drifts"):
@@ -249,6 +243,14 @@ def fleet(facts: dict[str, Any]) -> list[Table | Text]:
             listed.add_row(*(Text(str(cell)) for cell in cells))
         parts += [Text("\nThe lowest recent accuracies", style="bold"), listed]
     return parts
+
+
+def _about_columns(facts: dict[str, Any]) -> list[Table | Text]:
+    """What became of the columns of a model or a fleet, and notes."""
+    notes: list[Table | Text] = [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    if not facts["columns"]:
+        return notes
+    return [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"])), *notes]
 
 
 def _listed(rows: list[tuple[str, str]]) -> Table:
