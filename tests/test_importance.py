@@ -6,6 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
+from devdan.model import importance
 from devdan.model.importance import importances
 from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs, remembered_inputs, statistics
@@ -24,6 +25,14 @@ def test_it_is_the_variance_that_a_column_brings():
     X = np.random.default_rng(1).normal(size=(20_000, 5))
     found = importances(lambda X: X[:, :2] @ [[2.0], [1.0]] + X[:, 2:3] * X[:, 3:4], X, [[0], [1], [2], [3], [4], []])
     np.testing.assert_allclose(found, np.array([4, 1, 1, 1, 0, 0]) / 7, atol=0.01)
+
+
+def test_it_is_the_same_in_blocks(monkeypatch):
+    X = np.random.default_rng(1).normal(size=(100, 5))
+    places = [[0, 3], [], [1], [2, 4]]
+    together = importances(np.sin, X, places)
+    monkeypatch.setattr(importance, "_ROOM", 1)
+    np.testing.assert_allclose(importances(np.sin, X, places), together, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

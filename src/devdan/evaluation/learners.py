@@ -19,8 +19,8 @@ from devdan.evaluation.scaled import Scaled
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 
-_ASKED = 100  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 50  # samples from one asking to the next: at least, and as a part of those so far
+_ASKED = 50  # recent samples, about which importances are asked
+_LEAST_APART, _APART = 500, 25  # samples from one asking to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
@@ -137,7 +137,7 @@ class _Devdan:
         }
 
     def _importances(self) -> tuple[float, ...] | None:
-        """The importances of the columns, if they are due: some hundred times in a run, however long it is.
+        """The importances of the columns, if they are due: about a hundred times in a run, however long it is.
 
         In all this takes at most as many predictions as there are samples.
         """
