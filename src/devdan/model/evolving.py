@@ -20,6 +20,7 @@ from devdan.model.classes import Classes
 from devdan.model.insight import Insight
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notebook import EventList, model_html
+from devdan.model.recent import keep_unlabelled
 from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
@@ -135,6 +136,8 @@ class EvolvingClassifier(Insight):
                 codes, known, n_named = self._encoded(y, len(X), classes, known)
             self._prepare(afresh, known, n_named, encoding)
         self._visit(X, codes, weights, first, last)
+        if last == GENERATIVE:
+            keep_unlabelled(self._networks, X)
         return self
 
     def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
