@@ -64,7 +64,7 @@ def serve(
     try:
         from devdan.service.app import Application
         from devdan.service.places import database
-        from devdan.service.server import check_address
+        from devdan.service.server import check_address, server
         from devdan.service.server import serve as serve_forever
         from devdan.service.tokens import Tokens
     except ModuleNotFoundError as error:
@@ -83,4 +83,4 @@ def serve(
         def ready(chosen: int) -> None:
             say(f"Serving on {scheme}://{host}:{chosen} (documentation: /docs). Ctrl-C ends it.")
 
-        serve_forever(application, host, port, certificate=certificate, key=key, ready=ready)
+        serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))

@@ -35,7 +35,7 @@ def check_address(host: str, tokens: Tokens | None) -> None:
         )
 
 
-def serve(
+def server(
     application: Application,
     host: str,
     port: int,
@@ -43,10 +43,8 @@ def serve(
     certificate: Path | None = None,
     key: Path | None = None,
     ready: Callable[[int], None] = lambda port: None,
-) -> None:
-    """Serve until the process is told to end; ``ready`` gets the port, which is chosen if it is 0."""
-    sys.setswitchinterval(_SWITCH)
-    warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
+) -> uvicorn.Server:
+    """A server, to be run; ``ready`` gets the port, which is chosen if it is 0."""
     config = uvicorn.Config(
         application,
         host=host,
@@ -60,7 +58,14 @@ def serve(
         ssl_certfile=None if certificate is None else str(certificate),
         ssl_keyfile=None if key is None else str(key),
     )
-    _Server(config, application, ready).run()
+    return _Server(config, application, ready)
+
+
+def serve(made: uvicorn.Server) -> None:
+    """Serve until the process is told to end."""
+    sys.setswitchinterval(_SWITCH)
+    warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
+    made.run()
 
 
 class _Server(uvicorn.Server):
