@@ -55,14 +55,20 @@ class Process:
             said += line
         self.port = int(found[2])
         self.url = f"{found[1]}://127.0.0.1:{self.port}"
-        threading.Thread(target=self.process.stderr.read, daemon=True).start()  # so that it can go on writing
+        self._reader = threading.Thread(target=self.process.stderr.read)  # so that it can go on writing
+        self._reader.start()
 
     def kill(self):
         """As a power switch would, but for the disk's cache."""
         self.process.kill()
-        self.process.wait()
+        self._ended()
 
     def stop(self):
         """As Ctrl-C would."""
         self.process.send_signal(signal.SIGINT)
+        return self._ended()
+
+    def _ended(self):
+        self._reader.join()
+        self.process.stderr.close()
         return self.process.wait()

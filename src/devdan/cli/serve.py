@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -83,4 +84,5 @@ def serve(
         def ready(chosen: int) -> None:
             say(f"Serving on {scheme}://{host}:{chosen} (documentation: /docs). Ctrl-C ends it.")
 
-        serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))
+        with suppress(KeyboardInterrupt):  # which is how it is ended
+            serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))
