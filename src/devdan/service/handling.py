@@ -73,7 +73,7 @@ def described(live: Live) -> dict[str, Any]:
         "classes": published.predictor.classes,
         "rows": tally.n_rows,
         "labels": tally.n_labels,
-        "waiting": tally.n_rows - tally.n_labels - tally.n_expired_rows,
+        "waiting": tally.n_waiting,
         "expired": tally.n_expired_rows,
         "unusable": tally.n_unusable,
         "problem": tally.problem or None,

@@ -96,7 +96,7 @@ class _Streams(Collector):
                 accuracy.add_metric([name], tally.accuracy)
             if tally.expected is not None:
                 expected.add_metric([name], tally.expected)
-            waiting.add_metric([name], tally.n_rows - tally.n_labels - tally.n_expired_rows)
+            waiting.add_metric([name], tally.n_waiting)
             hidden.add_metric([name], published.n_hidden)
             age.add_metric([name], max(now - published.snapshot_at, 0.0))
             version.add_metric([name], published.predictor.version)

@@ -68,6 +68,11 @@ class Tally(msgspec.Struct):
         """Over the window of labelled rows."""
         return sum(self.outcomes) / len(self.outcomes) if self.outcomes else None
 
+    @property
+    def n_waiting(self) -> int:
+        """Rows that wait for their labels."""
+        return self.n_rows - self.n_labels - self.n_expired_rows
+
     def span(self, number: int) -> Span:
         """The span of a row, by the row's number."""
         while number >= self.width * MOST_SPANS:
