@@ -130,6 +130,7 @@ def killed_often(arguments, database, n_kills, seed, *, settings=None):
     connection = database().connect()
     (stream,) = found(connection, "s")
     final = replayed(connection, stream)
+    connection.close()
     assert final.same is True, "the snapshot of the end is not the fold over the log"
     assert final.fold.tally.n_labels == n_labels
     assert shown["rows"] <= n_rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Optional
 
@@ -10,6 +11,17 @@ import typer
 
 from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, say
+
+
+@contextmanager
+def _told_about_the_log() -> Iterator[None]:
+    """Report that the log is in use, or cannot be reached, in one line."""
+    from devdan.service.database import InUseError, UnavailableError
+
+    try:
+        yield
+    except (InUseError, UnavailableError, ModuleNotFoundError) as error:
+        fail(error)
 
 
 def serve(
@@ -70,7 +82,7 @@ def serve(
         from devdan.service.tokens import Tokens
     except ModuleNotFoundError as error:
         fail(f"devdan serve needs {error.name}: pip install 'devdan[serve]'")
-    with clear_errors():
+    with clear_errors(), _told_about_the_log():
         known = None if tokens is None else Tokens(tokens)
         check_address(host, known)
         if (certificate is None) != (key is None):

@@ -111,11 +111,16 @@ class Database(ABC):
     def may_learn(self) -> bool:
         """Whether this process is the one that learns; asks for it if nobody is."""
 
-    @abstractmethod
     def close(self) -> None:
         """Let others have it."""
+        for connection in self._given:
+            connection.close()
 
     is_shared = False  # between several servers
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._given: list[Connection] = []
 
     def prepare(self) -> None:
         """Create the tables, unless they are there."""
@@ -134,7 +139,5 @@ class Database(ABC):
         connection: Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = self._local.connection = self.connect()
+            self._given.append(connection)
         return connection
-
-    def __init__(self) -> None:
-        self._local = threading.local()

@@ -10,6 +10,8 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from devdan.model.compilation import compile_kernel
+from devdan.model.devdan import DEVDAN
 from devdan.service import models, register, snapshots
 from devdan.service.database import Connection, Database
 from devdan.service.events import Label, Rows, Settings
@@ -83,6 +85,7 @@ class Engine:
     async def start(self, model: Path | None = None) -> None:
         """Open the streams; a model file becomes a stream of its own, named after it, unless there is one."""
         self.writer.start()
+        await asyncio.to_thread(compile_kernel, DEVDAN())  # so that no answer waits for it
         await self.refresh()
         if model is not None:
             await self._open_model(model)

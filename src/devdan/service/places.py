@@ -20,13 +20,23 @@ def database(folder: Path | None, url: str | None, durability: str) -> Callable[
         assert folder is not None
         opened = SqliteDatabase(folder, durability)
         return lambda: opened
-    raise ValueError(f"--store must begin with postgresql://, got {url!r}")
+    if not url.startswith(_POSTGRESQL):
+        raise ValueError("--store must begin with postgresql://")
+    shared = _postgresql(url, durability)
+    return lambda: shared
+
+
+def _postgresql(url: str, durability: str) -> Database:
+    from devdan.service.postgresql_database import PostgresqlDatabase  # noqa: PLC0415 (an optional extra)
+
+    return PostgresqlDatabase(url, durability)
 
 
 @contextmanager
 def reading(place: str) -> Iterator[Connection]:
     """A connection to the log in a folder or database, beside a server that may be writing to it."""
-    opened: Database = SqliteDatabase(Path(place), lock=False)
+    in_database = place.startswith(_POSTGRESQL)
+    opened = _postgresql(place, "full") if in_database else SqliteDatabase(Path(place), lock=False)
     connection = opened.connect()
     try:
         yield connection

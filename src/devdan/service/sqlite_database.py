@@ -105,6 +105,7 @@ class SqliteDatabase(Database):
         return True
 
     def close(self) -> None:
+        super().close()
         if self._lock is not None:
             self._mover.stop()
             self._lock.release(remove=False)

@@ -88,13 +88,17 @@ class Tally(msgspec.Struct):
 
     def rows(self, record: Record, rows: Rows) -> None:
         """Count rows that came."""
-        for place, (predicted, confidence) in enumerate(zip(rows.predicted, rows.confidence, strict=True)):
-            span = self.span(rows.first + place)
+        self.span(rows.first + len(rows.ids) - 1)  # spans are as wide as they have to be
+        start = 0
+        while start < len(rows.ids):
+            span = self.span(rows.first + start)
+            end = start + self.width - (rows.first + start) % self.width
+            said = [share for share in rows.confidence[start:end] if share is not None]
             span.begin = span.begin or record.at
-            span.n_rows += 1
-            if predicted is not None and confidence is not None:
-                span.n_predicted += 1
-                span.confidence += confidence
+            span.n_rows += len(rows.ids[start:end])
+            span.n_predicted += len(said)
+            span.confidence += sum(said)
+            start = end
         self.n_rows += len(rows.ids)
         newest = zip(rows.ids[-_LATEST:], rows.predicted[-_LATEST:], rows.confidence[-_LATEST:], strict=True)
         self.latest = [*self.latest, *(Latest(id_, record.at, said, share) for id_, said, share in newest)][-_LATEST:]
