@@ -1,8 +1,8 @@
 """Writes docs/benchmarks.md from the results that are kept: `python benchmarks/page.py`.
 
-The results come from `make table` (benchmarks/results/table), `python benchmarks/scale.py` (results/scale.json) and
+The results come from `make table` (benchmarks/results/table), `python benchmarks/scale.py` (results/scale.json),
 `python benchmarks/unbalanced.py` (results/unbalanced.json) and `python benchmarks/nominal.py` (results/nominal.json),
-which also fill docs/unbalanced.md and docs/your-table.md.
+which also fill docs/unbalanced.md and docs/your-table.md, and `python benchmarks/fleet.py` (results/fleet.json).
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Collection
 from pathlib import Path
 from statistics import fmean
 
+import fleet
+import fleet_page
 import nominal
 import scale
 import unbalanced
@@ -277,6 +279,9 @@ def main() -> None:
         "gzipped CSV. Reading is the time the model waits for the reader, which reads ahead in its own thread.",
         "",
         scale.markdown(at_scale),
+        "## A network for each key",
+        "",
+        f"<!-- fleet: begin -->\n{fleet_page.markdown(json.loads(fleet.RESULTS.read_text()))}<!-- fleet: end -->\n",
         "## Not run, or failed",
         "",
         parts["missing"],

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent
 KERNEL = Path("src/devdan/model/kernel.py")
 
 # Those that kill most come first.
-TESTS = ("kernel", "scales", "horizons", "modelfile", "classifier", "online", "ensemble", "layers")
+TESTS = ("kernel", "scales", "horizons", "modelfile", "classifier", "online", "ensemble", "layers", "fleet")
 # Parts of the names of tests that are left out.
 SLOW = (  # without the JIT
     *("very_many", "told_apart", "runs_out"),
@@ -48,8 +48,15 @@ NEGATED = {ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, a
 OTHER = {ast.And: ast.Or, ast.Or: ast.And, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
 FACTORS = (0.9, 1.1, 1e6)
 
+AHEAD = "only what is fetched ahead, which changes no result"
+
 # Why no test can tell, for a constant (by its name) or for a single mutant (by its description).
 EQUIVALENT = {
+    "look_ahead: t < len(slots) and slots[t] >= 0 → not (t < len(slots) and slots[t] >= 0)": AHEAD,
+    "look_ahead: t < len(slots) and slots[t] >= 0 → t < len(slots)": AHEAD,
+    "look_ahead: t < len(slots) → t >= len(slots)": AHEAD,
+    "look_ahead: slots[t] >= 0 → slots[t] > 0": AHEAD,
+    "look_ahead: slots[t] >= 0 → slots[t] < 0": AHEAD,
     "corrupt: net.masking > 0.0 and n > 1 → net.masking > 0.0": "of one feature, none is masked all the same",
     "corrupt: n > 1 → n >= 1": "of one feature, none is masked all the same",
     "visit: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
@@ -113,6 +120,8 @@ def mutants(source: str) -> list[Mutant]:
         if isinstance(statement, ast.FunctionDef):
             where, changes = statement.name, changes_of_conditions(statement)
             first = "kernel" if statement.decorator_list else "modelfile"
+            if {argument.arg for argument in statement.args.args} & {"at", "table", "place"}:
+                first = "fleet"
         else:
             where, changes = constant_of(statement), changes_of_constants(statement, indices)
             first = "horizons" if in_use & set(where.split(", ")) else "modelfile"

@@ -3,6 +3,8 @@
 import devdan.cli.follow
 import devdan.experiments.gridjob  # noqa: F401
 from devdan import DEVDAN
+from devdan.fleet.fleet import compile_fleet
 from devdan.model.compilation import compile_kernel
 
 compile_kernel(DEVDAN())
+compile_fleet()

@@ -16,7 +16,7 @@ import pytest
 
 
 @cache
-def _context():
+def context():
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["preloaded"])
     with pytest.MonkeyPatch.context() as patch:  # what is forked from does not take over sys.path
@@ -40,7 +40,7 @@ class Started:
         self._said = [Path(folder) / name for name in (".stdout", ".stderr")]
         words = [str(word) for word in arguments]
         given = (words, folder, self._said, environment(), most_bytes, stdin)
-        self._process = _context().Process(target=_run, args=given)
+        self._process = context().Process(target=_run, args=given)
         self._process.start()
 
     def wait_until(self, condition):

@@ -120,7 +120,7 @@ def test_what_is_no_model_is_an_error_in_a_line(command, made, tmp_path):
     for path, message in (
         ("people.csv", "is not a DEVDAN model"),
         ("none.devdan", "No such file"),
-        (tmp_path / "pickled", "only DEVDAN and DEVDANEnsemble"),
+        (tmp_path / "pickled", "only DEVDAN, DEVDANEnsemble and DEVDANFleet"),
         (tmp_path / "pickled/model.pickle", "is a pickle"),
         (tmp_path / "empty", "there is no model in .*: a run leaves it when it is finished"),
     ):

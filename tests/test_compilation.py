@@ -12,15 +12,17 @@ import warnings
 import numpy as np
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
 from devdan.evaluation import registry
+from devdan.fleet.fleet import compile_fleet
 from devdan.model import compilation, kernel
 from devdan.model.online import OnlineNetwork
 from devdan.model.scales import SCALES
 
 models = [registry.build(name) for name in registry.BASELINES]
 jobs = compilation.jobs() + [compilation.Job("rules", lambda m=m: compilation.compile_kernel(m)) for m in models]
+jobs.append(compilation.Job("fleet", compile_fleet))
 list(compilation.compile_ahead(jobs))
 for module in (kernel, rulekernel):
     entries = [value for value in vars(module).values() if isinstance(value, Dispatcher) and value.stats.cache_path]
@@ -54,6 +56,11 @@ with event.install_recorder("numba:compile") as recorder:
             network.learn(row[None].copy(), int(label) % 2)
             network.predict_proba(row[None], 2)
         network.learn_rows(X, y % 2)
+    for fleet in (DEVDANFleet(n_jobs=1), DEVDANFleet(DEVDAN(rehearse=0, interleave=np.True_), prior=False, n_jobs=2)):
+        for form in forms:
+            fleet.partial_fit(np.arange(len(form)) % 7, form, y[: len(form)], sample_weight=np.ones(len(form)))
+            fleet.predict(np.arange(len(form)) % 7, form)
+        fleet.observe([1] * 300, X).teach([2], X[:1], [5]).summary()
 late = {record.data["dispatcher"].py_func.__qualname__ for _, record in recorder.buffer}
 assert not late, late
 """
@@ -68,7 +75,7 @@ def test_it_says_where_the_cache_is_and_when_there_is_nothing_to_do(tmp_path):
     assert "networks: " in first.stderr
     second = devdan("compile", folder=tmp_path)
     assert second.stdout.startswith("Nothing to do: all of it is compiled already, in /")
-    assert second.stderr.count(": there already") == len(second.stderr.splitlines()) == 4
+    assert second.stderr.count(": there already") == len(second.stderr.splitlines()) == 5
 
 
 def test_without_any_folder_for_the_cache_it_says_what_to_do():

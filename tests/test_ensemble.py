@@ -8,7 +8,7 @@ import pytest
 from conftest import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import ensemble, kernel, modelfile, training
+from devdan.model import ensemble, kernel, modelfile, threads, training
 from devdan.model.kernel import Network
 from devdan.model.scales import SCALES
 from devdan.model.state import resized, scratch_for
@@ -31,7 +31,7 @@ X, Y = next(iter(sea(500, seed=9)))
 
 
 def test_the_number_of_threads_does_not_matter(monkeypatch):
-    monkeypatch.setattr(ensemble.joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: 3)
     models = [learned(n_jobs=n_jobs) for n_jobs in (1, 3)]
     assert states(models[0]) == states(models[1])
     np.testing.assert_array_equal(*(model.predict_proba(np.tile(X, (10, 1))) for model in models))

@@ -7,18 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.model import options
 from devdan.model.kernel import Network
 from devdan.model.scales import QUICK, settings_at
 from devdan.model.state import SETTINGS
 
 ROOT = Path(__file__).parents[1]
-BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "self"}  # what is no option
+BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "store", "self"}
 
 
 def adapters():
-    found = [DEVDAN, DEVDANEnsemble]
+    found = [DEVDAN, DEVDANEnsemble, DEVDANFleet]
     for module in ("devdan.river", "devdan.capymoa"):
         found.append(pytest.param(module, id=module))
     return found
@@ -32,6 +32,8 @@ def rows_of(adapter):
     """The options that an estimator or an adapter has."""
     if adapter is DEVDANEnsemble:
         return options.ENSEMBLE
+    if adapter is DEVDANFleet:
+        return options.FLEET
     return [row for row in (*options.NETWORK, *options.ENCODING) if row.is_online or adapter is DEVDAN]
 
 
@@ -44,7 +46,8 @@ def test_signatures_have_the_options_and_their_defaults(adapter):
     adapter = loaded(adapter)
     parameters = inspect.signature(adapter.__init__).parameters
     ours = {name: parameter.default for name, parameter in parameters.items() if name not in BESIDE}
-    beside = {} if adapter in (DEVDAN, DEVDANEnsemble) else {"ensemble": False}  # which is a class of its own here
+    is_model = adapter in (DEVDAN, DEVDANEnsemble, DEVDANFleet)
+    beside = {} if is_model else {"ensemble": False}  # which is a class of its own here
     assert ours == {row.name: row.default for row in rows_of(adapter)} | beside
 
 

@@ -22,7 +22,7 @@ ROOMS = [
     {"atomic", "arrays", "html_table", "lazy"},
     {"encoding"},
     {"model"},
-    {"baselines", "streams"},
+    {"baselines", "fleet", "streams"},
     {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "serving"},
@@ -149,7 +149,7 @@ def test_importing_compiles_nothing():
     code = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
-    import devdan.model.ensemble, devdan.model.online, devdan.baselines
+    import devdan.fleet.fleet, devdan.model.ensemble, devdan.model.online, devdan.baselines
 assert not recorder.buffer
 """
     python(code)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from devdan import lazy
 
 if TYPE_CHECKING:
+    from devdan.fleet.fleet import DEVDANFleet
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
     from devdan.model.modelfile import ModelFileError
@@ -20,10 +21,11 @@ else:
         __name__,
         DEVDAN="model.devdan",
         DEVDANEnsemble="model.ensemble",
+        DEVDANFleet="fleet.fleet",
         Event="model.state",
         ModelFileError="model.modelfile",
         open_model="model.opening",
     )
 
 __version__ = "0.1.0"
-__all__ = ["DEVDAN", "DEVDANEnsemble", "Event", "ModelFileError", "open_model"]
+__all__ = ["DEVDAN", "DEVDANEnsemble", "DEVDANFleet", "Event", "ModelFileError", "open_model"]

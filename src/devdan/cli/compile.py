@@ -25,13 +25,14 @@ def compile_models(
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from devdan.evaluation import registry
+    from devdan.fleet.fleet import compile_fleet
     from devdan.model import compilation
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with clear_errors():
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT is set, so that nothing is ever compiled")
-        jobs = compilation.jobs()
+        jobs = [*compilation.jobs(), compilation.Job("fleet", compile_fleet)]
         if baselines:
             models = {name: registry.build(name) for name in registry.BASELINES}
             jobs += [compilation.Job(name, partial(compilation.compile_kernel, models[name])) for name in models]

@@ -32,6 +32,11 @@ def is_table(X: Any) -> bool:
     return isinstance(X, Rows) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__") or is_pandas(X)
 
 
+def are_dicts(X: Any) -> bool:
+    """Whether X is a list of dicts, one for each row."""
+    return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
+
+
 def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
     """The table X. ``names`` are for a table that has none: its columns are then x0, x1, … by default.
 
@@ -44,7 +49,7 @@ def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
         return _from_pandas(X)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         return _from_arrow(X)
-    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Mapping):
+    if are_dicts(X):
         return from_dicts(X)
     return _from_array(np.array(X, dtype=object) if isinstance(X, (list, tuple)) else np.asarray(X), names)
 

@@ -31,6 +31,17 @@ class Phases(NamedTuple):
         return sum(value for value in self if value is not None)
 
 
+class KeyCount(NamedTuple):
+    """What a chunk has of one key of a fleet."""
+
+    key: Any
+    n_samples: int
+    n_scored: int
+    n_right: int
+    virtual_drifts: int
+    real_drifts: int
+
+
 @dataclass(frozen=True)
 class Record:
     """The results of one chunk. Classes are numbers here, in order of appearance; ``new_classes`` names them."""
@@ -54,6 +65,7 @@ class Record:
     n_members: int | None = None  # of an ensemble
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
+    keys: tuple[KeyCount, ...] | None = None  # of a fleet: those that the chunk has rows or late labels of
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,6 +129,8 @@ class Record:
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         for name in ("counts", "reliability"):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
+        if taken["keys"] is not None:
+            taken["keys"] = tuple(KeyCount(*count) for count in taken["keys"])
         same, compared = taken["no_change"]
         taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), (int(same), int(compared))
         taken["test_seconds"], taken["train_seconds"] = float(taken["test_seconds"]), float(taken["train_seconds"])
@@ -124,7 +138,7 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MISSING_IN_OLDER = ("n_members", "drifts", "reliability")
+_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "keys")
 
 
 @dataclass

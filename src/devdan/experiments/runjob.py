@@ -17,6 +17,7 @@ from typing import Any
 
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.described import columns
 from devdan.report import RunReport
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
@@ -109,12 +110,19 @@ class RunJob:
             result |= {"columns": told, "notes": self.evaluation.model.encoding_.notes}
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
+        self._close_fleet()
         self.report()
-        self.folder.checkpoint_path.unlink(missing_ok=True)
+        self.folder.remove_checkpoint()
 
     def close(self) -> None:
         """Release the folder."""
+        self._close_fleet()
         self.folder.let_go()
+
+    def _close_fleet(self) -> None:
+        """Let a fleet go of its store, so that all of it is in one file, which others may read or copy."""
+        if isinstance(self.evaluation.model, DEVDANFleet):
+            self.evaluation.model.close()
 
     def __enter__(self) -> RunJob:
         return self

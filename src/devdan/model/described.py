@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from devdan.model.estimator import StreamClassifier
+from devdan.encoding.encoding import Encoding
 
 
 def columns(model: Any) -> list[dict[str, Any]]:
@@ -15,7 +15,8 @@ def columns(model: Any) -> list[dict[str, Any]]:
     >>> [(column["name"], column["became"]) for column in columns(model)]
     [('age', 'number'), ('city', 'nominal: 2 values (Bonn, Köln)')]
     """
-    if not isinstance(model, StreamClassifier) or model._encoding is None:
+    encoding: Encoding | None = getattr(model, "_encoding", None)
+    if encoding is None:
         return []
     return [
         {
@@ -27,5 +28,5 @@ def columns(model: Any) -> list[dict[str, Any]]:
             "periods": column.periods,
             "n_shared": column.n_shared,
         }
-        for name, column in model._encoding.columns.items()
+        for name, column in encoding.columns.items()
     ]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import joblib
 import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
-from devdan.model import earlier, options, weighing
+from devdan.model import earlier, options, threads, weighing
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
@@ -23,7 +22,6 @@ from devdan.model.training import shuffled, trained
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_WORTH = 100  # number of samples below which threads cost more than they save
 _DEFAULT = DEVDAN()  # what the members are by default; nothing changes it
 
 
@@ -143,15 +141,10 @@ class DEVDANEnsemble(EvolvingClassifier):
                 order = shuffled(self._networks[k], len(X), member.shuffle)
                 self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other)
 
-        members = range(len(self._networks))
-        n_threads = min(joblib.effective_n_jobs(self.n_jobs), joblib.cpu_count()) if len(X) >= _WORTH else 1
-        if n_threads == 1:
-            for k in members:
-                learn(k)
-            return
-        costly_first = sorted(members, key=lambda k: -math.prod(self._scales[k][:2]))
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(learn, costly_first))
+        scales = self._scales
+        costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
+        n_threads = threads.n_threads(self.n_jobs, len(X) * sum(1 + scale.rehearse for scale in scales))
+        threads.run([partial(learn, k) for k in costly_first], n_threads)
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from numba import config, njit, types
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 from numba.core.typed_passes import NativeLowering
+from numba.extending import lower_builtin, type_callable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +48,45 @@ def compiled(function: F) -> F:
 def inlined(function: F) -> F:
     """A function that becomes a part of its callers before they are typed: it may return what Numba cannot pass on."""
     return cast(F, njit(inline="always", **_OPTIONS)(function))
+
+
+def by_address(function: Callable[..., Any], signature: Any) -> Callable[[int, tuple[Any, ...]], Any]:
+    """How compiled code calls an entry at its address: what runs is the very machine code that Python calls.
+
+    Called by its name it would be compiled into the caller once more, and such a copy may round differently.
+    """
+
+    def call(address: int, given: tuple[Any, ...]) -> Any:
+        return function(*given)
+
+    @type_callable(call)  # type: ignore[untyped-decorator]
+    def typed(context: Any) -> Any:
+        return lambda address, given: signature.return_type
+
+    @lower_builtin(call, types.Any, types.Any)  # type: ignore[untyped-decorator]
+    def called(context: Any, builder: Any, used: Any, args: Any) -> Any:
+        kind = context.call_conv.get_function_type(signature.return_type, signature.args)
+        pointer = builder.inttoptr(args[0], kind.as_pointer())
+        values = cgutils.unpack_tuple(builder, args[1])
+        cast_values = [
+            context.cast(builder, value, have, want)
+            for value, have, want in zip(values, used.args[1].types, signature.args, strict=True)
+        ]
+        _, result = context.call_conv.call_function(
+            builder, pointer, signature.return_type, signature.args, cast_values
+        )
+        return result
+
+    return call
+
+
+def address_of(function: Any, signature: Any) -> int:
+    """Where the machine code of an entry is; it is compiled, or loaded from the cache, if it is not there yet."""
+    if config.DISABLE_JIT:
+        return 0
+    function.compile(signature.args)
+    compiled_for = function.overloads[signature.args]
+    return int(compiled_for.library.get_pointer_to_function(compiled_for.fndesc.llvm_func_name))
 
 
 # --- Compiling without machine code: Numba's pipeline with another library for what comes out of it ---------------

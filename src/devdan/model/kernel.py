@@ -20,10 +20,27 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from numba import types
 
 from devdan.arrays import Floats, Words
-from devdan.model.jit import compiled, entry
-from devdan.model.memory import Block, E, K, M, N, R, integer, integers, number, numbers, one_row, randomness
+from devdan.model.jit import address_of, by_address, compiled, entry
+from devdan.model.memory import (
+    Block,
+    E,
+    K,
+    M,
+    N,
+    R,
+    fetch_ahead,
+    floats_at,
+    integer,
+    integers,
+    integers_at,
+    number,
+    numbers,
+    one_row,
+    randomness,
+)
 
 Random = npt.NDArray[np.uint64]
 
@@ -1240,3 +1257,198 @@ def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
         encode(work.clean, net.encoder, net.encoder_bias, hidden, n, r)
         project(hidden, net.encoder, net.decoder_bias, target, n, r)
         unscale(net, target, out[t])
+
+
+# --- A fleet: a network for each key, stepped by the same machine code as a network by itself -------------------------
+
+_FLOATS, _INTEGERS, _ROWS = types.float64[::1], types.int64[::1], types.float64[:, ::1]
+_LEARN = types.int64(
+    _FLOATS, _FLOATS, _ROWS, _INTEGERS, _FLOATS, _INTEGERS, types.int64, types.int64, types.int64
+)  # the signatures that Python's calls have
+_PREDICT = types.none(_FLOATS, _FLOATS, _ROWS, _ROWS, types.float64)
+_learn_at, _predict_at = by_address(learn, _LEARN), by_address(predict_proba, _PREDICT)
+
+STATE, N_WORDS, CODES, N_KNOWN, N_JUDGED, JUDGED, SEEN, CHANGED = range(8)  # words of a slot: a network, and its key
+NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLING on there are two for each pass
+
+
+def entries() -> Words:
+    """The addresses of the entries that a fleet calls."""
+    return np.array([address_of(learn, _LEARN), address_of(predict_proba, _PREDICT)])
+
+
+@compiled
+def output_of(place: Words, codes: Words, code: int) -> int:
+    """Which output of a network is a class, by the fleet's code for it; a new one takes the next, if there is room.
+
+    Returns -1 if there is none.
+    """
+    n_known = place[N_KNOWN]
+    for o in range(n_known):
+        if codes[o] == code:
+            return o
+    if n_known == len(codes):
+        return -1
+    codes[n_known] = code
+    place[N_KNOWN] = n_known + 1
+    return n_known  # type: ignore[no-any-return]
+
+
+@compiled
+def know_classes(
+    net: Network, place: Words, codes: Words, stage: int, named: Words, labels: Words, own: Words, rows: Words
+) -> int:
+    """Find the outputs for the classes named in advance and for the labels of a key's rows; returns the next stage.
+
+    That is the same stage where there is no room for a class.
+    """
+    if stage == NAMING:
+        for k in range(len(named)):
+            if output_of(place, codes, named[k]) < 0:
+                return NAMING
+        if len(named) > 0:
+            net.n_named = place[N_KNOWN]
+    for t in range(len(rows)):
+        output = output_of(place, codes, labels[rows[t]])
+        if output < 0:
+            return LABELLING
+        own[rows[t]] = output
+    return SHUFFLING
+
+
+@compiled
+def best(probabilities: Floats, m: int) -> int:
+    """The most probable output."""
+    found = 0
+    for o in range(1, m):
+        if probabilities[o] > probabilities[found]:
+            found = o
+    return found
+
+
+@compiled
+def predict_key(at: Words, state: Floats, scratch: Floats, X: Floats, row: int, guess: Floats, n_classes: int) -> None:
+    """The probabilities of a network's outputs for one row."""
+    for o in range(n_classes):
+        guess[0, o] = 0.0
+    _predict_at(at[1], (state, scratch, X[row : row + 1], guess, 1.0))
+
+
+@compiled
+def look_ahead(table: Words, slots: Words, t: int) -> None:
+    """Fetch the network that comes after the next, as most are in no cache when their turn comes."""
+    if t < len(slots) and slots[t] >= 0:
+        fetch_ahead(table[slots[t], STATE], table[slots[t], N_WORDS])
+
+
+@entry
+def learn_keys(
+    at: Words,
+    table: Words,
+    slots: Words,
+    cuts: Words,
+    rows: Words,
+    order: Words,
+    stages: Words,
+    done: Words,
+    begin: int,
+    end: int,
+    scratch: Floats,
+    guess: Floats,
+    X: Floats,
+    labels: Words,
+    own: Words,
+    weights: Floats,
+    named: Words,
+    class_weights: Floats,
+    first: int,
+    last: int,
+    prior: int,
+    judges: bool,
+    shuffles: bool,
+    interleaves: bool,
+    now: int,
+) -> int:
+    """Let networks learn, each from its own rows, as :class:`devdan.DEVDAN` does; returns how many need more room.
+
+    The k-th of them is in ``slots[k]``, its rows are ``rows[cuts[k] : cuts[k + 1]]``; those from ``begin`` to ``end``
+    learn now. ``stages`` and ``done`` keep how far each has come. The ``prior``, in one of the slots or in none, knows
+    the classes by the fleet's codes. ``now`` is what is noted as the time when keys were seen.
+    """
+    n_stopped = 0
+    n_passes = 1 if interleaves else last - first + 1
+    for k in range(begin, end):
+        look_ahead(table, slots, k + 2)
+        place, mine, visited = table[slots[k]], rows[cuts[k] : cuts[k + 1]], order[cuts[k] : cuts[k + 1]]
+        state = floats_at(place[STATE], place[N_WORDS])
+        net = Network(state)
+        place[SEEN], place[CHANGED] = now, 1
+        outputs = labels if slots[k] == prior else own
+        if stages[k] < SHUFFLING and slots[k] != prior and last == DISCRIMINATIVE:
+            codes = integers_at(place[CODES], net.max_classes)
+            stages[k] = know_classes(net, place, codes, stages[k], named, labels, own, mine)
+            if stages[k] < SHUFFLING:
+                n_stopped += 1
+                continue
+            if net.weighing == GIVEN:
+                for o in range(place[N_KNOWN]):
+                    net.class_weight[o] = class_weights[codes[o]]
+            if judges and net.n_classes > 0:
+                for t in range(len(mine)):
+                    predict_key(at, state, scratch, X, mine[t], guess, net.n_classes)
+                    right = 1 if best(guess[0], net.n_classes) == own[mine[t]] else 0
+                    place[JUDGED] = place[JUDGED] << 1 | right
+                place[N_JUDGED] += len(mine)
+        stages[k] = max(stages[k], SHUFFLING)
+        while stages[k] < SHUFFLING + 2 * n_passes:
+            stage = stages[k] - SHUFFLING
+            if stage % 2 == 0:
+                for t in range(len(mine)):
+                    visited[t] = mine[t]
+                if shuffles and len(mine) > 1:
+                    shuffle(net.random, visited)
+                stages[k] += 1
+                done[k] = 0
+            from_phase = first + stage // 2
+            to_phase = last if interleaves else from_phase
+            done[k] = _learn_at(at[0], (state, scratch, X, outputs, weights, visited, done[k], from_phase, to_phase))
+            if done[k] < len(mine):
+                n_stopped += 1
+                break
+            stages[k] += 1
+    return n_stopped
+
+
+@entry
+def predict_keys(
+    at: Words, table: Words, slots: Words, scratch: Floats, guess: Floats, X: Floats, out: Floats, begin: int, end: int
+) -> int:
+    """Predict rows, each by the network in its slot, if it has one; returns how many no network has an answer for.
+
+    A column of ``out`` is a class, by the fleet's code.
+    """
+    n_open = 0
+    for t in range(begin, end):
+        look_ahead(table, slots, t + 2)
+        n_classes = 0
+        if slots[t] >= 0:
+            place = table[slots[t]]
+            state = floats_at(place[STATE], place[N_WORDS])
+            net = Network(state)
+            codes, n_classes = integers_at(place[CODES], net.max_classes), net.n_classes
+            if n_classes > 0:
+                predict_key(at, state, scratch, X, t, guess, n_classes)
+                for o in range(n_classes):
+                    out[t, codes[o]] = guess[0, o]
+        if n_classes == 0:
+            n_open += 1
+    return n_open
+
+
+@entry
+def look_up(table: Words, slots: Words, words: Words, out: Words) -> None:
+    """Some words of many states, by where they are in a state; a row of ``out`` for each network."""
+    for k in range(len(slots)):
+        state = integers_at(table[slots[k], STATE], table[slots[k], N_WORDS])
+        for i in range(len(words)):
+            out[k, i] = state[words[i]]

@@ -20,6 +20,7 @@ Numba's cache of the kernel does not notice an edit of this file: touch ``kernel
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections import Counter
 from functools import lru_cache, reduce
@@ -41,7 +42,7 @@ from numba.extending import (
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from devdan.arrays import Floats
+from devdan.arrays import Floats, Words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -181,6 +182,20 @@ class Block:
         return max(start + math.prod(shape) for start, shape in cls.places(sizes).values())
 
 
+def floats_at(address: int, length: int) -> Floats:
+    """The floats that lie at an address; whoever keeps it keeps them alive."""
+    return np.ctypeslib.as_array((ctypes.c_double * int(length)).from_address(int(address)))
+
+
+def integers_at(address: int, length: int) -> Words:
+    """The integers that lie at an address."""
+    return floats_at(address, length).view(np.int64)
+
+
+def fetch_ahead(address: int, length: int) -> None:
+    """In compiled code: let the processor fetch the words at an address from memory while it does something else."""
+
+
 # --- The same in compiled code -----------------------------------------------------------------------------------
 
 _WORD = ir.IntType(64)
@@ -289,3 +304,38 @@ def _compile(block: type[Block]) -> None:
     def sized_as(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         other = cgutils.create_struct_proxy(signature.args[1])(context, builder, value=args[1])
         return made(context, builder, args[0], signature.args[0], [getattr(other, size) for size in SIZES])
+
+
+def _compile_lookup(function: Any, kind: Any) -> None:
+    """Let compiled code find an array by its address."""
+
+    @type_callable(function)  # type: ignore[untyped-decorator]
+    def typed(context: Any) -> Any:
+        return lambda address, length: kind
+
+    @lower_builtin(function, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
+    def found(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], context.get_data_type(kind.dtype).as_pointer())
+        array = make_array(kind)(context, builder)
+        populate_array(array, data=pointer, shape=[args[1]], strides=[_WORD(8)], itemsize=_WORD(8), meminfo=None)
+        return array._getvalue()
+
+
+_compile_lookup(floats_at, types.Array(types.float64, 1, "C"))
+_compile_lookup(integers_at, types.Array(types.int64, 1, "C"))
+
+
+@type_callable(fetch_ahead)  # type: ignore[untyped-decorator]
+def _typed_fetch(context: Any) -> Any:
+    return lambda address, length: types.none
+
+
+@lower_builtin(fetch_ahead, types.Integer, types.Integer)  # type: ignore[untyped-decorator]
+def _fetch(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    with cgutils.for_range_slice(builder, _WORD(0), args[1], _WORD(8), _WORD) as (word, _):
+        pointer = builder.inttoptr(builder.add(args[0], builder.mul(word, _WORD(8))), byte)
+        builder.call(prefetch, [pointer, flag(0), flag(3), flag(1)])  # to read, to all caches, data
+    return context.get_dummy_value()

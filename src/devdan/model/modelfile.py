@@ -32,6 +32,7 @@ VERSION, OLDEST = 4, 2  # formats: the one that is written, and the first that i
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
+SQLITE = b"SQLite f"  # with which the files of fleets begin
 _TEXT, _NUMBERS = re.compile(r"[<>=]U\d+"), re.compile(r"\|[biu]1|[<>][iuf][248]")
 _MOST_TEXT = 2**24  # characters of an array of class names, padded to the longest; above this, one by one
 
@@ -48,8 +49,13 @@ def save(path: str | os.PathLike[str], model: Any) -> None:
 def content_of(model: Any) -> bytes:
     """What the file of a fitted model holds."""
     model._check_is_fitted()
+    return _packed(header_of(model), np.concatenate(model._networks))
+
+
+def header_of(model: Any) -> dict[str, Any]:
+    """All of a fitted model but the states of its networks, for JSON."""
     classes = model._classes
-    header = {
+    return {
         "kind": type(model).__name__,
         "options": model._kept_options(),
         "states": [len(state) for state in model._networks],
@@ -61,7 +67,6 @@ def content_of(model: Any) -> bytes:
         "warned": getattr(model, "_warned", False),
         "encoding": None if model._encoding is None else filed.kept(model._encoding),
     }
-    return _packed(header, np.concatenate(model._networks))
 
 
 def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
@@ -83,7 +88,7 @@ def _model(path: Any, header: dict[str, Any], state: Floats, kinds: tuple[type[M
         states = [padded(part) for part in _states(header["states"], state)]
         for part in states:
             check_state(part)
-        model = _restored(header, states, kind)
+        model = restored(header, states, kind)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
     return model
@@ -103,7 +108,8 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
     return states
 
 
-def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
+def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
+    """A model from its header and states, which are safe; raises an error of several kinds if they do not fit."""
     chosen, states = kind._updated(header["options"], states)  # type: ignore[attr-defined]
     model: Any = kind._of_kept_options(chosen)  # type: ignore[attr-defined]
     chosen = model._options()
@@ -111,7 +117,7 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     nets = [Network(state) for state in states]
     n_features, max_classes = nets[0].n_features, nets[0].max_classes
     n_outputs = max(max(net.n_classes, net.n_named) for net in nets)
-    labels = check_labels(_labels(header["classes"], str(header["dtype"])))
+    labels = check_labels(labels_of(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
     if (encoded := header.get("encoding")) is not None:  # earlier versions had none
         model._encoding = filed.restored(encoded, options.instructions(chosen))
@@ -139,7 +145,7 @@ def _restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -
     return cast(Model, model)
 
 
-def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
+def labels_of(values: Any, dtype: str) -> npt.NDArray[Any]:
     """The classes in their type; for text, the longest class sets the size, whatever the file says."""
     if dtype == "object" or _TEXT.fullmatch(dtype):
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
@@ -151,7 +157,7 @@ def _labels(values: Any, dtype: str) -> npt.NDArray[Any]:
     return np.array(values, dtype=dtype)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """NumPy's numbers and arrays, for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
@@ -168,7 +174,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -
 
 
 def _packed(header: dict[str, Any], state: Floats) -> bytes:
-    text = json.dumps(header, allow_nan=False, default=_plain).encode()
+    text = json.dumps(header, allow_nan=False, default=plain).encode()
     content = _PREFIX.pack(MAGIC, VERSION, len(text), len(state)) + text + state.astype("<f8").tobytes()
     return content + hashlib.sha256(content).digest()
 
@@ -182,6 +188,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
                 f"{path} is a pickle, which may hold code and is not opened here; only models that were saved with "
                 "save() are"
             )
+        if content == SQLITE:
+            raise ModelFileError(f"{path} is an SQLite file; if it holds a fleet, DEVDANFleet.load opens it")
         if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")
         content += file.read()

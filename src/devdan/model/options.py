@@ -257,7 +257,20 @@ ENSEMBLE = (
     ),
 )  # fmt: skip
 
-OPTIONS = {option.name: option for option in (*NETWORK, *ENCODING, *ENSEMBLE)}
+FLEET = (
+    _switch(
+        "prior",
+        "Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.",
+    ),
+    ENSEMBLE[-1],
+    Option(
+        "max_in_memory", None, lambda value: value is None or is_count(value), "an integer of at least 1 or None",
+        "How many keys stay in memory, or as many as the latest call had; those not used for longest go to the store.",
+        "int, default=None",
+    ),
+)  # fmt: skip
+
+OPTIONS = {option.name: option for option in (*NETWORK, *ENCODING, *ENSEMBLE, *FLEET)}
 NAMES = tuple(option.name for option in (*NETWORK, *ENCODING))
 ONLINE = tuple(option.name for option in (*NETWORK, *ENCODING) if option.is_online)
 PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the defaults

@@ -5,7 +5,10 @@ Nothing here is compiled.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import dropwhile, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +31,7 @@ SETTINGS = tuple(
 )  # the options as the kernel knows them
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
-_HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
+HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
 REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
 _ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0])  # the fields before which the states of earlier versions end
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
@@ -120,16 +123,62 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
 def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
     """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
     n, r, m, events, samples = sizes_of(state)
-    larger = new_state(max(n, features), max(r, hidden), max(m, classes), events, samples, seed=0)
-    old, new = Network(state), Network(larger)
-    for name in Network.fields():
-        if name not in SIZES:
-            source, target = np.asarray(getattr(old, name)), getattr(new, name)
-            if source.ndim == 0:
-                setattr(new, name, source)
-            else:
-                target[tuple(slice(length) for length in source.shape)] = source
-    return larger
+    return with_room(state, (max(n, features), max(r, hidden), max(m, classes), events, samples))
+
+
+def with_room(state: Floats, room: Sizes) -> Floats:
+    """A copy with this much room, enough for what is in use; where fewer events have room, it has the latest."""
+    sizes, places = sizes_of(state), Network.places(room)
+    copy = aligned(Network.n_words(room))
+    for name, unseen in (("low", np.inf), ("high", -np.inf)):
+        start, (length,) = places[name]
+        copy[start : start + length] = unseen
+    for source, shape, target, new_shape, common in _moves(sizes, room):
+        copy[target].reshape(new_shape)[common] = state[source].reshape(shape)[common]
+    Network.empty(room, copy)
+    if sizes[3] != room[3]:  # events are in a ring, where their places differ
+        old, new = Network(state), Network(copy)
+        latest = np.arange(max(old.n_events - min(sizes[3], room[3]), 0), old.n_events)
+        new.events[:] = 0
+        new.events[latest % room[3]] = old.events[latest % sizes[3]]
+    return copy
+
+
+_Shape = tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def _moves(sizes: Sizes, room: Sizes) -> list[tuple[slice, _Shape, slice, _Shape, tuple[slice, ...]]]:
+    """Where words go in a state with other room: from and to, each with its shape, and the part that both have.
+
+    Fields in a row that are alike are moved together, and those in a row that stay as they are, too.
+    """
+    found = []
+    pairs = zip(_alike(sizes), _alike(room), strict=True)
+    for stays, group in groupby(pairs, lambda pair: pair[0][1] == pair[1][1]):
+        own = list(group)
+        if stays:
+            whole = (sum(math.prod(shape) for (_, shape), _ in own),)
+            own = [((own[0][0][0], whole), (own[0][1][0], whole))]
+        for (start, shape), (new_start, new_shape) in own:
+            source, target = slice(start, start + math.prod(shape)), slice(new_start, new_start + math.prod(new_shape))
+            found.append((source, shape, target, new_shape, tuple(map(slice, map(min, shape, new_shape)))))
+    return found
+
+
+def _alike(sizes: Sizes) -> Iterator[tuple[int, _Shape]]:
+    """Where the fields of a network begin, and their shapes; those in a row that are alike are taken together."""
+    places, room = Network.places(sizes), dict(zip(SIZES, sizes, strict=True))
+
+    def axes(name: str) -> tuple[int | str, ...]:
+        """The axes of a field that depend on sizes, and those after them."""
+        return tuple(dropwhile(lambda size: isinstance(size, int), Network.fields()[name].shape))
+
+    for shape, names in groupby(places, axes):
+        own = [places[name] for name in names]
+        n_words = sum(math.prod(shape) for _, shape in own)
+        lengths = [room[size] if isinstance(size, str) else size for size in shape]
+        yield own[0][0], (n_words // max(math.prod(lengths), 1), *lengths)
 
 
 def add_feature(state: Floats) -> Floats:
@@ -190,7 +239,7 @@ def padded(state: Floats) -> Floats:
 
     Any other is returned as it is.
     """
-    room = sizes_of(state) if len(state) >= _HEADER else ()
+    room = sizes_of(state) if len(state) >= HEADER else ()
     if min(room, default=-1) < 0 or len(state) not in [Network.places(room)[name][0] for name in _ENDED_BEFORE]:
         return state
     longer = aligned(Network.n_words(room))
@@ -203,57 +252,88 @@ def padded(state: Floats) -> Floats:
 
 def check_state(state: Floats) -> None:
     """Raise a ``ValueError`` unless this state, from any source, is safe for the kernel."""
-    if len(state) < _HEADER:
+    check_states(state[None])
+
+
+def check_states(states: Floats) -> None:
+    """:func:`check_state` for states of the same sizes, which are rows, at once."""
+    n_words = states.shape[1]
+    if n_words < HEADER:
         raise ValueError("the state has no header")
-    room = sizes_of(state)
-    if min(room) < 0 or max(room) > len(state) or Network.n_words(room) != len(state):
+    room = sizes_of(states[0])
+    if min(room) < 0 or max(room) > n_words or Network.n_words(room) != n_words:
         raise ValueError("the state's length does not match its sizes")
-    net = Network(state)
-    integers = _words(net, np.int64, exclude=("events", "remembered_label"))
-    in_use = net.n_features, net.n_hidden, net.n_classes
-    if (integers < 0).any() or any(n > most for n, most in zip(in_use, room, strict=False)):
+    nets = _Networks(states)
+    if any((getattr(nets, name) != size).any() for name, size in zip(SIZES, room, strict=True)):
+        raise ValueError("the states are not of the same sizes")
+    integers = _words(nets, np.int64, exclude=("events", "remembered_label"))
+    in_use = nets.n_features, nets.n_hidden, nets.n_classes
+    if (integers < 0).any() or any((n > most).any() for n, most in zip(in_use, room, strict=False)):
         raise ValueError("the state's sizes are out of range")
-    has_begun = net.n_hidden > 0 or net.n_seen == 0  # Ctrl-C may come before every network has
-    if net.n_features < 1 or not has_begun or net.max_events < 1:
+    has_begun = (nets.n_hidden > 0) | (nets.n_seen == 0)  # Ctrl-C may come before every network has
+    if (nets.n_features < 1).any() or not has_begun.all() or (nets.max_events < 1).any():
         raise ValueError("the state's sizes are out of range")
-    unseen = np.isposinf(net.low) & np.isneginf(net.high)
-    ranges = (net.low[~unseen], net.high[~unseen])
-    learned = _words(net, np.float64, exclude=(*SETTINGS, "padding", "remembered", *SCALE))
-    settings = [getattr(net, name) for name in SETTINGS]
-    floats = (settings, *ranges, net.scale_count, net.mean, net.square, learned)
+    unseen = np.isposinf(nets.low) & np.isneginf(nets.high)
+    ranges = (nets.low[~unseen], nets.high[~unseen])
+    learned = _words(nets, np.float64, exclude=(*SETTINGS, "padding", "remembered", *SCALE))
+    settings = [getattr(nets, name) for name in SETTINGS]
+    floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, learned)
     if not all(np.isfinite(array).all() for array in floats):
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
         raise ValueError("the state holds weights or statistics that are too large")
-    if any((np.abs(array) > kernel.LARGEST).any() for array in (net.mean, *ranges)):
+    if any((np.abs(array) > kernel.LARGEST).any() for array in (nets.mean, *ranges)):
         raise ValueError("the state holds feature values that are too large")
-    counts = [net.scale_count, net.input_count, net.monitors[:, :, kernel.COUNT], net.square, net.input_square]
-    if net.adaptive_rate == 1.0:  # then the moments are mean squares
-        counts += [getattr(net, f"{name}_moment") for name in AVERAGED]
-    counts += [net.class_count, net.class_weight, net.remembered_weight]
-    if any((array < 0.0).any() for array in (*counts, net.monitors[:, :, kernel.SQUARE])):
+    monitored = [nets.monitors[..., word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE)]
+    counts = [nets.scale_count, nets.input_count, monitored[0], nets.square, nets.input_square, monitored[2]]
+    adaptive = nets.adaptive_rate == 1.0  # then the moments are mean squares
+    counts += [getattr(nets, f"{name}_moment")[adaptive] for name in AVERAGED]
+    counts += [nets.class_count, nets.class_weight, nets.remembered_weight]
+    if any((array < 0.0).any() for array in counts):
         raise ValueError("the state holds a negative count or variance")
-    monitored = tuple(net.monitors[:, :, word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE))
-    means = ((net.scale_count, net.mean, net.square), (net.input_count, net.input_mean, net.input_square), monitored)
+    means = (
+        (nets.scale_count, nets.mean, nets.square),
+        (nets.input_count, nets.input_mean, nets.input_square),
+        monitored,
+    )
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
         raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
-    n_kept = min(net.n_remembered, net.max_samples)
-    labels = net.remembered_label[:n_kept]
-    if np.isinf(net.remembered).any() or (labels < 0).any() or (labels >= net.n_classes).any():
-        raise ValueError("the state remembers samples that cannot have been learned")
-    if not 0 <= net.neighbours <= kernel.MOST_NEIGHBOURS or not 0 <= net.rehearse <= LARGEST_REHEARSAL:
+    _check_remembered(nets)
+    limits = (nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)
+    if any(((setting < 0) | (setting > most)).any() for setting, most in limits):
         raise ValueError("the state's settings are out of range")
-    events = net.events
-    flags = (net.monitors[:, :, kernel.RESTART], events[:, kernel.EVENT_PHASE], events[:, kernel.EVENT_KIND] // 2)
-    in_order = net.n_named <= net.max_classes and net.averaged_since <= net.n_learned[kernel.DISCRIMINATIVE]
-    if not in_order or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
+    events = nets.events
+    flags = (nets.monitors[..., kernel.RESTART], events[..., kernel.EVENT_PHASE], events[..., kernel.EVENT_KIND] // 2)
+    in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, kernel.DISCRIMINATIVE])
+    if not in_order.all() or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
 
 
-def _words(net: Network, dtype: type[np.generic], exclude: tuple[str, ...]) -> Any:
+def _check_remembered(nets: _Networks) -> None:
+    """What is in use of the rings must be labelled samples."""
+    labels = nets.remembered_label
+    is_kept = np.arange(labels.shape[1]) < nets.n_remembered[:, None]
+    is_label = (labels >= 0) & (labels < nets.n_classes[:, None])
+    if np.isinf(nets.remembered).any() or not is_label[is_kept].all():
+        raise ValueError("the state remembers samples that cannot have been learned")
+
+
+class _Networks:
+    """The fields of states of the same sizes, each with an axis more: the network."""
+
+    def __init__(self, states: Floats) -> None:
+        self._states, self._places = states, Network.places(sizes_of(states[0]))
+
+    def __getattr__(self, name: str) -> Any:
+        start, shape = self._places[name]
+        words = self._states[:, start : start + math.prod(shape)]
+        return words.view(Network.fields()[name].dtype).reshape(len(words), *shape)
+
+
+def _words(nets: _Networks, dtype: type[np.generic], exclude: tuple[str, ...]) -> Any:
     """The words of all fields of one type but some, in a row."""
     fields = Network.fields().items()
-    kept = [getattr(net, name) for name, field in fields if field.dtype == dtype and name not in exclude]
+    kept = [getattr(nets, name) for name, field in fields if field.dtype == dtype and name not in exclude]
     return np.concatenate([np.ravel(array) for array in kept])
 
 

@@ -61,6 +61,9 @@ def _compared(run: ShownRun) -> list[tuple[Ends, Series]]:
 def _all_series(run: ShownRun) -> Iterable[tuple[Ends, Series]]:
     ends = [bin.end for bin in run.bins]
     yield from ((ends, series) for series in _series(run))
+    spreads = run.keys.spreads
+    for place, name in ((2, "median key"), (0, "a tenth is below"), (4, "a tenth is above")):
+        yield [point.end for point in spreads], _share("keys", name, (point.levels[place] for point in spreads))
     classes, counts = charted(run), run.counts
     for chart, of in (("recall", smooth_recall), ("balance", smooth_share)):
         for c in classes:

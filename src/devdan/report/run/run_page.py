@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from devdan.evaluation.record import Phases
 from devdan.report.drawing.render import render
@@ -12,6 +13,10 @@ from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
 from devdan.report.run.class_table import FEW, class_rows, confusions
 from devdan.report.run.confusion_matrix import matrix
 from devdan.report.run.crosshair import points
+from devdan.report.run.key_charts import by_samples, drifting, spread
+from devdan.report.run.key_figures import FEW as FEW_ROWS
+from devdan.report.run.key_figures import RECENT
+from devdan.report.run.key_table import extremes, searchable
 from devdan.report.run.reliability_chart import reliability
 from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
@@ -57,8 +62,28 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         columns=columns[:_MOST_COLUMNS],
         more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),
+        keys=_keys(run) if len(run.keys) > 0 else None,
         points=points([run]),
     )
+
+
+def _keys(run: ShownRun) -> dict[str, Any]:
+    """What the page shows of the keys of a fleet."""
+    keys = run.keys
+    worst, best = extremes(keys)
+    return {
+        "n_keys": len(keys),
+        "n_judged": int(keys.is_judged.sum()),
+        "few": FEW_ROWS,
+        "recent": RECENT,
+        "spread": spread(run),
+        "worst": worst,
+        "best": best,
+        "by_samples": by_samples(keys),
+        "drifting": drifting(run),
+        "n_drifting": int((keys.real_drifts + keys.virtual_drifts > 0).sum()),
+        "rows": searchable(keys),
+    }
 
 
 def _columns(run: ShownRun) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
 from devdan.report.run.bins import Bin, Bins
 from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
+from devdan.report.run.key_figures import KeyFigures
 from devdan.runs.runfolder import RunError, RunFolder
 
 _BEGINNING = 200  # chunks at the start of which every one is kept, however long the run is
@@ -28,6 +29,7 @@ class ShownRun:
     bins: Bins[Bin] = field(default_factory=Bins)
     beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
     counts: Bins[ClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
+    keys: KeyFigures = field(default_factory=KeyFigures)  # none unless the model is a fleet
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
     notes: list[str] = field(default_factory=list)  # about columns
@@ -70,13 +72,15 @@ class ShownRun:
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
         self.counts.add(ClassCounts.of(record))
+        if record.keys is not None:
+            self.keys.add(record)
         self.last = record
 
 
 class Reading:
     """Reads the run in a folder, finished or not, and goes on reading while the run goes on.
 
-    Memory does not grow with the number of records.
+    Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """
 
     def __init__(self, folder: Path) -> None:

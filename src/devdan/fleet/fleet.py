@@ -1,0 +1,383 @@
+"""DEVDANFleet: a network for each key, as many as there are."""
+
+from __future__ import annotations
+
+import os
+import threading
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from devdan.arrays import Floats, Words
+from devdan.encoding.encoding import Instructions
+from devdan.fleet import exchange, saving, stepping
+from devdan.fleet import keys as labels
+from devdan.fleet.access import FleetAccess
+from devdan.fleet.checking import check_rows
+from devdan.fleet.keys import Key
+from devdan.fleet.networks import Networks
+from devdan.fleet.shared import DEFAULT, Portion, Shared
+from devdan.fleet.slots import INPUTS, SETTINGS
+from devdan.fleet.store import Store
+from devdan.model import options, weighing
+from devdan.model.devdan import DEVDAN
+from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+def _n_rows(X: Any) -> int:
+    """How many rows there are; almost free for an array."""
+    return len(X) if type(X) is np.ndarray and X.ndim == 2 else int(_num_samples(X))
+
+
+class DEVDANFleet(FleetAccess):
+    """A DEVDAN for each key: one per device, customer or sensor, as many as there are.
+
+    Rows of many keys come in one call, in any order; each goes to the network of its key, in order of arrival. All
+    networks have the same inputs, options and classes. What a key learns is bit for bit what a :class:`DEVDAN` learns
+    that is given the rows of this key in the same portions, with the key's seed, and starts from what the key started
+    from. Keys are text, numbers, flags, or tuples of text and numbers; those of a fleet are all of one kind. Wherever
+    ``keys`` are asked for, the name of a column will do if ``X`` is a table: that column then is no feature.
+
+    With a prior, a shared network learns from the rows of all keys, first, and a new key starts as its copy, with a
+    seed of its own. What it knows counts for at most 20 samples, and the scale of its inputs for 5, so that the key
+    soon learns where it differs. The shared network stops to grow at 8 hidden units, so that its copies are small, and
+    after 10,000 rows learns from every fourth, so that it does not take long.
+
+    A key of which nothing is known yet is predicted by the prior, or without one by the shares of the classes among all
+    labels. Invalid input raises a ``ValueError`` or a ``TypeError`` and leaves the fleet unchanged. Several threads may
+    use a fleet: one call at a time goes on, in threads of its own.
+
+    Parameters
+    ----------
+    estimator : DEVDAN, default=None
+        What the networks are; ``None`` is a ``DEVDAN(rehearse=0)``. It must have one layer, no initial weights and
+        ``rehearse=0``: a network that rehearses would keep a thousand samples for each key. Without a prior,
+        its ``random_state`` is that of every key, if it is not ``None``.
+    prior : bool, default=True
+        Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.
+    n_jobs : int, default=-1
+        Number of threads; -1 means one per core. The result does not depend on it.
+    store : str or path, default=None
+        A file for networks that do not stay in memory, and for :meth:`save`. It must not hold a fleet already:
+        :meth:`load` opens such a one.
+    max_in_memory : int, default=None
+        How many keys stay in memory, or as many as the latest call had; those not used for longest go to the store.
+    random_state : int, RandomState or None, default=None
+        Seed of the fleet. Each key draws its own from it and from its label, so that the order in which keys come does
+        not matter.
+
+    Attributes
+    ----------
+    classes_ : the classes of all keys, sorted.
+    n_features_in_, feature_names_in_, encoding_ : as in DEVDAN.
+    n_rows_ : rows that were learned from so far, with or without labels.
+    key_name_ : the column of a table that the keys came from, None if they came beside it.
+    prior_ : the shared network, as a DEVDAN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from devdan import DEVDANFleet
+    >>> random = np.random.default_rng(1)
+    >>> fleet = DEVDANFleet(random_state=1)
+    >>> for _ in range(40):
+    ...     device, X = random.choice(["pump", "fan", "press"], 500), random.random((500, 3))
+    ...     y = np.where(device == "fan", X[:, 0] > X[:, 1], X[:, 0] + X[:, 1] > 1)
+    ...     fleet = fleet.partial_fit(device, X, y)
+    >>> fleet.predict(["pump", "fan"], [[0.9, 0.3, 0.5], [0.3, 0.9, 0.5]])
+    array([ True, False])
+    >>> len(fleet), fleet["fan"].n_hidden_ > 1
+    (3, True)
+    """
+
+    _seed: int
+    _store: Store | None
+    _id: str  # of the fleet, in stores
+    _n_saves: int
+    _saved_at: tuple[str, int]  # where it was last saved, and how many saves there had been then
+    _settled: tuple[Any, ...] | None = None  # parameters that have been checked
+
+    def __init__(
+        self,
+        estimator: DEVDAN | None = None,
+        *,
+        prior: bool = True,
+        n_jobs: int | None = -1,
+        store: str | os.PathLike[str] | None = None,
+        max_in_memory: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.prior = prior
+        self.n_jobs = n_jobs
+        self.store = store
+        self.max_in_memory = max_in_memory
+        self.random_state = random_state
+        self._lock = threading.RLock()
+
+    # --- Learning ------------------------------------------------------------------------------------------------
+
+    def partial_fit(
+        self,
+        keys: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from labelled rows, each for its key: :meth:`observe`, then :meth:`teach`.
+
+        ``classes`` may name classes in advance, for all keys; ``sample_weight`` is as in :meth:`DEVDAN.fit`.
+        """
+        return self._learn(keys, X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+
+    def observe(self, keys: Any, X: npt.ArrayLike) -> Self:
+        """Learn from rows without labels: the generative phase."""
+        return self._learn(keys, X, None, None, GENERATIVE, GENERATIVE)
+
+    def teach(
+        self,
+        keys: Any,
+        X: npt.ArrayLike,
+        y: npt.ArrayLike,
+        classes: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> Self:
+        """Learn from rows whose labels have arrived: the discriminative phase; see :meth:`DEVDAN.teach`."""
+        return self._learn(keys, X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
+
+    def _learn(self, keys: Any, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None) -> Self:
+        with self._lock:
+            name = keys if isinstance(keys, str) else None
+            keys, X = labels.split(keys, X)
+            given = labels.checked(keys, _n_rows(X))
+            self._check_options()
+            begins = not self.__sklearn_is_fitted__()
+            if begins:
+                shared = self._new_shared()
+            else:
+                shared = self._shared
+                shared.estimator = self._member
+                self._check_kind(given)
+                slots = self._networks.bring(given, self.max_in_memory)
+            portion = shared.prepared(X, y, classes, first, last, sample_weight)
+            if portion is None:
+                return self
+            if begins:
+                self._begin(shared, given[0])
+                slots = np.full(len(given), -1)
+            if sample_weight is not None:  # rows of weight zero are left out
+                kept = np.flatnonzero(weighing.check_sample_weight(sample_weight, len(given)))
+                given, slots = [given[row] for row in kept.tolist()], slots[kept]
+            self._n_rows += len(given)
+            self._key_name = name or self._key_name
+            self._step(given, slots, portion, first, last)
+            return self
+
+    def _step(self, given: Sequence[Key], slots: Words, portion: Portion, first: int, last: int) -> None:
+        """Let the networks learn: the prior beside those that are known, then the new ones."""
+        shared, memory = self._shared, self._networks.slots
+        common = memory, shared, portion, first, last, self.n_jobs
+        prior_rows = shared.rows_for_prior(len(slots), first)
+        if len(prior_rows) > 0:
+            shared.take_place(memory)
+        if (slots.item() if len(slots) == 1 else slots.min()) >= 0:  # for one row, five times as fast as min()
+            self._refresh(slots)
+            stepping.learn(*common, slots, np.arange(len(slots)), prior_rows, True, self._n_rows)
+            return
+        known, fresh = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        if len(known) + len(prior_rows) > 0:
+            self._refresh(slots[known])
+            stepping.learn(*common, slots[known], known, prior_rows, True, self._n_rows)
+        keys = [given[row] for row in fresh.tolist()]
+        different = list(dict.fromkeys(keys))
+        added = self._networks.add(different, shared.start(), self._seeds(different))
+        try:
+            stepping.learn(*common, memory.find(keys), fresh, prior_rows[:0], False, self._n_rows)
+        finally:
+            self._networks.drop_unbegun(added)  # after Ctrl-C
+
+    def _refresh(self, slots: Words, told: bool = True) -> None:
+        """Bring the networks in some slots up to date, as a model is told of options when it learns; -1 is none."""
+        memory, shared = self._networks.slots, self._shared
+        inputs, settings = shared.versions
+        if inputs == settings == 0:  # there was never another
+            return
+        slots = slots[slots >= 0]
+        old = memory.table[slots, INPUTS] != inputs
+        if told:
+            old |= memory.table[slots, SETTINGS] != settings
+        for slot in np.unique(slots[old]).tolist():
+            memory.put(slot, shared.up_to_date(memory.get(slot), told))
+
+    # --- Beginning -----------------------------------------------------------------------------------------------
+
+    @property
+    def _member(self) -> DEVDAN:
+        member = DEFAULT if self.estimator is None else self.estimator
+        if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
+            raise ValueError(
+                f"estimator must be a DEVDAN(rehearse=0) of one layer without initial weights, got {member!r}"
+            )
+        exchange.check_rehearsal("estimator", member)
+        return member
+
+    @property
+    def scaling(self) -> Any:
+        """The networks'."""
+        return self._member.scaling
+
+    def check_options(self) -> None:
+        """Raise a ``ValueError`` that names an option of the networks that is out of range."""
+        self._member.check_options()
+
+    def _instructions(self) -> Instructions:
+        return self._member._instructions()
+
+    def _check_options(self) -> None:
+        chosen = self.prior, self.n_jobs, self.max_in_memory, self.store
+        if chosen == self._settled:
+            return
+        for name in ("prior", "n_jobs", "max_in_memory"):
+            options.OPTIONS[name].check(getattr(self, name))
+        options.require(
+            self.store is None or isinstance(self.store, (str, os.PathLike)), "store", "a path or None", self.store
+        )
+        if self.max_in_memory is not None and self.store is None:
+            raise ValueError(f"max_in_memory={self.max_in_memory} needs a store: the path of a file for other keys")
+        if self._settled is not None:
+            for name, before, now in (("prior", self._settled[0], self.prior), ("store", self._settled[3], self.store)):
+                if before != now:
+                    raise ValueError(f"{name} must stay {before!r} once the fleet has learned, got {now!r}")
+        if self.__sklearn_is_fitted__():
+            self._settled = chosen
+
+    def _new_shared(self) -> Shared:
+        self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
+        return Shared.of(self._member, self.prior, self._seed)
+
+    def _begin(self, shared: Shared, example: Key) -> None:
+        """Become a fleet that has seen nothing yet but how its rows look."""
+        self._store = None if self.store is None else Store.create(self.store, exclusive=True)
+        self._hold(shared, example, self._store)
+        self._n_rows = self._n_saves = 0
+        self._key_name = None
+        self._id, self._saved_at = uuid.uuid4().hex, ("", 0)
+
+    def _hold(self, shared: Shared, example: Key, store: Store | None, n_keys: int = 0) -> None:
+        check = partial(check_rows, shared, labels.kind_of(example))
+        self._shared, self._example, self._networks = shared, example, Networks(check, store, n_keys)
+        self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store
+
+    def _check_kind(self, keys: Sequence[Key]) -> None:
+        labels.check_kind(labels.kind_of(self._example), self._example, keys)
+
+    def _seeds(self, keys: Sequence[Key]) -> list[int] | None:
+        """The seed of each key; None if all have that of the estimator."""
+        if not self._shared.is_prior and self._member.random_state is not None:
+            return None
+        return [labels.seed_of(key, self._seed) for key in keys]
+
+    # --- Prediction ----------------------------------------------------------------------------------------------
+
+    def predict_proba(self, keys: Any, X: npt.ArrayLike) -> Floats:
+        """The probability of each class in ``classes_``, by the network of each row's key; one row per sample."""
+        with self._lock:
+            out = self._probabilities(keys, X)
+            return out[:, self._shared.classes.outputs]
+
+    def predict(self, keys: Any, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The most probable class of each row, by the network of its key."""
+        with self._lock:
+            out = self._probabilities(keys, X)
+            classes = self._shared.classes
+            predicted: npt.NDArray[Any] = classes.labels[out[:, classes.outputs].argmax(axis=1)]
+            return predicted
+
+    def _probabilities(self, keys: Any, X: Any) -> Floats:
+        """The probability of each class, by code."""
+        keys, X = labels.split(keys, X)
+        given = labels.checked(keys, _n_rows(X))
+        n_classes = len(self.classes_)
+        self._check_options()
+        self._check_kind(given)
+        rows = self._shared._inputs(X)
+        slots = self._networks.bring(given, self.max_in_memory)
+        self._refresh(slots, told=False)
+        out = np.zeros((len(rows), n_classes))
+        stepping.predict(self._networks.slots, self._shared, slots, rows, out, self.n_jobs)
+        return out
+
+    # --- Models of their own ---------------------------------------------------------------------------------------
+
+    def __setitem__(self, key: Any, model: DEVDAN) -> None:
+        """Let a key go on as a model, of which it gets a copy; it must have the fleet's features and fixed options."""
+        with self._lock:
+            (own,) = labels.checked([key], 1)
+            self._check_options()
+            exchange.check_model(model)
+            if not self.__sklearn_is_fitted__():
+                shared = self._new_shared()
+                exchange.begin_as(shared, model)
+                kept = exchange.kept_of(shared, model)
+                self._begin(shared, own)
+            else:
+                self._check_kind([own])
+                kept = exchange.kept_of(self._shared, model)
+            self._networks.put(own, kept._replace(seen=self._n_rows), self.max_in_memory)
+
+    # --- Saving and loading --------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Save the fleet to a file, or to its store; a fleet from :meth:`load` continues bit for bit.
+
+        Where it was last saved there, only what has changed since is written. After a crash, whenever it comes, the
+        file holds the fleet as it was last saved.
+        """
+        with self._lock:
+            self._check_is_fitted()
+            saving.save(self, self.store if path is None else path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, max_in_memory: int | None = None) -> Self:
+        """Load a fleet from a file written by :meth:`save`. Nothing in the file is executed.
+
+        With ``max_in_memory``, here or when it was saved, the file is the store of the fleet: keys come from it when
+        they are needed. Else all of them are loaded.
+        """
+        fleet: Self = saving.load(cls, path, max_in_memory)
+        return fleet
+
+    def close(self) -> None:
+        """Let go of the store, so that others can have it; the fleet cannot be used after this."""
+        with self._lock:
+            if self.__sklearn_is_fitted__() and self._store is not None:
+                self._store.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.__sklearn_is_fitted__() and self._store is not None:
+            raise TypeError("a fleet with a store cannot be copied or pickled: save it to another file and load that")
+        with self._lock:
+            content: dict[str, Any] = super().__getstate__()
+            return {name: value for name, value in content.items() if name != "_lock"}
+
+    def __setstate__(self, content: dict[str, Any]) -> None:
+        super().__setstate__(content)
+        self._lock = threading.RLock()
+
+
+def compile_fleet() -> None:
+    """Compile what fleets need, or load it from the cache, so that no later call has to."""
+    keys, X = ["a", "b"], np.array([[0.0], [1.0]])
+    fleet = DEVDANFleet(n_jobs=1).partial_fit(keys, X, [0, 1])
+    fleet.predict(keys, X)
+    fleet.summary()

@@ -1,0 +1,173 @@
+"""A fleet in a file: its networks as rows of a store, and beside them what they share."""
+
+from __future__ import annotations
+
+import os
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+
+from devdan.arrays import Floats
+from devdan.fleet.keys import of_text, text_of
+from devdan.fleet.shared import DEFAULT, Shared
+from devdan.fleet.slots import EVENTS
+from devdan.fleet.store import Store
+from devdan.model import modelfile, options
+from devdan.model.kernel import CHANGED, Network
+from devdan.model.modelfile import ModelFileError
+from devdan.model.state import LARGEST_COUNT, aligned, check_state, sizes_of
+
+_AT_ONCE = 1000  # rows that are checked together
+
+
+def save(fleet: Any, path: str | os.PathLike[str] | None) -> None:
+    """Save a fleet to its store, or to another file; there only what has changed, if it was last saved there."""
+    if path is None:
+        raise ValueError("path must be given, as this fleet has no store")
+    place = os.path.realpath(path)
+    if fleet._store is not None and place == os.path.realpath(fleet._store.path):
+        _write(fleet, fleet._store, afresh=False)
+        return
+    store = Store.open_or_create(path)
+    try:
+        found = store.header()
+        there = None if found is None else (found[0].get("id"), place, found[0].get("n_saves"))
+        _write(fleet, store, afresh=there != (fleet._id, *fleet._saved_at))
+    finally:
+        store.close()
+    if fleet._store is None:
+        fleet._saved_at = place, fleet._n_saves
+
+
+def _write(fleet: Any, store: Store, afresh: bool) -> None:
+    networks, shared = fleet._networks, fleet._shared
+    slots = networks.slots.in_use()
+    if not afresh:
+        slots = slots[networks.slots.table[slots, CHANGED] == 1]
+    rows = chain(networks.rows(slots), networks.rows_elsewhere() if afresh else ())
+    header = {
+        "id": fleet._id,
+        "n_saves": fleet._n_saves + 1,
+        "n_rows": fleet._n_rows,
+        "seed": fleet._seed,
+        "example": text_of(fleet._example),
+        "key_name": fleet._key_name,
+        "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
+        "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
+        **_header_of(shared),
+    }
+    store.save(header, shared.network(), rows, networks.gone, afresh)
+    fleet._n_saves += 1
+    if store is fleet._store or fleet._store is None:
+        networks.slots.table[:, CHANGED] = 0
+        networks.gone.clear()
+
+
+def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None) -> Any:
+    """A fleet of this class from a file; with a limit, the file becomes its store."""
+    options.OPTIONS["max_in_memory"].check(max_in_memory)
+    store = Store.open(path, exclusive=False, read_only=True)
+    try:
+        limit = max_in_memory or _saved(store)[0]["options"]["max_in_memory"]
+        if limit is not None:
+            store.close()
+            store = Store.open(path, exclusive=True)
+            store.discard_changes()
+        fleet = _restored(kind, *_saved(store), limit, store)
+        if limit is None:
+            rows = store.saved_rows()
+            while part := list(islice(rows, _AT_ONCE)):
+                fleet._networks.take(part)
+            store.close()
+    except BaseException as error:
+        store.close()
+        if isinstance(error, _INVALID) and not isinstance(error, ModelFileError):
+            raise ModelFileError(f"{path} does not hold a valid fleet: {error}") from error
+        raise
+    return fleet
+
+
+_INVALID = (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)  # of what a file may say
+
+
+def _saved(store: Store) -> tuple[dict[str, Any], Floats]:
+    found = store.header()
+    if found is None:
+        raise ModelFileError(f"{store.path} holds no fleet: none was ever saved to it completely")
+    return found
+
+
+def _restored(kind: Any, header: dict[str, Any], network: Floats, limit: int | None, store: Store) -> Any:
+    """The fleet, without networks."""
+    chosen = header["options"]
+    shared = _shared_of(header, network, bool(chosen["prior"]))
+    is_default = shared.estimator.get_params() == DEFAULT.get_params()
+    fleet = kind(
+        None if is_default else shared.estimator,
+        prior=bool(chosen["prior"]),
+        n_jobs=chosen["n_jobs"],
+        max_in_memory=limit,
+        store=None if limit is None else str(store.path),
+        random_state=header["random_state"],
+    )
+    fleet._check_options()
+    counts = header["n_saves"], header["n_rows"], header["seed"]
+    numbers = *counts, *shared.n_offered, shared.n_settings
+    if len(numbers) != 6 or not all(isinstance(number, int) and 0 <= number < 2 * LARGEST_COUNT for number in numbers):
+        raise ValueError("its counters are out of range")
+    fleet._n_saves, fleet._n_rows, fleet._seed = counts
+    fleet._store = None if limit is None else store
+    fleet._hold(shared, of_text(header["example"]), fleet._store, 0 if limit is None else store.count())
+    fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
+    fleet._id, fleet._saved_at = str(header["id"]), (os.path.realpath(store.path), fleet._n_saves)
+    return fleet
+
+
+# --- What networks share -----------------------------------------------------------------------------------------
+
+
+def _header_of(shared: Shared) -> dict[str, Any]:
+    """All but the network."""
+    return {
+        "shared": modelfile.header_of(shared),
+        "inputs": shared.inputs,
+        "n_settings": shared.n_settings,
+        "named": shared.named.tolist(),
+        "label_counts": shared.label_counts.tolist(),
+        "n_offered": shared.n_offered,
+    }
+
+
+def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Shared:
+    """What the networks share, as it was; raises an error of several kinds unless all of it is valid."""
+    state = aligned(len(network))
+    state[:] = network
+    _check_network(state)
+    content = header["shared"]
+    shared = modelfile.restored(content, [state], Shared)
+    shared.is_prior = is_prior
+    shared.inputs = [tuple(int(number) for number in order) for order in header["inputs"]]
+    shared.n_settings = int(header["n_settings"])
+    shared.n_offered = [int(number) for number in header["n_offered"]]
+    if shared.inputs[-1:] != [() if shared._encoding is None else shared._encoding.order]:
+        raise ValueError("its inputs are not those of its encoding")
+    named = modelfile.labels_of(header["named"], str(content["dtype"]))
+    counts = np.array(header["label_counts"], dtype=np.int64)
+    if not np.isin(named, shared.classes.labels).all() or not np.array_equal(np.unique(named), named):
+        raise ValueError("it names classes that there are not")
+    if counts.ndim != 1 or len(counts) > len(shared.classes) or (counts < 0).any():
+        raise ValueError("its labels are not counted by class")
+    shared.named, shared.label_counts = named, counts
+    return shared
+
+
+def _check_network(state: Floats) -> None:
+    """As for any state, but it may have no hidden units yet."""
+    begun = state.copy()
+    where = Network.n_hidden.start  # type: ignore[attr-defined]
+    if len(state) > where and begun.view(np.int64)[where] == 0:
+        begun.view(np.int64)[where] = 1
+    check_state(begun)
+    if sizes_of(state)[3:] != (EVENTS, 0):
+        raise ValueError("its network has another size than those of a fleet")
