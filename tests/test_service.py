@@ -352,8 +352,11 @@ def test_without_tokens_only_this_machine_may_ask(shared):
         check_address("0.0.0.0", None)
     assert shared.get("/v1/streams", headers={"host": "evil.example:80"}).status_code == 421
     assert shared.get("/v1/streams", headers={"host": "[::1]:8000"}).status_code == 200
-    form = {"content-type": "text/plain"}  # what a page from elsewhere may send without asking
+    form = {"content-type": "text/plain"}
     assert shared.post("/v1/streams/s/labels", content=b"{}", headers=form).status_code == 415
+    for origin, status in (("http://evil.example", 403), ("null", 403), (f"http://127.0.0.1:{shared.port}", 422)):
+        answer = shared.post("/v1/streams/empty/labels", content=b"{}", headers={"origin": origin})
+        assert answer.status_code == status, origin
 
 
 # --- For tools ---------------------------------------------------------------------------------------------------

@@ -34,8 +34,8 @@ _SAFE = [
 class Gate:
     """Around the application: tokens, or only requests to this machine by its own name; answers are counted.
 
-    Without tokens, a page from elsewhere that the user's browser shows must not reach the service under a name of its
-    own (DNS rebinding); bodies must be declared as JSON, which such a page may not send without being asked first.
+    A page from elsewhere that the user's browser shows must not use the service: neither by sending requests, of which
+    browsers tell the origin, nor, without tokens, under a name of its own (DNS rebinding).
     """
 
     def __init__(self, app: App, metrics: Callable[[], Metrics], tokens: Tokens | None, local_only: bool) -> None:
@@ -69,10 +69,12 @@ class Gate:
     def _refusal(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         headers = dict(scope["headers"])
         path, method = scope["path"], scope["method"]
-        if method in ("POST", "PUT"):
-            kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-            if kind != b"application/json":
-                return 415, "the body must be JSON, with the header Content-Type: application/json", []
+        kind = headers.get(b"content-type", b"application/json").partition(b";")[0].strip().lower()
+        if method in ("POST", "PUT") and kind != b"application/json":
+            return 415, "the body must be JSON, with the header Content-Type: application/json", []
+        origin = headers.get(b"origin")
+        if origin is not None and origin.partition(b"://")[2] != headers.get(b"host"):
+            return 403, "pages from elsewhere may not use the service", []
         if self._local_only:
             host = headers.get(b"host", b"").decode("latin-1")
             if re.sub(r":\d+$", "", host).strip("[]").lower() not in LOOPBACK:
