@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from devdan import DEVDAN
+from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
@@ -144,6 +144,42 @@ def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
     for row in rows:
         assert predictor.one(row).shares == pytest.approx(predictor.many([row])[0].shares, abs=1e-12)
     assert predictor.classes == ["big", "small"]
+
+
+def test_streams_with_keys_are_fleets(tmp_path):
+    """The oracle: a fleet by hand. From a snapshot it goes on bit for bit, and replaying finds the same."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        number = register.create(connection, "s", Settings(keyed=True), 0.0).number
+    source = random.Random(2)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=0), n_jobs=1, random_state=0)
+    for k in range(30):
+        some = [(source.choice("abc"), features(source)) for _ in range(20)]
+        rows = [Row(f"{k}-{j}", row, key) for j, (key, row) in enumerate(some)]
+        labels = [(row.id, label_of(row.features)) for row in rows[:10]]
+        ledger.commit(connection, [Submission(number, rows), Submission(number, labels=labels)], float(k))
+        fleet.observe([key for key, _ in some], [row for _, row in some])
+        fleet.teach([key for key, _ in some[:10]], [row for _, row in some[:10]], [label for _, label in labels])
+    stream = register.facts(connection)[number]
+    whole = folded(connection, number)
+    assert all(content_of(whole.model[key]) == content_of(fleet[key]) for key in "abc")
+    part = folded(connection, number, until=31)
+    kept = Snapshot(part.seq, 0.0, *part.content())
+    snapshots.keep(connection, number, kept)
+    again = folded(connection, number, snapshots.restored(connection, stream, kept))
+    assert all(content_of(again.model[key]) == content_of(fleet[key]) for key in "abc")
+    assert replayed(connection, stream).same is True
+    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *folded(connection, number, until=29).content()))
+    assert replayed(connection, stream).same is False
+    predictor = Predictor(fleet, ["x", "y", "city"], 1)
+    rows = [features(source) for _ in range(5)]
+    assert [one.shares for one in predictor.many(rows, list("abcab"))] == fleet.predict_proba(
+        list("abcab"), rows
+    ).tolist()
+    assert predictor.one(rows[0], "a").shares == fleet.predict_proba(["a"], rows[:1])[0].tolist()
+    assert (predictor.knows("a"), predictor.knows("z"), predictor.n_keys) == (True, False, 3)
+    database.close()
 
 
 def test_a_predictor_knows_nothing_before_the_first_label():

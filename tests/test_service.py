@@ -156,7 +156,8 @@ def test_streams_are_made_shown_and_deleted(http, stream):
         ({"columns": ["a\u0000"]}, "control characters"),
         ({"wait": -1}, "wait must be"),
         ({"max_waiting": 0}, "max_waiting must be"),
-        ({"keyed": True}, "keyed must be false"),
+        ({"keyed": True, "model": "DEVDANEnsemble"}, "must be DEVDAN where rows have keys"),
+        ({"keyed": True, "options": {"rehearse": 5}}, "rehearse"),
         ({"wiat": 3}, "unknown field `wiat`"),
         ([], "Expected `object`"),
     ],
@@ -275,6 +276,31 @@ def test_a_model_of_plain_numbers_says_so(tmp_path):
         assert (answer.status_code, "must hold numbers" in answer.json()["error"]) == (422, True)
         answer = http.post("/v1/streams/n/predict", json={"rows": [{"features": {"x0": 1.0}}]})
         assert answer.json()["predictions"][0]["label"] == 1
+
+
+def test_streams_with_keys(tmp_path):
+    with served_here(tmp_path / "data", limits=Limits(keys=2)) as http:
+        assert http.put("/v1/streams/s", json={"keyed": True}).status_code == 201
+        path = "/v1/streams/s/predict"
+        assert "must have a key" in http.post(path, json=rows("a")).json()["error"]
+
+        def of(key, id_, x):
+            return {"id": id_, "key": key, "features": {"x": x}}
+
+        taught = [of("m7", f"m{k}", k % 2) | {"label": k % 2} for k in range(100)]
+        taught += [of("m8", f"n{k}", k % 2) | {"label": 1 - k % 2} for k in range(100)]
+        http.post("/v1/streams/s/samples", json={"rows": taught}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200 and shown["keys"] == 2)
+        said = http.post(path, json={"rows": [of("m7", "p", 1), of("m8", "q", 1)]}).json()["predictions"]
+        assert [one["label"] for one in said] == [1, 0]  # each key has its own
+        assert http.post(path, json={"rows": [of("m8", "p", 1)]}).status_code == 409
+        assert http.post(path, json={"rows": [of("m9", "r", 1)]}).status_code == 413
+        tensors = [{"name": "x", "shape": [1], "datatype": "FP64", "data": [1]}]
+        tensors.append({"name": "key", "shape": [1], "datatype": "BYTES", "data": ["m8"]})
+        answer = http.post("/v2/models/s/infer", json={"inputs": tensors}).json()
+        assert answer["outputs"][0]["data"] == ["0"]
+    with served_here(tmp_path / "data") as http:  # from a snapshot
+        assert until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200)["keys"] == 2
 
 
 # --- Who may ask -------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
     rows: int = 10_000  # of a request
     columns: int = 1000
     streams: int = 100
+    keys: int = 10_000  # of a stream
     queued: int = 50_000  # rows and labels that wait to be written
     listeners: int = 100  # connections that follow events
     seconds: float = 20.0  # for a request to arrive, and for an answer to be taken

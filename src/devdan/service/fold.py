@@ -11,9 +11,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from devdan.model.evolving import EvolvingClassifier
 from devdan.service import models
-from devdan.service.events import Columns, Expired, Labels, Record, Rows, Settings, Value
+from devdan.service.events import Columns, Expired, Label, Labels, Record, Rows, Settings, Value
 from devdan.service.tally import Tally
 
 _CACHED = 2000  # records whose rows may get labels soon
@@ -38,10 +37,10 @@ class Fold:
 
     def __init__(self, settings: Settings, stored: Stored = lambda seq: None) -> None:
         self.settings, self._stored = settings, stored
-        self.model: EvolvingClassifier = models.new_model(settings)
+        self.model: models.Model = models.new_model(settings)
         self.tally, self.columns, self.seq = Tally(), settings.columns, 0
         self._recent: OrderedDict[int, Record] = OrderedDict()
-        self.drifts = (0, 0)  # virtual and real
+        self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
 
     @classmethod
     def of_snapshot(
@@ -52,7 +51,8 @@ class Fold:
         fold.columns, fold.seq, fold.tally = columns, seq, _tally(tally)
         if model is not None:
             fold.model = models.of_content(model, "the snapshot")
-            fold.drifts = fold._counted()
+            fold.n_hidden, *drifts = models.structure(fold.model)
+            fold.drifts = drifts[0], drifts[1]
         return fold
 
     def content(self) -> tuple[bytes | None, bytes]:
@@ -67,35 +67,36 @@ class Fold:
         elif isinstance(body, Rows):
             self._remember(record)
             self.tally.rows(record, body)
-            self._learn(body.values, None)
+            self._learn(body.values, body.keys, None)
         elif isinstance(body, Labels):
             rows = [self._rows(seq) for seq, _ in body.rows]
             self.tally.labels(record, body, rows)
             values = [own.values[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True)]
-            self._learn(values, body)
+            keys = [own.keys[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True) if own.keys]
+            self._learn(values, keys, body.labels)
         elif isinstance(body, Expired):
             self.tally.expired(body)
         self.seq = record.seq
 
-    def _learn(self, values: list[list[Value]], labels: Labels | None) -> None:
+    def _learn(self, values: list[list[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
         assert self.columns is not None
         try:
-            X = models.given(self.model, models.table(self.columns, values))
+            X = models.table(self.columns, values)
             if labels is None:
-                self.model.observe(X)
+                models.observe(self.model, X, keys)
             else:
-                self.model.teach(X, labels.labels)
+                models.teach(self.model, X, keys, labels)
         except ValueError as error:  # the model is as it was; what it cannot take is counted, the same at each replay
             self.tally.n_unusable += len(values)
             self.tally.problem = str(error)
             return
-        virtual, real = self._counted()
-        self.tally.structure(self.model.n_hidden_, virtual - self.drifts[0], real - self.drifts[1])
+        self.n_hidden, virtual, real = models.structure(self.model)
+        self.tally.structure(self.n_hidden, virtual - self.drifts[0], real - self.drifts[1])
         self.drifts = virtual, real
 
-    def _counted(self) -> tuple[int, int]:
-        virtual, real = self.model.drifts_.values()
-        return virtual, real
+    def is_same_as(self, model: bytes | None, tally: bytes) -> bool:
+        """Whether a snapshot holds this state, bit for bit."""
+        return msgspec.msgpack.encode(self.tally) == tally and models.are_same(self.model, model)
 
     def _remember(self, record: Record) -> None:
         self._recent[record.seq] = record

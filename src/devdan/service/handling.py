@@ -81,6 +81,7 @@ def described(live: Live) -> dict[str, Any]:
         "expected_accuracy": tally.expected,
         "drifts": {"virtual": published.virtual, "real": published.real},
         "hidden_units": published.n_hidden,
+        "keys": published.predictor.n_keys if live.settings.keyed else None,
     }
 
 

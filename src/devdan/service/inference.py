@@ -154,9 +154,16 @@ def _rows(live: Live, asked: Inference) -> list[RowIn]:
     if asked.id is not None and not 0 < len(asked.id) <= 150:
         raise InvalidError("the id of a request must have 1 to 150 characters")
     own = None if asked.id is None else [asked.id] if n == 1 else [f"{asked.id}-{place}" for place in range(n)]
+    keys = columns.pop("key", None) if live.settings.keyed else None
+    if keys is not None and not all(isinstance(key, str) for key in keys):
+        raise InvalidError("the tensor 'key' must have texts")
     names = list(columns)
     return [
-        RowIn(dict(zip(names, row, strict=True)), None if own is None else own[place])
+        RowIn(
+            dict(zip(names, row, strict=True)),
+            None if own is None else own[place],
+            None if keys is None else str(keys[place]),
+        )
         for place, row in enumerate(zip(*columns.values(), strict=True))
     ]
 

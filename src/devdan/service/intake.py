@@ -21,7 +21,7 @@ from devdan.service.bodies import (
     parser,
 )
 from devdan.service.database import UnavailableError
-from devdan.service.engine import Live
+from devdan.service.engine import LimitError, Live
 from devdan.service.handling import Service, answered, raise_if_refused, takes
 from devdan.service.ledger import Outcome, Row
 from devdan.service.naming import InvalidError, check_text, new_id
@@ -45,16 +45,25 @@ class Answer(NamedTuple):
     outcome: Outcome | None
 
 
+def check_keys(service: Service, live: Live, keys: Sequence[str] | None) -> None:
+    """Raise an error for a new key where there are as many as may be; those on their way do not count yet."""
+    most, predictor = service.engine.limits.keys, live.predictor
+    if keys is not None and predictor.n_keys >= most and not all(map(predictor.knows, keys)):
+        raise LimitError(f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these")
+
+
 async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answer:
     """Predict rows, and write them down with what was answered."""
     predictor = live.predictor
+    keys = [row.key or "" for row in rows] if live.settings.keyed else None
+    check_keys(service, live, keys)
     try:
         if len(rows) == 1:
-            predictions = [predictor.one(rows[0].features)]
+            predictions = [predictor.one(rows[0].features, rows[0].key)]
         elif len(rows) < _IN_THREAD:
-            predictions = predictor.many([row.features for row in rows])
+            predictions = predictor.many([row.features for row in rows], keys)
         else:
-            predictions = await asyncio.to_thread(predictor.many, [row.features for row in rows])
+            predictions = await asyncio.to_thread(predictor.many, [row.features for row in rows], keys)
     except ValueError as error:  # a model of numbers was given something else
         raise InvalidError(str(error)) from error
     ids = [row.id or new_id() for row in rows]
@@ -119,6 +128,7 @@ def add_routes(api: FastAPI, service: Service) -> None:
         live = await service.find(stream)
         rows = parsed(_SAMPLES, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
+        check_keys(service, live, [row.key or "" for row in rows] if live.settings.keyed else None)
         for row in rows:
             check_label(row.label)
         ids = [row.id or new_id() for row in rows]

@@ -21,6 +21,7 @@ from devdan.service.writer import Writer
 
 _PORTION = 100  # records of a stream before it is another's turn
 _PUBLISH = 0.05  # seconds after which the predictor is renewed, while there is more to learn
+_COST = 10  # times as long as publishing takes, there is none
 _COUNTS = 0.25  # seconds after which the counts are
 _SNAPSHOT = {False: 20.0, True: 1.0}  # seconds; other servers predict from snapshots
 _POLL = 0.25  # seconds after which the log is looked at, to which others may write
@@ -47,6 +48,7 @@ class _Following:
         self.snapshot_seq, self.snapshot_at = snapshot_seq, snapshot_at
         self.published_seq, self.published_at, self.counted_at = -1, 0.0, 0.0
         self.tally, self.counted_seq = Tally(), -1
+        self.seconds = 0.0  # that publishing takes: a fleet is copied with all its keys
 
 
 class Learner(threading.Thread):
@@ -121,7 +123,8 @@ class Learner(threading.Thread):
         for following in self._streams.values():
             if self._ends or now - following.snapshot_at > _SNAPSHOT[self._database.is_shared]:
                 self._snapshot(following)
-            if following.counted_seq != following.fold.seq and time.monotonic() - following.counted_at > _COUNTS:
+            is_due = time.monotonic() - following.counted_at > max(_COUNTS, _COST * following.seconds)
+            if is_due and not following.counted_seq == following.published_seq == following.fold.seq:
                 self._show(following)
 
     def _learn(self, connection: Connection, following: _Following) -> bool:
@@ -130,10 +133,11 @@ class Learner(threading.Thread):
         records = connection.records(following.stream.number, fold.seq, _PORTION)
         for record in records:
             fold.apply(record)
-            if time.monotonic() - following.published_at > _PUBLISH:
+            if time.monotonic() - following.published_at > max(_PUBLISH, _COST * following.seconds):
                 self._show(following)
         more = len(records) == _PORTION
-        if not more and following.published_seq != fold.seq:
+        late = time.monotonic() - following.published_at > _COST * following.seconds
+        if not more and following.published_seq != fold.seq and late:
             self._show(following)
         return more
 
@@ -142,8 +146,9 @@ class Learner(threading.Thread):
         if now - following.counted_at > _COUNTS:
             following.tally = msgspec.msgpack.decode(msgspec.msgpack.encode(fold.tally), type=Tally)
             following.counted_at, following.counted_seq = now, fold.seq
-        following.published_seq, following.published_at = fold.seq, now
         self._publish(following.stream.number, _published(fold, following.tally, following.snapshot_at))
+        following.published_seq, following.published_at = fold.seq, time.monotonic()
+        following.seconds = following.published_at - now
 
     def _snapshot(self, following: _Following) -> None:
         fold, stream = following.fold, following.stream
@@ -175,5 +180,4 @@ def _restored(connection: Connection, stream: Facts) -> _Following:
 
 
 def _published(fold: Fold, tally: Tally, snapshot_at: float) -> Published:
-    units = fold.model.n_hidden_ if fold.model.__sklearn_is_fitted__() else 0
-    return Published(Predictor(fold.model, fold.columns, fold.seq), tally, *fold.drifts, units, snapshot_at)
+    return Published(Predictor(fold.model, fold.columns, fold.seq), tally, *fold.drifts, fold.n_hidden, snapshot_at)

@@ -167,7 +167,8 @@ class _StreamGroup:
         for row, own in zip(submission.rows, values, strict=True):
             sample = None if row.is_new else self._samples.get(row.id)
             if row.id in self._places:
-                earlier: Any = self._fresh[self._places[row.id]][1]
+                first, values_then = self._fresh[self._places[row.id]]
+                earlier: Any = (values_then, first.key)
             elif sample is not None and sample.place != _EARLY:
                 earlier = self._stored(sample)
             else:
@@ -175,18 +176,21 @@ class _StreamGroup:
                 self._fresh.append((row, own))
                 n_rows += 1
                 continue
-            if earlier is None or earlier == own:
+            if earlier is None or earlier == (own, row.key):
                 n_repeated += 1
             else:
-                refused.append(Refused(row.id, "the id was used before, with other features"))
+                refused.append(Refused(row.id, "the id was used before, with other features or another key"))
         return Outcome(rows=n_rows, repeated_rows=n_repeated, refused=refused)
 
-    def _stored(self, sample: Sample) -> list[Value] | None:
-        """The values of a row in the log, unless it was removed since."""
+    def _stored(self, sample: Sample) -> tuple[list[Value], str | None] | None:
+        """The values and the key of a row in the log, unless it was removed since."""
         if sample.seq not in self._bodies:
             self._bodies[sample.seq] = self.connection.record(self.stream.number, sample.seq)
         record = self._bodies[sample.seq]
-        return record.body.values[sample.place] if record is not None and isinstance(record.body, Rows) else None
+        if record is None or not isinstance(record.body, Rows):
+            return None
+        body = record.body
+        return body.values[sample.place], None if body.keys is None else body.keys[sample.place]
 
     def _write_rows(self) -> None:
         if not self._fresh:

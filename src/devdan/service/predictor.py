@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devdan.encoding.single import SingleRow
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model import kernel, mixture
-from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import DISCRIMINATIVE
 from devdan.model.state import aligned, scratch_for
 from devdan.service import models
 from devdan.service.events import Label, Value
+from devdan.service.models import Model
 
 
 class Prediction(NamedTuple):
@@ -44,11 +45,17 @@ class Predictor:
 
     _model: Any = None
 
-    def __init__(self, model: EvolvingClassifier, columns: Sequence[str] | None, version: int) -> None:
+    def __init__(self, model: Model, columns: Sequence[str] | None, version: int) -> None:
         self.version, self.columns = version, columns
         self.classes: list[Any] = []
         self.names: list[str] = []
+        self.n_keys = len(model) if isinstance(model, DEVDANFleet) else 0
         if not model.__sklearn_is_fitted__():
+            return
+        if isinstance(model, DEVDANFleet):
+            self._model, self._single = copy.deepcopy(model), None
+            self.classes = model._classes.labels.tolist()
+            self.names = [text_of(label) for label in self.classes]
             return
         self._model = frozen = copy.copy(model)
         frozen._take([_copied(state) for state in model._networks])
@@ -62,12 +69,16 @@ class Predictor:
         self._shares = mixture.shares(frozen._networks)
         self._scratch = [scratch_for(state) for state in frozen._networks]
 
-    def one(self, features: Mapping[str, Value]) -> Prediction:
-        """The prediction for a row."""
+    def knows(self, key: str) -> bool:
+        """Whether there is a network for the key."""
+        return self._model is not None and key in self._model
+
+    def one(self, features: Mapping[str, Value], key: str | None = None) -> Prediction:
+        """The prediction for a row, of a key if the stream has such."""
         if not self.classes:
             return NOTHING_YET
         if self._single is None or not self._single.fill(features, self._row):
-            return self.many([features])[0]
+            return self.many([features], None if key is None else [key])[0]
         out = np.zeros((1, len(self._outputs)))
         inputs = self._model._network_inputs(self._row)
         for state, scratch, X, share in zip(self._model._networks, self._scratch, inputs, self._shares, strict=True):
@@ -75,7 +86,7 @@ class Predictor:
                 kernel.predict_proba(state, scratch, X, out, share)
         return self._read(out[0, self._outputs].tolist())
 
-    def many(self, rows: Sequence[Mapping[str, Value]]) -> list[Prediction]:
+    def many(self, rows: Sequence[Mapping[str, Value]], keys: Sequence[str] | None = None) -> list[Prediction]:
         """Predictions for rows whose columns are all known, or not needed."""
         if not self.classes or self.columns is None:
             return [NOTHING_YET] * len(rows)
@@ -83,8 +94,9 @@ class Predictor:
         values = [
             list(row.values()) if tuple(row) == tuple(names) else [row.get(name) for name in names] for row in rows
         ]
-        X = models.given(self._model, models.table(names, values))
-        return [self._read(shares) for shares in self._model.predict_proba(X).tolist()]
+        X = models.table(names, values)
+        shares = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
+        return [self._read(own) for own in shares.tolist()]
 
     def content(self) -> bytes | None:
         """The model file, or None before the first row."""

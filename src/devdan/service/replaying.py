@@ -54,7 +54,7 @@ def replayed(connection: Connection, stream: Facts, until: float | None = None) 
     def compare() -> bool | None:
         if latest is None or fold.seq != latest.seq:
             return same
-        return fold.content() == (latest.model, latest.tally)
+        return fold.is_same_as(latest.model, latest.tally)
 
     same = compare()
     for record in records(connection, stream, fold.seq, until):

@@ -12,7 +12,7 @@ from devdan.service.bodies import check_settings, parsed, parser
 from devdan.service.engine import Live
 from devdan.service.events import Settings
 from devdan.service.handling import Service, answered, described, encode, takes
-from devdan.service.naming import InvalidError, check_name, check_text
+from devdan.service.naming import check_name, check_text
 from devdan.service.writer import BusyError
 
 _SETTINGS = parser(Settings)
@@ -41,8 +41,6 @@ def add_routes(api: FastAPI, service: Service) -> None:
         content = await service.body(request)
         settings = parsed(_SETTINGS, content) if content.strip() else Settings()
         check_settings(settings)
-        if settings.keyed:
-            raise InvalidError("keyed must be false: streams with keys are not served yet")
         live, is_new = await engine.create(stream, settings)
         return answered(described(live), 201 if is_new else 200)
 
