@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from deviations import put
@@ -15,7 +16,10 @@ from known_anomalies import anomalies_table
 from known_columns import importances_table
 
 from devdan import DEVDAN
+from devdan.evaluation.learners import _Devdan
+from devdan.evaluation.loop import prequential
 from devdan.model import shapley
+from devdan.streams import open_stream, sea
 
 PAGE = Path(__file__).parents[1] / "docs" / "why.md"
 
@@ -40,14 +44,42 @@ def explanations_table(n_rows: int = 50) -> str:
     return "\n".join(lines) + "\n"
 
 
+def cost_table() -> str:
+    """How much of the processor's time of an evaluation goes into the importances of its records."""
+    lines = ["| stream | columns | samples | places | share of the time |", "|---|---|---|---|---|"]
+    random = np.random.default_rng(0)
+    wide = random.normal(size=(100_000, 100))
+    asks = _Devdan._importances
+    list(prequential(sea(1000), DEVDAN(random_state=0)))  # which loads what is compiled
+    for stream in (sea(10_000), sea(100_000), sea(None).first(2_000_000), open_stream((wide, wide[:, 0] > 0))):
+        spent = []
+
+        def timed(learner: _Devdan, spent: list[float] = spent) -> tuple[float, ...] | None:
+            begin = time.process_time()
+            found = asks(learner)
+            if found is not None:
+                spent.append(time.process_time() - begin)
+            return found
+
+        with patch.object(_Devdan, "_importances", timed):
+            begin = time.process_time()
+            n_samples = sum(record.n_samples for record in prequential(stream, DEVDAN(random_state=0)))
+            total = time.process_time() - begin
+        n_columns = 100 if stream.name != "sea" else 3
+        share = f"{100 * len(spent) * np.median(spent) / total:.1f} %"
+        lines.append(f"| {stream.name} | {n_columns} | {n_samples:,} | {len(spent)} | {share} |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", choices=["importances", "explanations", "anomalies"])
+    parser.add_argument("--only", choices=["importances", "cost", "explanations", "anomalies"])
     parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
     arguments = parser.parse_args()
     tables = {
         "importances": lambda: importances_table(arguments.seeds),
+        "cost": cost_table,
         "explanations": explanations_table,
         "anomalies": lambda: anomalies_table(arguments.seeds),
     }

@@ -59,8 +59,8 @@ SETS = (clusters, curve, correlated, spikes, moving)
 Flags = tuple[Floats, Floats, Floats]  # how abnormal each sample is, and whether it is among the 5 % and the 1 %
 
 
-def by_devdan(X: Floats, y: Any, seed: int, labelled: bool = True) -> Flags:
-    model, found = DEVDAN(random_state=seed), []
+def by_devdan(X: Floats, y: Any, seed: int, labelled: bool = True, **options: Any) -> Flags:
+    model, found = DEVDAN(random_state=seed, **options), []
     for start in range(0, len(X), 500):
         part = slice(start, start + 500)
         if start >= FIRST:
@@ -116,6 +116,7 @@ def _among_the_latest(values: Floats) -> Flags:
 DETECTORS: dict[str, Callable[..., Flags]] = {
     "`score_samples`": by_devdan,
     "`score_samples`, no labels": lambda X, y, seed: by_devdan(X, y, seed, labelled=False),
+    "`score_samples`, `rehearse=0`": lambda X, y, seed: by_devdan(X, y, seed, rehearse=0),
     "error of the reconstruction": by_reconstruction,
     "scikit-learn's IsolationForest": by_forest,
     "River's HalfSpaceTrees": by_half_spaces,

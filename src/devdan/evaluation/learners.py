@@ -20,8 +20,8 @@ from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.state import Event
 
-_ASKED = 100  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 50  # samples from one asking to the next: at least, and as a part of those so far
+_ASKED = 50  # recent samples, about which importances are asked
+_LEAST_APART, _APART = 500, 25  # samples from one asking to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
@@ -147,7 +147,7 @@ class _Devdan:
         return tuple(sorted(self.model.events_after(before)))
 
     def _importances(self) -> tuple[float, ...] | None:
-        """The importances of the columns, if they are due: some hundred times in a run, however long it is.
+        """The importances of the columns, if they are due: about a hundred times in a run, however long it is.
 
         In all this takes at most as many predictions as there are samples.
         """

@@ -20,8 +20,9 @@ _FARTHEST = 1e6  # deviations, so that squares stay finite
 def share_less_unusual(networks: Sequence[Floats], X: Floats) -> Floats:
     """The share of recent samples that are less unusual than each of these.
 
-    Where samples are remembered, by the distances to the nearest of them. Else by the squared distance from the mean
-    input, whose running mean and variance the generative phase keeps.
+    Where samples are remembered, by the distances to the nearest of them. The reconstruction is no help: labels have
+    shaped the units, too (docs/why.md). Else by the squared distance from the mean input, whose running mean and
+    variance the generative phase keeps.
     """
     kept = max((remembered_inputs(Network(state)) for state in networks), key=len)[:_MOST]
     scaled = _scaled(networks, X)

@@ -20,6 +20,7 @@ from devdan.model.classes import Classes
 from devdan.model.insight import Insight
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notebook import EventList, model_html
+from devdan.model.recent import keep_unlabelled
 from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
@@ -137,6 +138,8 @@ class EvolvingClassifier(Insight):
         if last == DISCRIMINATIVE:
             self._calibrate(X, codes, weights)
         self._visit(X, codes, weights, first, last)
+        if last == GENERATIVE:
+            keep_unlabelled(self._networks, X)
         return self
 
     def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:

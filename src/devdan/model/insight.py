@@ -119,10 +119,10 @@ class Insight(StreamClassifier):
         """How usual each sample is, between -1 and 0: minus the share of recent samples that are less unusual.
 
         The lower, the more abnormal, as scikit-learn's outlier detectors have it: of samples like the recent ones,
-        about 1 % are below -0.99. A sample is as unusual as it is far from the nearest of up to 1,000 labelled samples
-        that are remembered. Where hardly any are (``rehearse=0``, or no labels), its distance from the mean input
-        counts: then only values can be unusual, not their combinations. A value that is missing, or a category that
-        was never seen, is not unusual.
+        about 1 % are below -0.99. A sample is as unusual as it is far from the nearest of up to 1,000 recent samples
+        that are remembered. Where hardly any are (``rehearse=0``), its distance from the mean input counts: then only
+        values can be unusual, not their combinations. A value that is missing, or a category that was never seen, is
+        not unusual.
         """
         self._check_is_fitted()
         return -share_less_unusual(self._networks, self._inputs(X))

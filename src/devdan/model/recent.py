@@ -1,4 +1,8 @@
-"""What samples look like now: those that networks remember, or else their running means and deviations."""
+"""What samples look like now: those that networks remember, or else their running means and deviations.
+
+Networks that rehearse have room for labelled samples. As long as there are not enough of these, inputs without labels
+take the places that are free, from the last one on. The kernel never looks there, and overwrites them.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,20 @@ from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 FEWEST = 100  # samples, from which others can be told apart
 
 
+def keep_unlabelled(networks: Sequence[Floats], X: Floats) -> None:
+    """Put inputs that were just observed where no labelled sample is remembered, in turn."""
+    for net in map(Network, networks):
+        free = net.max_samples - net.n_remembered
+        if free > 0:
+            latest = X[-free:]
+            turns = np.arange(net.n_learned[GENERATIVE] - len(latest), net.n_learned[GENERATIVE]) % free
+            places = net.max_samples - 1 - turns
+            net.remembered[places, : net.n_features] = latest
+            net.remembered_weight[places] = 1.0
+
+
 def recent_inputs(networks: Sequence[Floats], most: int) -> Floats:
-    """Inputs of the latest labelled samples, newest first, as they came; drawn ones if hardly any are remembered.
+    """Inputs of the latest samples as they came, labelled ones first; drawn ones if hardly any are remembered.
 
     A network that has noticed a drift has forgotten the labels of the samples before, but their inputs will do.
     """
@@ -25,11 +41,17 @@ def recent_inputs(networks: Sequence[Floats], most: int) -> Floats:
 
 
 def remembered_inputs(net: Network) -> Floats:
-    """The inputs of the samples that a network remembers, newest first."""
+    """The inputs of the samples that a network remembers, the latest labelled ones first."""
     ages = np.arange(net.max_samples)
     places = (net.n_remembered - 1 - ages) % max(net.max_samples, 1)
     there = places[net.remembered_weight[places] > 0.0]
-    return np.ascontiguousarray(net.remembered[there, : net.n_features])
+    rows = np.ascontiguousarray(net.remembered[there, : net.n_features])
+    n_labelled = min(net.n_remembered, net.max_samples)
+    if not 0 < n_labelled < len(rows):
+        return rows
+    labelled, others = rows[:n_labelled], rows[n_labelled:]
+    known = {row.tobytes() for row in labelled}  # a sample that was observed before its label came counts once
+    return np.vstack([labelled, others[[row.tobytes() not in known for row in others]]])
 
 
 def drawn_inputs(networks: Sequence[Floats], n: int) -> Floats:
