@@ -20,7 +20,6 @@ from devdan.service.events import Label, Settings, Value
 from devdan.service.naming import InvalidError, check_columns
 
 Model = EvolvingClassifier | DEVDANFleet
-_FLEET = b"SQLite format 3\x00"
 _MADE = {kind.__name__: kind for kind in KINDS}
 _NOT_BY_HTTP = {"initial_weights", "estimator", "n_jobs"}
 MOST_UNITS = 10_000  # to start from
@@ -104,7 +103,7 @@ def content_of(model: Model) -> bytes | None:
 
 def of_content(content: bytes, name: str) -> Model:
     """The model that a file holds."""
-    if not content.startswith(_FLEET):
+    if not content.startswith(modelfile.SQLITE):
         return modelfile.of_content(content, name, *KINDS)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "fleet"
