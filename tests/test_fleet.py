@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import signal
 import threading
 
 import numpy as np
@@ -785,7 +784,7 @@ def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch, prior):
 
     def interrupted(slots, *more):
         if len(slots) > 0:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
         return grouped(slots, *more)
 
     monkeypatch.setattr(stepping, "grouped", interrupted)

@@ -34,7 +34,7 @@ def learn(
     - cat log.jsonl | devdan learn model.devdan - --target label
     - devdan learn runs/my-fleet yesterday.csv --target label --key device
     """
-    from devdan.fleet.opening import open_model_or_fleet
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving.learning import columns_of, learn_on
     from devdan.serving.matching import as_written, model_path
     from devdan.streams import open_stream

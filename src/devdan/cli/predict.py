@@ -54,7 +54,7 @@ def predict(
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or an object of JSON
     in each line, which is answered with one.
     """
-    from devdan.fleet.opening import open_model_or_fleet
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving import answers
     from devdan.serving.matching import model_path
     from devdan.serving.predicting import Predicting

@@ -27,7 +27,7 @@ def show(
     """
     from devdan.cli import display
     from devdan.fleet.fleet import DEVDANFleet
-    from devdan.fleet.opening import open_model_or_fleet
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving.facts import facts
     from devdan.serving.fleet_facts import fleet_facts
     from devdan.serving.matching import model_path, network_of
