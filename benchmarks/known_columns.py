@@ -147,9 +147,9 @@ def followed(
         model.partial_fit(X, y)
         recent, places = recent_inputs(model._networks, SAMPLES), list(model.encoding_.places.values())
         for way in ways:
-            begin = time.perf_counter()
+            begin = time.process_time()
             found = WAYS[way](model, recent, places)
-            told[way].append((start + CHUNK, found, truth, time.perf_counter() - begin))
+            told[way].append((start + CHUNK, found, truth, time.process_time() - begin))
     for way, points in told.items():
         settled = [point for point in points if point[0] % (LENGTH // 2) > LENGTH // 4 or point[0] % (LENGTH // 2) == 0]
         on_true = np.mean([found[truth > 0].sum() for _, found, truth, _ in settled])

@@ -33,7 +33,7 @@ def served_here(folder, *, database=None, durability="off", **options):
     while not ready.wait(0.1):
         assert thread.is_alive(), "the server has ended"
     with httpx.Client(base_url=f"http://127.0.0.1:{ports[0]}", timeout=SECONDS) as client:
-        client.application, client.port = application, ports[0]
+        client.application, client.server, client.port = application, made, ports[0]
         try:
             yield client
         finally:

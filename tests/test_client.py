@@ -23,6 +23,9 @@ def test_from_a_row_to_its_late_label(url):
         assert [one.label for one in said] == [None, None]
         assert client.label({said[0].id: "yes", said[1].id: "no"}) == Labelled(accepted=2)
         assert client.sample(said[0].id)["label"] == "yes"
+        odd = "a/b?c=%20&ü#"
+        client.predict([{"x": 1.0}], ids=[odd])
+        assert client.sample(odd)["id"] == odd
         assert client.label({said[0].id: "yes"}) == Labelled(repeated=1)
         with pytest.raises(ServiceError, match="409: 1 contradict") as error:
             client.label({said[0].id: "no"})

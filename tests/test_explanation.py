@@ -143,6 +143,8 @@ def test_what_cannot_be_explained_is_said():
     model = DEVDAN(random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(ValueError, match=r"label must be one of the classes \[False, True\], got 'rain'"):
         model.explain(X, label="rain")
+    with pytest.raises(ValueError, match="label must be one of the classes"):
+        model.explain(X, label=np.array([True, False]))
     with pytest.raises(ValueError, match="n_orders must be an integer of at least 2, got 1"):
         model.explain(X, n_orders=1)
     with pytest.raises(ValueError, match="X has 3 features, but DEVDAN is expecting 2"):

@@ -9,8 +9,8 @@ from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
-from devdan.service.events import Columns, Record, Rows, Settings
-from devdan.service.fold import Fold
+from devdan.service.events import Columns, Labels, Record, Rows, Settings
+from devdan.service.fold import Fold, GapError
 from devdan.service.ledger import Row, Submission
 from devdan.service.predictor import Predictor
 from devdan.service.replaying import found, history, replayed
@@ -144,6 +144,13 @@ def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
     for row in rows:
         assert predictor.one(row).shares == pytest.approx(predictor.many([row])[0].shares, abs=1e-12)
     assert predictor.classes == ["big", "small"]
+
+
+def test_a_log_with_a_gap_is_not_folded():
+    fold = Fold(Settings())
+    fold.apply(Record(1, 1, 0.0, Columns(["x"])))
+    with pytest.raises(GapError, match="lacks the rows of record 7"):
+        fold.apply(Record(8, 1, 0.0, Labels([(7, 0)], ["yes"])))
 
 
 def test_streams_with_keys_are_fleets(tmp_path):

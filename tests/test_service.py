@@ -188,7 +188,7 @@ def test_bodies_that_are_not_valid_say_what_and_where(shared, path, body, says):
 
 
 def test_too_much_is_refused(tmp_path):
-    limits = Limits(body=2000, rows=5, columns=3, streams=2, queued=10, listeners=0)
+    limits = Limits(body=2000, bodies=2500, rows=5, columns=3, streams=2, queued=10, listeners=0)
     with served_here(tmp_path / "data", limits=limits) as http:
         http.put("/v1/streams/s", json={})
         http.put("/v1/streams/t", json={})
@@ -200,6 +200,12 @@ def test_too_much_is_refused(tmp_path):
         json_ = {"content-type": "application/json"}
         assert http.post(path, content=(b" " * 1000 for _ in range(5)), headers=json_).status_code == 413
         assert http.get("/v1/streams/s/events").status_code == 429
+        service = http.application._service
+        assert service._n_bytes == 0
+        service._n_bytes += 2400  # as if others were being answered
+        assert http.post(path, json=rows("a", city="C" * 500)).status_code == 429
+        service._n_bytes -= 2400
+        assert http.post(path, json=rows("a", city="C" * 500)).status_code == 200
 
 
 def test_a_queue_that_is_full_says_when_to_come_again(tmp_path):

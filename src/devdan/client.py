@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote
 
 import httpx
 
@@ -178,7 +179,7 @@ class Client(_Calls):
 
     def sample(self, id_: str) -> dict[str, Any]:
         """What became of a row."""
-        shown: dict[str, Any] = self._call("GET", f"/samples/{id_}")
+        shown: dict[str, Any] = self._call("GET", f"/samples/{quote(id_, safe='')}")
         return shown
 
     def close(self) -> None:
@@ -258,7 +259,7 @@ class AsyncClient(_Calls):
 
     async def sample(self, id_: str) -> dict[str, Any]:
         """What became of a row."""
-        shown: dict[str, Any] = await self._call("GET", f"/samples/{id_}")
+        shown: dict[str, Any] = await self._call("GET", f"/samples/{quote(id_, safe='')}")
         return shown
 
     async def close(self) -> None:

@@ -55,7 +55,7 @@ class Insight(StreamClassifier):
         classes = self.classes_.tolist()
         if len(classes) < 2:
             raise ValueError(f"explain needs two classes to weigh, but only {classes[0]!r} has been taught")
-        if label is not None and label not in classes:
+        if label is not None and (np.ndim(label) > 0 or label not in classes):
             raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
         if not isinstance(n_orders, (int, np.integer)) or n_orders < 2:
             raise ValueError(f"n_orders must be an integer of at least 2, got {n_orders!r}")

@@ -20,7 +20,7 @@ FEWEST = 100  # samples, from which others can be told apart
 def keep_unlabelled(networks: Sequence[Floats], X: Floats) -> None:
     """Put inputs that were just observed where no labelled sample is remembered, in turn."""
     for net in map(Network, networks):
-        free = net.max_samples - net.n_remembered
+        free = net.max_samples and net.max_samples - net.n_remembered  # the former is read in no time
         if free > 0:
             latest = X[-free:]
             turns = np.arange(net.n_learned[GENERATIVE] - len(latest), net.n_learned[GENERATIVE]) % free

@@ -62,7 +62,7 @@ class Application:
             self.api.add_exception_handler(kind, _refused)
         self.api.add_exception_handler(UnavailableError, _unavailable)
         self.api.add_exception_handler(StarletteHTTPException, _told)
-        self.gate: App = Gate(self.api, lambda: self._service.metrics, tokens, local_only)
+        self.gate: App = Gate(self.api, lambda: self._service, tokens, local_only)
 
     @asynccontextmanager
     async def _lifespan(self, api: FastAPI) -> AsyncIterator[None]:

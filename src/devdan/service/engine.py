@@ -29,6 +29,7 @@ class Limits(msgspec.Struct, frozen=True):
     """How much a service takes; more is refused."""
 
     body: int = 8 * 2**20  # bytes of a request
+    bodies: int = 256 * 2**20  # bytes of all requests that are being answered
     rows: int = 10_000  # of a request
     columns: int = 1000
     streams: int = 100

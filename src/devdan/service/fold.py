@@ -15,11 +15,15 @@ from devdan.service import models
 from devdan.service.events import Columns, Expired, Label, Labels, Record, Rows, Settings, Value
 from devdan.service.tally import Tally
 
-_CACHED = 2000  # records whose rows may get labels soon
+_CACHED = 20_000  # rows that may get labels soon
 
 Stored = Callable[[int], Record | None]  # a record of the stream, by its number
 
 _tally = msgspec.msgpack.Decoder(Tally).decode
+
+
+class GapError(RuntimeError):
+    """The log lacks something that a record refers to."""
 
 
 class Fold:
@@ -39,7 +43,8 @@ class Fold:
         self.settings, self._stored = settings, stored
         self.model: models.Model = models.new_model(settings)
         self.tally, self.columns, self.seq = Tally(), settings.columns, 0
-        self._recent: OrderedDict[int, Record] = OrderedDict()
+        self._recent: OrderedDict[int, tuple[Record, Rows]] = OrderedDict()
+        self._n_recent = 0  # rows in them
         self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
 
     @classmethod
@@ -65,7 +70,7 @@ class Fold:
         if isinstance(body, Columns):
             self.columns = body.names
         elif isinstance(body, Rows):
-            self._remember(record)
+            self._remember(record, body)
             self.tally.rows(record, body)
             self._learn(body.values, body.keys, None)
         elif isinstance(body, Labels):
@@ -98,13 +103,17 @@ class Fold:
         """Whether a snapshot holds this state, bit for bit."""
         return msgspec.msgpack.encode(self.tally) == tally and models.are_same(self.model, model)
 
-    def _remember(self, record: Record) -> None:
-        self._recent[record.seq] = record
-        if len(self._recent) > _CACHED:
-            self._recent.popitem(last=False)
+    def _remember(self, record: Record, rows: Rows) -> None:
+        self._recent[record.seq] = record, rows
+        self._n_recent += len(rows.ids)
+        while self._n_recent > _CACHED and len(self._recent) > 1:
+            _, (_, oldest) = self._recent.popitem(last=False)
+            self._n_recent -= len(oldest.ids)
 
     def _rows(self, seq: int) -> tuple[Record, Rows]:
-        record = self._recent.get(seq) or self._stored(seq)
+        if seq in self._recent:
+            return self._recent[seq]
+        record = self._stored(seq)
         if record is None or not isinstance(record.body, Rows):
-            raise RuntimeError(f"the log lacks the rows of record {seq}, whose labels it has")
+            raise GapError(f"the log lacks the rows of record {seq}, whose labels it has")
         return record, record.body

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from devdan.service.metrics import Metrics
+from devdan.service.handling import Service
 from devdan.service.tokens import ADMIN, LABEL, LOOPBACK, PREDICT, Tokens
 
 Scope = MutableMapping[str, Any]
@@ -38,8 +38,8 @@ class Gate:
     browsers tell the origin, nor, without tokens, under a name of its own (DNS rebinding).
     """
 
-    def __init__(self, app: App, metrics: Callable[[], Metrics], tokens: Tokens | None, local_only: bool) -> None:
-        self._app, self._metrics, self._tokens, self._local_only = app, metrics, tokens, local_only
+    def __init__(self, app: App, service: Callable[[], Service], tokens: Tokens | None, local_only: bool) -> None:
+        self._app, self._service, self._tokens, self._local_only = app, service, tokens, local_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -53,12 +53,15 @@ class Gate:
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *_SAFE]
                 route = getattr(scope.get("route"), "path", "other")
-                self._metrics().request(route, _method(scope), status, time.perf_counter() - begin)
+                self._service().metrics.request(route, _method(scope), status, time.perf_counter() - begin)
             await send(message)
 
         refusal = self._refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, counted)
+            try:
+                await self._app(scope, receive, counted)
+            finally:
+                self._service().answered(scope)
             return
         code, error, headers = refusal
         content = json.dumps({"error": error}).encode()

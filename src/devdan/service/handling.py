@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import Any
 
 import msgspec
@@ -12,7 +13,9 @@ from devdan.service.engine import Engine, LimitError, Live
 from devdan.service.ledger import Outcome
 from devdan.service.metrics import Metrics
 from devdan.service.naming import InvalidError, check_name
+from devdan.service.writer import BusyError
 
+_BYTES = "devdan.bytes"  # of a request's body, in its scope
 encode = msgspec.json.Encoder().encode
 
 
@@ -27,6 +30,7 @@ class Service:
     def __init__(self, engine: Engine, metrics: Metrics, predict_unlogged: bool = False) -> None:
         self.engine, self.metrics, self.predict_unlogged = engine, metrics, predict_unlogged
         self.n_listeners = 0
+        self._n_bytes = 0  # of bodies in memory
 
     async def body(self, request: Request) -> bytes:
         """The body of a request, unless it is too large."""
@@ -40,7 +44,15 @@ class Service:
             if size > most:
                 raise LimitError(f"a body may have {most} bytes, got more")
             parts.append(part)
+            self._n_bytes += len(part)
+            request.scope[_BYTES] = size
+            if self._n_bytes > self.engine.limits.bodies:
+                raise BusyError("too much is being answered already; send it again later")
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def answered(self, scope: MutableMapping[str, Any]) -> None:
+        """A request is over: its body is not needed any more."""
+        self._n_bytes -= scope.pop(_BYTES, 0)
 
     async def find(self, name: str) -> Live:
         """A stream by its name; another server may have made it just now."""

@@ -31,6 +31,7 @@ from devdan.service.writer import BusyError
 BODIES = (RowsIn, SamplesIn, LabelsIn)
 _ROWS, _SAMPLES, _LABELS = parser(RowsIn), parser(SamplesIn), parser(LabelsIn)
 _IN_THREAD = 1000  # rows from which on predictions are made beside the event loop
+_STREAM = {"parameters": [{"name": "stream", "in": "path", "required": True, "schema": {"type": "string"}}]}
 _SAYS: dict[int | str, dict[str, Any]] = {
     409: {"description": "Something contradicts what is known of an id; the rest was accepted"}
 }
@@ -85,9 +86,11 @@ def add_routes(api: FastAPI, service: Service) -> None:
     """Predict, labels and samples."""
     engine = service.engine
 
-    @api.post("/v1/streams/{stream}/predict", summary="Predict rows", openapi_extra=takes("RowsIn"), responses=_SAYS)
-    async def predict(stream: str, request: Request) -> Response:
-        live = await service.find(stream)
+    @api.post(
+        "/v1/streams/{stream}/predict", summary="Predict rows", openapi_extra=takes("RowsIn") | _STREAM, responses=_SAYS
+    )
+    async def predict(request: Request) -> Response:
+        live = await service.find(request.path_params["stream"])  # faster than an argument
         rows = parsed(_ROWS, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         ids, predictions, predictor, outcome = await predicted(service, live, rows)

@@ -12,7 +12,7 @@ import msgspec
 
 from devdan.service import register, snapshots
 from devdan.service.database import Connection, Database, UnavailableError
-from devdan.service.fold import Fold
+from devdan.service.fold import Fold, GapError
 from devdan.service.predictor import Predictor
 from devdan.service.register import Facts
 from devdan.service.snapshots import Snapshot
@@ -118,7 +118,7 @@ class Learner(threading.Thread):
             written = set(known)
         busy = written & self._streams.keys()
         while busy:
-            busy = {number for number in sorted(busy) if self._learn(connection, self._streams[number])}
+            busy = {number for number in sorted(busy) if self._learn_if_there(connection, number)}
         now = time.time()
         for following in self._streams.values():
             if self._ends or now - following.snapshot_at > _SNAPSHOT[self._database.is_shared]:
@@ -126,6 +126,16 @@ class Learner(threading.Thread):
             is_due = time.monotonic() - following.counted_at > max(_COUNTS, _COST * following.seconds)
             if is_due and not following.counted_seq == following.published_seq == following.fold.seq:
                 self._show(following)
+
+    def _learn_if_there(self, connection: Connection, number: int) -> bool:
+        """The same, unless the stream is deleted meanwhile."""
+        try:
+            return self._learn(connection, self._streams[number])
+        except GapError:
+            if number in register.facts(connection, [number]):
+                raise
+            del self._streams[number]
+            return False
 
     def _learn(self, connection: Connection, following: _Following) -> bool:
         """Take some records; returns whether there may be more."""

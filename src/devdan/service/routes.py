@@ -54,7 +54,7 @@ def add_routes(api: FastAPI, service: Service) -> None:
         service.metrics.forget(stream)
         return Response(status_code=204)
 
-    @api.get("/v1/streams/{stream}/samples/{id}", summary="What became of a sample")
+    @api.get("/v1/streams/{stream}/samples/{id:path}", summary="What became of a sample")
     async def sample(stream: str, id: str) -> Response:
         live = await service.find(stream)
         check_text(id, "an id")

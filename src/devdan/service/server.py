@@ -106,7 +106,7 @@ class _Protocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._leaving is None:
-            self._leaving = self.loop.call_later(self._seconds, self.transport.abort)
+            self._leaving = self.loop.call_later(self._seconds, self._cut_off)
 
     def resume_writing(self) -> None:
         self._stop_timer("_leaving")
@@ -117,6 +117,11 @@ class _Protocol(HttpToolsProtocol):
         self._stop_timer("_leaving")
         super().connection_lost(exc)
 
+    def _cut_off(self) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # it may be about to write
+        self.transport.abort()
+
     def _stop_timer(self, name: str) -> None:
         timer = getattr(self, name)
         if timer is not None:
@@ -124,7 +129,7 @@ class _Protocol(HttpToolsProtocol):
             setattr(self, name, None)
 
     def _begin_arriving(self) -> None:
-        self._arriving = self.loop.call_later(self._seconds, self.transport.abort)
+        self._arriving = self.loop.call_later(self._seconds, self._cut_off)
 
     @property
     def _seconds(self) -> float:

@@ -20,6 +20,17 @@ _MOVE = 1.0  # seconds after which what is in the journal is moved to its place 
 _LARGE = 64 * 2**20  # bytes of the journal from which on a commit waits for that
 
 
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell of a disk that is full or a file that is damaged, and not of mistakes in statements."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
+            raise UnavailableError(f"the log cannot be used: {error}") from error
+        raise
+
+
 class _Sqlite(Connection):
     def __init__(self, path: Path, durability: str) -> None:
         self._path, self._durability = path, durability
@@ -38,16 +49,12 @@ class _Sqlite(Connection):
         return self._opened
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        try:
+        with _told():
             return self._connection().execute(sql, values).fetchall()
-        except sqlite3.OperationalError as error:
-            raise UnavailableError(f"the log cannot be used: {error}") from error
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        try:
+        with _told():
             self._connection().executemany(sql, values)
-        except sqlite3.OperationalError as error:
-            raise UnavailableError(f"the log cannot be used: {error}") from error
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
