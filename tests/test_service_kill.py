@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,6 +15,7 @@ from devdan.service.events import Labels, Rows
 from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 
+ROOT = Path(__file__).parent.parent
 KILLS = 3  # each takes two seconds or so; test_hundreds_of_kills has the rest
 
 
@@ -191,6 +193,8 @@ def test_wrong_use_is_told_in_a_line(tmp_path):
         (["serve", "--data", tmp_path, "--durability", "some"], "durability must be one of full"),
         (["serve", "--data", tmp_path, "--tokens", tmp_path / "none"], "No such file"),
         (["serve", "--data", tmp_path, "--tls-key", tmp_path / "k"], "needed both"),
+        (["serve", "--data", tmp_path, "--model", tmp_path / "none"], "No such file"),
+        (["serve", "--data", tmp_path, "--model", ROOT / "README.md"], "is not a DEVDAN model"),
         (["replay", tmp_path / "nothing"], "there is no log in"),
     ):
         said = run(*arguments)
