@@ -16,7 +16,7 @@ from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 
 ROOT = Path(__file__).parent.parent
-KILLS = 3  # each takes two seconds or so; test_hundreds_of_kills has the rest
+KILLS = 2  # each takes two seconds or so; test_hundreds_of_kills has the rest
 
 
 class Caller(threading.Thread):
