@@ -37,7 +37,7 @@ test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as p
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_scales.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
-	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py tests/test_fuzz_fleet.py --hypothesis-profile=fuzz
+	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py tests/test_fuzz_fleet.py tests/test_service.py --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
 mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and reports those that no test notices; JOBS=2 for two at a time

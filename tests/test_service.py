@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from served import served_here
 
 from devdan import DEVDAN
-from devdan.service.engine import Limits
+from devdan.service.engine import Given, Limits
 from devdan.service.server import ListenError, check_address
 from devdan.service.tokens import Tokens, TokensError
 
@@ -267,7 +267,7 @@ def test_a_model_file_becomes_a_stream(tmp_path):
     table = [{"x": float(k % 2), "city": "Bonn"} for k in range(100)]
     DEVDAN(random_state=0).fit(table, ["odd" if k % 2 else "even" for k in range(100)]).save(tmp_path / "parity.devdan")
     for _ in range(2):  # it is there the second time
-        with served_here(tmp_path / "data", model=tmp_path / "parity.devdan") as http:
+        with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "parity.devdan", "parity")) as http:
             shown = until(http, "/v1/streams/parity", lambda shown: shown["classes"])
             assert shown["columns"] == ["x", "city"]
             said = http.post("/v1/streams/parity/predict", json={"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
@@ -276,7 +276,7 @@ def test_a_model_file_becomes_a_stream(tmp_path):
 
 def test_a_model_of_plain_numbers_says_so(tmp_path):
     DEVDAN(random_state=0).fit([[0.0], [1.0]] * 50, [0, 1] * 50).save(tmp_path / "n.devdan")
-    with served_here(tmp_path / "data", model=tmp_path / "n.devdan") as http:
+    with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "n.devdan", "n")) as http:
         until(http, "/v1/streams/n", lambda shown: shown["classes"])
         answer = http.post("/v1/streams/n/predict", json={"rows": [{"features": {"x0": "Bonn"}}]})
         assert (answer.status_code, "must hold numbers" in answer.json()["error"]) == (422, True)

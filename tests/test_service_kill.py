@@ -2,19 +2,21 @@
 
 import random
 import re
-import subprocess
-import sys
 import threading
+from pathlib import Path
 
 import httpx
 import pytest
 from served import SECONDS, Process
+from typer.testing import CliRunner
 
+from devdan.cli import app
 from devdan.service.events import Labels, Rows
 from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 
-KILLS = 3  # each takes two seconds or so; test_hundreds_of_kills has the rest
+ROOT = Path(__file__).parent.parent
+KILLS = 2  # each takes two seconds or so; test_hundreds_of_kills has the rest
 
 
 class Caller(threading.Thread):
@@ -151,15 +153,16 @@ def test_hundreds_of_kills(tmp_path):
 
 
 def run(*arguments):
-    command = [sys.executable, "-m", "devdan", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """A command, in this process: starting another takes seconds."""
+    ended = CliRunner().invoke(app, list(map(str, arguments)), prog_name="devdan", env={"COLUMNS": "200"})
+    return ended.exit_code, ended.stdout + ended.stderr
 
 
 def test_serve_ctrl_c_and_replay_as_a_user_would(tmp_path):
     folder = tmp_path / "data"
     server = Process("--data", folder)
-    again = run("serve", "--data", folder, "--port", "0")
-    assert (again.returncode, "is in use by another devdan serve" in again.stderr) == (2, True), again.stderr
+    code, said = run("serve", "--data", folder, "--port", "0")
+    assert (code, "is in use by another devdan serve" in said) == (2, True), said
     client = httpx.Client(base_url=server.url, timeout=SECONDS)
     client.put("/v1/streams/s", json={})
     source = random.Random(0)
@@ -171,17 +174,17 @@ def test_serve_ctrl_c_and_replay_as_a_user_would(tmp_path):
     with client.stream("GET", "/v1/streams/s/events") as events:
         assert next(events.iter_lines()).startswith('data: {"stream":"s"')
         assert server.stop() == 0  # although somebody listens
-    said = run("replay", folder)
-    assert said.returncode == 0, said.stderr
-    assert re.search(r"s: \d+ records, 300 rows, 200 labels: the same as the snapshot, bit for bit", said.stdout)
-    other = run("replay", folder, "--model", "devdan-quick", "--chunk", 50, "--out", tmp_path / "run")
-    assert other.returncode == 0, other.stderr
+    code, said = run("replay", folder)
+    assert code == 0, said
+    assert re.search(r"s: \d+ records, 300 rows, 200 labels: the same as the snapshot, bit for bit", said)
+    code, said = run("replay", folder, "--model", "devdan-quick", "--chunk", 50, "--out", tmp_path / "run")
+    assert code == 0, said
     page = (tmp_path / "run" / "report.html").read_text()
     assert "as they came" in page
-    saved = run("replay", folder, "--until", "2000-01-01", "--save", tmp_path / "m")
-    assert (saved.returncode, "has no model yet" in saved.stderr) == (2, True)
-    assert run("replay", folder, "--save", tmp_path / "m").returncode == 0
-    assert run("show", tmp_path / "m").returncode == 0
+    code, said = run("replay", folder, "--until", "2000-01-01", "--save", tmp_path / "m")
+    assert (code, "has no model yet" in said) == (2, True), said
+    assert run("replay", folder, "--save", tmp_path / "m")[0] == 0
+    assert run("show", tmp_path / "m")[0] == 0
 
 
 def test_wrong_use_is_told_in_a_line(tmp_path):
@@ -191,9 +194,11 @@ def test_wrong_use_is_told_in_a_line(tmp_path):
         (["serve", "--data", tmp_path, "--durability", "some"], "durability must be one of full"),
         (["serve", "--data", tmp_path, "--tokens", tmp_path / "none"], "No such file"),
         (["serve", "--data", tmp_path, "--tls-key", tmp_path / "k"], "needed both"),
+        (["serve", "--data", tmp_path, "--model", tmp_path / "none"], "No such file"),
+        (["serve", "--data", tmp_path, "--model", ROOT / "README.md"], "is not a DEVDAN model"),
         (["replay", tmp_path / "nothing"], "there is no log in"),
     ):
-        said = run(*arguments)
-        assert said.returncode == 2, said.stderr
-        assert says in said.stderr, said.stderr
-        assert "Traceback" not in said.stderr
+        code, said = run(*arguments)
+        assert code == 2, said
+        assert says in said, said
+        assert "Traceback" not in said

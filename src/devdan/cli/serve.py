@@ -69,28 +69,34 @@ def serve(
     Everything that is acknowledged is in a log on disk; the model follows from it, and `devdan replay` rebuilds it.
 
     - devdan serve --data streams
-    - devdan serve --data streams --model runs/my-devdan/model.devdan --port 9000
+    - devdan serve --data streams --model runs/my-devdan --port 9000
     - devdan serve --data streams --host 0.0.0.0 --tokens tokens.txt --tls-certificate c.pem --tls-key k.pem
     """
     if (data is None) == (store is None):
         fail("say where the log is: --data DIR, or --store postgresql://…")
     try:
         from devdan.service.app import Application
+        from devdan.service.engine import Given
         from devdan.service.places import database
         from devdan.service.server import check_address, server
         from devdan.service.server import serve as serve_forever
         from devdan.service.tokens import Tokens
     except ModuleNotFoundError as error:
         fail(f"devdan serve needs {error.name}: pip install 'devdan[serve]'")
+    from devdan.serving.matching import model_path
+
     with clear_errors(), _told_about_the_log():
         known = None if tokens is None else Tokens(tokens)
         check_address(host, known)
         if (certificate is None) != (key is None):
             raise ValueError("--tls-certificate and --tls-key are needed both, or none")
         scheme = "http" if certificate is None else "https"
+        begins = (
+            None if model is None else Given.of_file(model_path(model), model.name if model.is_dir() else model.stem)
+        )
         opened = database(data, store, durability)
         application = Application(
-            opened, model=model, tokens=known, local_only=known is None, predict_unlogged=predict_unlogged
+            opened, model=begins, tokens=known, local_only=known is None, predict_unlogged=predict_unlogged
         )
 
         def ready(chosen: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 import devdan
 from devdan.service import inference, intake, live_page, routes
 from devdan.service.database import Database, UnavailableError
-from devdan.service.engine import ConflictError, Engine, LimitError, Limits
+from devdan.service.engine import ConflictError, Engine, Given, LimitError, Limits
 from devdan.service.events import Settings
 from devdan.service.gate import App, Gate
 from devdan.service.handling import Service, answered
@@ -47,7 +46,7 @@ class Application:
         self,
         database: Callable[[], Database],
         *,
-        model: Path | None = None,
+        model: Given | None = None,
         limits: Limits | None = None,
         tokens: Tokens | None = None,
         local_only: bool = True,

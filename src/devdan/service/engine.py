@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import models, register, snapshots
@@ -17,6 +18,7 @@ from devdan.service.database import Connection, Database
 from devdan.service.events import Label, Rows, Settings
 from devdan.service.learner import Learner, Published
 from devdan.service.ledger import Outcome, Row, Submission
+from devdan.service.naming import InvalidError, check_name
 from devdan.service.predictor import Predictor
 from devdan.service.register import Facts
 from devdan.service.tally import Tally
@@ -60,6 +62,23 @@ class Live:
         return self.published.predictor
 
 
+class Given(NamedTuple):
+    """A model that has learned before, to begin a stream with."""
+
+    name: str
+    content: bytes
+    settings: Settings
+
+    @classmethod
+    def of_file(cls, path: Path, name: str) -> Given:
+        """The model in a file; raises an error that says why it cannot be a stream."""
+        content = path.read_bytes()
+        model = models.of_content(content, str(path))
+        if isinstance(model, DEVDANFleet):
+            raise InvalidError(f"{path} holds a fleet, which cannot become a stream; a stream with keys begins empty")
+        return cls(check_name(name), content, Settings(model=type(model).__name__, columns=models.columns_of(model)))
+
+
 class Known(NamedTuple):
     """What became of a sample."""
 
@@ -84,8 +103,8 @@ class Engine:
         self.writer = Writer(database, self.limits.queued, self._deliver, self._wake)
         self.learner = Learner(database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)))
 
-    async def start(self, model: Path | None = None) -> None:
-        """Open the streams; a model file becomes a stream of its own, named after it, unless there is one."""
+    async def start(self, model: Given | None = None) -> None:
+        """Open the streams; a model that is given becomes a stream, unless there is one of this name."""
         self.writer.start()
         await asyncio.to_thread(compile_kernel, DEVDAN())  # so that no answer waits for it
         await self.refresh()
@@ -161,16 +180,13 @@ class Engine:
         if live.number in self._numbers:
             self._remove(live.number)
 
-    async def _open_model(self, path: Path) -> None:
-        content = await asyncio.to_thread(path.read_bytes)
-        model = models.of_content(content, str(path))
-        settings = Settings(model=type(model).__name__, columns=models.columns_of(model))
+    async def _open_model(self, given: Given) -> None:
 
         def job(connection: Connection) -> None:
             with connection.transaction():
-                if all(one.name != path.stem for one in register.facts(connection).values()):
-                    made = register.create(connection, path.stem, settings, time.time())
-                    snapshots.begin_with(connection, made.number, content, time.time())
+                if all(one.name != given.name for one in register.facts(connection).values()):
+                    made = register.create(connection, given.name, given.settings, time.time())
+                    snapshots.begin_with(connection, made.number, given.content, time.time())
 
         await self.write(job)
         await self.refresh()
