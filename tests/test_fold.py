@@ -12,6 +12,7 @@ from devdan.service import ledger, models, register, snapshots
 from devdan.service.events import Columns, Labels, Record, Rows, Settings
 from devdan.service.fold import Fold, GapError
 from devdan.service.ledger import Row, Submission
+from devdan.service.live_charts import charts
 from devdan.service.predictor import Predictor
 from devdan.service.replaying import found, history, replayed
 from devdan.service.snapshots import Snapshot
@@ -258,3 +259,24 @@ def test_a_model_from_a_file_goes_on_learning():
     assert models.columns_of(again) == ["x0", "x1"]
     rows = models.table(["x0", "x1"], [[0.5, 0.25]])
     assert np.array_equal(again.predict_proba(models.given(again, rows)), model.predict_proba([[0.5, 0.25]]))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_now_and_then_it_is_asked_which_columns_matter(keyed):
+    source, fold = random.Random(0), Fold(Settings(options={"random_state": 3}, keyed=keyed))
+    fold.apply(Record(1, 1, 0.0, Columns(["x", "y", "z"])))
+    for k in range(0, 3000, 50):
+        values = [[source.random(), source.random(), source.random()] for _ in range(50)]
+        keys = ["a"] * 50 if keyed else None
+        rows = Rows(k, [f"{k + j}" for j in range(50)], values, [None] * 50, [None] * 50, keys)
+        fold.apply(Record(fold.seq + 1, 1, 0.0, rows))
+        labels = ["big" if x > 0.5 else "small" for x, *_ in values]
+        fold.apply(Record(fold.seq + 1, 1, 0.0, Labels([(fold.seq, j) for j in range(50)], labels)))
+    asked = [span.importances for span in fold.tally.spans if span.importances]
+    assert 4 <= len(asked) <= 6
+    assert asked[-1]["x"] > 0.9
+    (shown,) = [one for one in charts(fold.tally) if one.title == "Which columns matter"]
+    assert next(key.text for key in shown.chart.legend) == "x"
+    assert Fold.of_snapshot(fold.settings, lambda seq: None, fold.columns, fold.seq, *fold.content()).is_same_as(
+        *fold.content()
+    )

@@ -98,6 +98,8 @@ class Fold:
         self.n_hidden, virtual, real = models.structure(self.model)
         self.tally.structure(self.n_hidden, virtual - self.drifts[0], real - self.drifts[1])
         self.drifts = virtual, real
+        if labels is not None and self.tally.is_due(len(self.columns)):
+            self.tally.importances(models.importances(self.model))
 
     def is_same_as(self, model: bytes | None, tally: bytes) -> bool:
         """Whether a snapshot holds this state, bit for bit."""

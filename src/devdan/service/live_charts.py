@@ -9,7 +9,8 @@ from markupsafe import Markup
 
 from devdan.report.drawing.chart import Chart, Key, area, filled, in_percent, stroke, upright
 from devdan.report.drawing.plot import Plot, ticks
-from devdan.report.drawing.words import how_many, number, percent
+from devdan.report.drawing.words import clipped, how_many, number, percent
+from devdan.report.run.column_charts import MOST_COLUMNS, importance_chart
 from devdan.service.tally import Span, Tally
 
 _DELAYS = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "30 days", "later")
@@ -26,7 +27,7 @@ class Shown(NamedTuple):
 
 def charts(tally: Tally) -> list[Shown]:
     """All that there is something to show in."""
-    found = [_accuracy(tally), _labels(tally), _delays(tally), _units(tally)]
+    found = [_accuracy(tally), _labels(tally), _delays(tally), _units(tally), _importances(tally)]
     return [one for one in found if one is not None]
 
 
@@ -113,3 +114,18 @@ def _units(tally: Tally) -> Shown | None:
     label = f"Hidden units: {min(known)} to {max(known)}, {known[-1]} now."
     about = "Hidden units of the model, which it adds and removes by itself."
     return Shown("Structure", about, Chart(body, label, [stroke("units", "hidden units")]), 160)
+
+
+def _importances(tally: Tally) -> Shown | None:
+    asked = [(end, span.importances) for end, span in zip(_ends(tally), tally.spans, strict=True) if span.importances]
+    if len(asked) < 2:
+        return None
+    totals: dict[str, float] = {}
+    for _, shares in asked:
+        for name, share in shares.items():
+            totals[name] = totals.get(name, 0.0) + share
+    names = sorted(totals, key=lambda name: -totals[name])[:MOST_COLUMNS]
+    lines = [in_percent(shares.get(name, 0.0) for _, shares in asked) for name in names]
+    chart = importance_chart(tally.n_rows, [end for end, _ in asked], [clipped(name) for name in names], lines)
+    about = "How much predictions change if a column has the values of other recent rows, as shares of all columns."
+    return Shown("Which columns matter", about, chart, 160)

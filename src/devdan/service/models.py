@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import NotFittedError
 
 from devdan.encoding.rows import Column, Numbers, Rows
 from devdan.encoding.tables import column_of
@@ -18,11 +19,13 @@ from devdan.model.evolving import EvolvingClassifier
 from devdan.model.opening import KINDS
 from devdan.service.events import Label, Settings, Value
 from devdan.service.naming import InvalidError, check_columns
+from devdan.service.tally import ASKED
 
 Model = EvolvingClassifier | DEVDANFleet
 _MADE = {kind.__name__: kind for kind in KINDS}
 _NOT_BY_HTTP = {"initial_weights", "estimator", "n_jobs"}
 MOST_UNITS = 10_000  # to start from
+_MOST_NAMED = 20  # columns whose importances are kept
 
 
 def new_model(settings: Settings) -> Model:
@@ -84,6 +87,17 @@ def structure(model: Model) -> tuple[int, int, int]:
     network = model.prior_ if isinstance(model, DEVDANFleet) else model
     virtual, real = network.drifts_.values()
     return network.n_hidden_, virtual, real
+
+
+def importances(model: Model) -> dict[str, float]:
+    """How much the columns matter that matter most; of a fleet, to the network that all keys share."""
+    network = model.prior_ if isinstance(model, DEVDANFleet) else model
+    try:
+        shares = network._importances(ASKED).tolist()
+    except NotFittedError:  # it has no label yet
+        return {}
+    named = sorted(zip(map(str, network.encoding_.columns), shares, strict=True), key=lambda pair: -pair[1])
+    return {name: round(share, 4) for name, share in named[:_MOST_NAMED] if share > 0}
 
 
 # --- In files --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from devdan.service.events import Expired, Labels, Record, Rows
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
 DELAYS = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86_400.0, 7 * 86_400.0, 30 * 86_400.0)  # seconds
+ASKED = 100  # recent samples, about which importances are asked
+_LEAST_APART, _APART = 500, 50  # rows from one asking to the next: at least, and as a part of those so far
 _LATEST = 12
 
 
@@ -27,6 +29,7 @@ class Span(msgspec.Struct, array_like=True):
     n_hidden: int = 0
     virtual: int = 0  # drifts
     real: int = 0
+    importances: dict[str, float] = {}  # of the columns that matter most; only now and then
 
     def add(self, other: Span) -> None:
         """Join the span after this one."""
@@ -34,6 +37,7 @@ class Span(msgspec.Struct, array_like=True):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.virtual, self.real = self.virtual + other.virtual, self.real + other.real
         self.n_hidden = other.n_hidden or self.n_hidden
+        self.importances = other.importances or self.importances
 
 
 class Latest(msgspec.Struct, array_like=True):
@@ -62,6 +66,7 @@ class Tally(msgspec.Struct):
     )  # label delays up to each of DELAYS, and above
     delay_sum: float = 0.0
     latest: list[Latest] = []
+    asked_at: int = 0  # rows when importances were last asked for
 
     @property
     def accuracy(self) -> float | None:
@@ -132,6 +137,17 @@ class Tally(msgspec.Struct):
             span.n_hidden = n_hidden
             span.virtual += virtual
             span.real += real
+
+    def is_due(self, n_columns: int) -> bool:
+        """Whether to ask which columns matter: some hundred times, with no more predictions for it than rows."""
+        n_new = self.n_rows - self.asked_at
+        return n_new >= max(_LEAST_APART, self.n_rows // _APART, ASKED * (n_columns + 1))
+
+    def importances(self, shares: dict[str, float]) -> None:
+        """Which columns matter most with the latest rows."""
+        self.asked_at = self.n_rows
+        if self.n_rows:
+            self.span(self.n_rows - 1).importances = shares
 
     @property
     def expected(self) -> float | None:

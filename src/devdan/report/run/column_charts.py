@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from devdan.report.drawing.chart import Chart, in_percent, stroke
 from devdan.report.drawing.plot import Plot, moving, ticks
 from devdan.report.drawing.words import clipped, percent
@@ -40,12 +42,18 @@ def importances(run: ShownRun) -> Chart | None:
     points, columns = run.importances, strongest(run)
     if len(points) < 2 or not columns:
         return None
-    ends = [point.end for point in points]
     lines = [in_percent(smooth_importance(run, column)) for column in columns]
-    plot = Plot(run.summary.n_samples, 0, 1.08 * max(value or 0.0 for line in lines for value in line))
+    names = [column_name(run, column) for column in columns]
+    return importance_chart(run.summary.n_samples, [point.end for point in points], names, lines)
+
+
+def importance_chart(
+    n_samples: int, ends: Sequence[float], names: Sequence[str], lines: Sequence[Sequence[float | None]]
+) -> Chart:
+    """A line of percentages for each column."""
+    plot = Plot(n_samples, 0, 1.08 * max(value or 0.0 for line in lines for value in line))
     paths = [plot.line(ends, line, f"run s{n}") for n, line in enumerate(lines)]
     body = plot.axes(ticks(0, min(plot.high, 100), 4), " %", most=5) + moving(plot.stretched(*paths))
-    names = [column_name(run, column) for column in columns]
     last = [f"{name} {percent((line[-1] or 0.0) / 100)}" for name, line in zip(names, lines, strict=True)]
     legend = [stroke(f"run s{n}", name) for n, name in enumerate(names)]
     return Chart(body, f"Importance of columns over time, at the end: {', '.join(last)}.", legend)
