@@ -212,9 +212,9 @@ def rest_loop(row, x, present, count, share, mean, square, hidden, z, flat, c, f
                 kernel.softmax(flat_c, m, m)
                 kernel.significance(c, x, present, min(n, m))
             kernel.watch(monitor, 0.1, 2.0)
-            kernel.should_grow(monitor, 0.1)
+            kernel.reaches(monitor, kernel.most_bias2(monitor, 0.1))
             kernel.watch(monitor, 0.1, 2.0)
-            kernel.should_prune(monitor, 0.1)
+            kernel.reaches(monitor, kernel.most_variance(monitor, 0.1))
 
 
 def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:
