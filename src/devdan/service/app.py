@@ -16,9 +16,9 @@ import devdan
 from devdan.service import inference, intake, live_page, routes
 from devdan.service.database import Database, UnavailableError
 from devdan.service.engine import ConflictError, Engine, Given, LimitError, Limits
-from devdan.service.events import Settings
 from devdan.service.gate import App, Gate
 from devdan.service.handling import Service, answered
+from devdan.service.logged import Settings
 from devdan.service.metrics import Metrics
 from devdan.service.naming import InvalidError
 from devdan.service.tokens import Tokens

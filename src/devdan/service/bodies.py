@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from devdan.service.engine import LimitError, Limits
-from devdan.service.events import Label, Settings, Value
+from devdan.service.logged import Label, Settings, Value
 from devdan.service.naming import LONGEST, InvalidError, check_text
 
 Body = TypeVar("Body")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from devdan.service.events import Body, Record, decoded, encoded
+from devdan.service.logged import Body, Record, decoded, encoded
 
 DURABILITIES = ("full", "normal", "off")
 

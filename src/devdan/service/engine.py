@@ -15,9 +15,9 @@ from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import models, register, snapshots
 from devdan.service.database import Connection, Database
-from devdan.service.events import Label, Rows, Settings
 from devdan.service.learner import Learner, Published
 from devdan.service.ledger import Outcome, Row, Submission
+from devdan.service.logged import Label, Rows, Settings
 from devdan.service.naming import InvalidError, check_name
 from devdan.service.predictor import Predictor
 from devdan.service.register import Facts

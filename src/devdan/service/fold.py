@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from devdan.service import models
-from devdan.service.events import Columns, Expired, Label, Labels, Record, Rows, Settings, Value
+from devdan.service.logged import Columns, Expired, Label, Labels, Record, Rows, Settings, Value
 from devdan.service.tally import Tally
 
 _CACHED = 20_000  # rows that may get labels soon
@@ -29,7 +29,7 @@ class GapError(RuntimeError):
 class Fold:
     """The state after the records up to ``seq``: the model, and what is counted.
 
-    >>> from devdan.service.events import Record
+    >>> from devdan.service.logged import Record
     >>> fold = Fold(Settings())
     >>> rows = Rows(0, ["a", "b"], [[1.0], [2.0]], [None, None], [None, None])
     >>> bodies = [Columns(["x"]), rows, Labels([(2, 0), (2, 1)], ["low", "high"])]

@@ -13,8 +13,8 @@ import msgspec
 
 from devdan.service import models
 from devdan.service.database import Connection
-from devdan.service.events import Columns, Early, Expired, Label, Labels, Rows, Value
-from devdan.service.events import Record as LogRecord
+from devdan.service.logged import Columns, Early, Expired, Label, Labels, Rows, Value
+from devdan.service.logged import Record as LogRecord
 from devdan.service.naming import InvalidError
 from devdan.service.register import Facts, Group, Sample, facts, packed, samples
 

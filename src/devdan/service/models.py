@@ -17,7 +17,7 @@ from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.opening import KINDS
-from devdan.service.events import Label, Settings, Value
+from devdan.service.logged import Label, Settings, Value
 from devdan.service.naming import InvalidError, check_columns
 from devdan.service.tally import ASKED
 

@@ -18,7 +18,7 @@ from devdan.model import kernel, mixture
 from devdan.model.kernel import DISCRIMINATIVE
 from devdan.model.state import aligned, scratch_for
 from devdan.service import models
-from devdan.service.events import Label, Value
+from devdan.service.logged import Label, Value
 from devdan.service.models import Model
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from devdan.service.database import Connection
-from devdan.service.events import Body, Columns, Created, Label, Settings
+from devdan.service.logged import Body, Columns, Created, Label, Settings
 
 
 class Sample(NamedTuple):

@@ -12,9 +12,9 @@ from devdan.arrays import Floats, Words
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.service import models, register, snapshots
 from devdan.service.database import Connection
-from devdan.service.events import Label, Record, Rows
-from devdan.service.events import Labels as LabelsRecord
 from devdan.service.fold import Fold
+from devdan.service.logged import Label, Record, Rows
+from devdan.service.logged import Labels as LabelsRecord
 from devdan.service.register import Facts
 from devdan.streams import Stream, StreamError
 

@@ -10,8 +10,8 @@ from fastapi.responses import Response, StreamingResponse
 
 from devdan.service.bodies import check_settings, parsed, parser
 from devdan.service.engine import Live
-from devdan.service.events import Settings
 from devdan.service.handling import Service, answered, described, encode, takes
+from devdan.service.logged import Settings
 from devdan.service.naming import check_name, check_text
 from devdan.service.writer import BusyError
 

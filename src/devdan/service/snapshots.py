@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from devdan.service.database import Connection
-from devdan.service.events import Record, Rows
 from devdan.service.fold import Fold
+from devdan.service.logged import Record, Rows
 from devdan.service.register import Facts
 from devdan.service.tally import Tally
 

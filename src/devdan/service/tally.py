@@ -6,7 +6,7 @@ import math
 
 import msgspec
 
-from devdan.service.events import Expired, Labels, Record, Rows
+from devdan.service.logged import Expired, Labels, Record, Rows
 
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
