@@ -21,7 +21,7 @@ from devdan.model.evolving import EvolvingClassifier
 from devdan.model.state import Event
 
 _ASKED = 50  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 25  # samples from one asking to the next: at least, and as a part of those so far
+_LEAST_APART, _APART = 500, 12  # samples from one asking to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 

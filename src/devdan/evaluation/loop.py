@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
-from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +19,8 @@ from devdan.evaluation.record import KeyCount, Record
 from devdan.evaluation.reliability import Binned, binned
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import Classes, is_missing, split_missing
+
+_NO_LABEL = -1  # there was none before the first
 
 
 def prequential(
@@ -200,23 +199,24 @@ class Evaluation:
         """How good the predictions of labels that are known were."""
         if len(y) == 0:
             return Scores()
-        true = self._numbers(y).tolist()
-        before = [self._last, *true[:-1]]
-        self._last = true[-1]
+        true = self._numbers(y)
+        before = np.concatenate(([_NO_LABEL if self._last is None else self._last], true[:-1]))
+        self._last = int(true[-1])
         if guesses is None:
             return Scores()
         predicted = ~is_missing(guesses)
         if not predicted.all():
-            true, before = list(compress(true, predicted)), list(compress(before, predicted))
-            guesses, confidence = guesses[predicted], None if confidence is None else confidence[predicted]
+            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
+            confidence = None if confidence is None else confidence[predicted]
             if len(true) == 0:
                 return Scores()
-        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses).tolist()
-        pairs = Counter(zip(true, guess, strict=True))
+        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
+        m = len(self._classes)
+        pairs, counts = np.unique(true * m + guess, return_counts=True)
         return Scores(
-            tuple((*pair, n) for pair, n in sorted(pairs.items())),
-            (sum(map(eq, before, true)), len(before) - before.count(None)),
-            None if confidence is None else binned(confidence, list(map(eq, guess, true))),
+            tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), counts.tolist(), strict=True)),
+            (int(np.count_nonzero(before == true)), int(np.count_nonzero(before != _NO_LABEL))),
+            None if confidence is None else binned(confidence, guess == true),
         )
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:

@@ -40,7 +40,7 @@ class Insight(StreamClassifier):
         outputs = self._classes.outputs
         out = np.zeros((len(X), len(outputs)))
         mixture.add_probabilities(self._networks, self._network_inputs(X), out)
-        mixture.temper(self._networks[0], out)
+        kernel.temper(self._networks[0], out)
         return out[:, outputs]
 
     def explain(self, X: npt.ArrayLike, label: Any = None, *, n_orders: int = _ORDERS) -> Explanation:
