@@ -100,11 +100,11 @@ class _Devdan:
 
     asks_again = False
     _due = 0  # the number of samples from which on importances are asked for again
+    _n_events: list[int] = []  # noqa: RUF012 (never changed in place; checkpoints of earlier versions have none)
 
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
         self._changes: dict[tuple[str, str], int] = {}
-        self._n_events: list[int] = []
         if model.__sklearn_is_fitted__():
             self._changes, self._n_events = self._counted(), model.events_by_network()
 
@@ -126,8 +126,12 @@ class _Devdan:
 
     def structure(self) -> dict[str, Any]:
         model = self.model
-        before, self._changes = self._changes, self._counted()
-        new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
+        n_before, self._n_events = self._n_events, model.events_by_network()
+        new, events = dict.fromkeys(self._changes, 0), tuple[Event, ...]()
+        if self._n_events != n_before:
+            before, self._changes = self._changes, self._counted()
+            new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
+            events = tuple(sorted(model.events_after(n_before)))  # in the order of their samples
         return {
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
@@ -137,14 +141,9 @@ class _Devdan:
             "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
-            "events": self._new_events() if any(new.values()) else (),
+            "events": events,
             "importances": self._importances(),
         }
-
-    def _new_events(self) -> tuple[Event, ...]:
-        """Since they were last asked for, in the order of their samples."""
-        before, self._n_events = self._n_events, self.model.events_by_network()
-        return tuple(sorted(self.model.events_after(before)))
 
     def _importances(self) -> tuple[float, ...] | None:
         """The importances of the columns, if they are due: about a hundred times in a run, however long it is.
