@@ -80,8 +80,8 @@ def against_mlp(quick: bool) -> dict[str, float]:
                 model.predict(X)
             model.partial_fit(X, y, classes=[0, 1])
 
-    ours, theirs = n_devdan / best(devdan, 5), n_mlp / best(peer, 2)
-    alone = n_devdan / best(lambda: devdan(rehearse=0), 5)
+    ours, theirs = n_devdan / best(devdan, 10), n_mlp / best(peer, 5)
+    alone = n_devdan / best(lambda: devdan(rehearse=0), 10)
     return {
         "devdan": ours,
         "devdan_quick": alone,

@@ -21,7 +21,7 @@ from devdan.model.evolving import EvolvingClassifier
 from devdan.model.state import Event
 
 _ASKED = 50  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 12  # samples from one asking to the next: at least, and as a part of those so far
+_LEAST_APART, _APART = 500, 8  # samples from one asking to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
@@ -146,7 +146,7 @@ class _Devdan:
         }
 
     def _importances(self) -> tuple[float, ...] | None:
-        """The importances of the columns, if they are due: about a hundred times in a run, however long it is.
+        """The importances of the columns, if they are due: some eighty times in a run of ten million samples.
 
         In all this takes at most as many predictions as there are samples.
         """
