@@ -2,8 +2,9 @@
 
 `python benchmarks/fleet.py --write` measures, every comparison within one process, keeps what came out in
 benchmarks/results/fleet.json and writes it down: in docs/benchmarks.md, docs/many-streams.md and docs/fleet.svg. With
-`--again` it writes what was kept, and with `--quick` it tries everything and keeps nothing. Times of one core are those
-of the processor, so that other work on the machine disturbs them less; of several cores, the best of many.
+`--only prior` it measures one part again and keeps the others, with `--again` it writes what was kept, and with
+`--quick` it tries everything and keeps nothing. Times of one core are those of the processor, so that other work on the
+machine disturbs them less; of several cores, the best of many.
 """
 
 from __future__ import annotations
@@ -244,19 +245,22 @@ def measured(name: str, **given: Any) -> dict[str, Any]:
     return found
 
 
-def everything(quick: bool) -> dict[str, Any]:
+def parts(quick: bool) -> dict[str, Callable[[], Any]]:
+    """What there is to measure."""
     keys = (100, 500, 1_000) if quick else (100, 1_000, 10_000, 100_000, 1_000_000)
     many, limit = (2_000, 500) if quick else (1_000_000, 100_000)
     some = keys[2]
     return {
-        "machine": f"{machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
-        "against": measured("against", quick=quick),
-        "cores": {p: measured("cores", n_keys=some, n_features=10, prior=p == "a prior", quick=quick) for p in PRIORS},
-        "keys": [measured("size", n_keys=n, n_features=10, quick=quick) for n in keys],
-        "features": [measured("size", n_keys=some, n_features=n, quick=quick) for n in (3, 10, 30, 100)],
-        "stored": [measured("stored", n_keys=many, limit=limit, zipf=zipf, quick=quick) for zipf in (False, True)],
-        "one_row": measured("one_row", quick=quick),
-        "prior": fleet_prior.measure(1 if quick else 3),
+        "machine": lambda: f"{machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "against": lambda: measured("against", quick=quick),
+        "cores": lambda: {
+            p: measured("cores", n_keys=some, n_features=10, prior=p == "a prior", quick=quick) for p in PRIORS
+        },
+        "keys": lambda: [measured("size", n_keys=n, n_features=10, quick=quick) for n in keys],
+        "features": lambda: [measured("size", n_keys=some, n_features=n, quick=quick) for n in (3, 10, 30, 100)],
+        "stored": lambda: [measured("stored", n_keys=many, limit=limit, zipf=z, quick=quick) for z in (False, True)],
+        "one_row": lambda: measured("one_row", quick=quick),
+        "prior": lambda: fleet_prior.measure(1 if quick else 3),
     }
 
 
@@ -267,6 +271,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short runs, of which nothing is kept")
     parser.add_argument("--write", action="store_true", help="put the figures into the documentation")
+    parser.add_argument("--only", choices=list(parts(True)), help="measure this part, and keep the others")
     parser.add_argument("--again", action="store_true", help="measure nothing: write what was kept")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -274,7 +279,11 @@ def main() -> None:
         asked = json.loads(arguments.measure)
         print(json.dumps(MEASURES[asked["name"]](**asked["given"])))
         return
-    results = json.loads(RESULTS.read_text()) if arguments.again else everything(arguments.quick)
+    kept = arguments.again or arguments.only is not None
+    results = json.loads(RESULTS.read_text()) if kept and RESULTS.exists() else {}
+    for name, measure in parts(arguments.quick).items():
+        if not arguments.again and arguments.only in (None, name):
+            results[name] = measure()
     print(fleet_page.markdown(results))
     if not arguments.quick:
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")

@@ -7,12 +7,14 @@ from typing import Any
 
 import fleet_prior
 from deviations import put
-from markupsafe import Markup
 
 from devdan.report.drawing.picture_frame import caption, framed, placed
-from devdan.report.drawing.plot import Plot, stretched, ticks
+from devdan.report.drawing.plot import Plot, ticks
+from devdan.report.drawing.words import short
 
 DOCS = Path(__file__).parents[1] / "docs"
+TIMED = {"machine", "against", "cores", "keys", "features", "stored", "one_row"}  # parts that belong together
+PICTURED = {"against", "keys", "prior"}
 PRIOR_TEXT = """\
 What is right in the first 20, 100 and 500 samples of a key, in %. Keys join one after the other, 150 of them in the
 made streams; each row is predicted before it is learned, in portions of 50; what counts are the keys that join after
@@ -23,28 +25,30 @@ the first fifth. Means of three seeds.
 def write(results: dict[str, Any]) -> None:
     """Put the figures into the documentation."""
     put(DOCS / "benchmarks.md", "fleet", markdown(results))
-    put(DOCS / "many-streams.md", "prior", fleet_prior.markdown(results["prior"]))
-    (DOCS / "fleet.svg").write_text(picture(results))
+    if "prior" in results:
+        put(DOCS / "many-streams.md", "prior", fleet_prior.markdown(results["prior"]))
+    if results.keys() >= PICTURED:
+        (DOCS / "fleet.svg").write_text(picture(results))
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The section of the benchmarks page."""
-    parts = [
-        f"`python benchmarks/fleet.py --write`, on {results['machine']}: ten features and two classes, rows of keys in "
-        "random order, portions of 10,000 rows, each predicted and then learned. How to use a fleet is in "
-        "[Many streams](many-streams.md).",
-        "![Time per row against keys, and accuracy by age of a key](fleet.svg)",
-        "### Against dicts of models",
-        _against(results["against"]) + "\n" + _cores(results["cores"]) + "\n" + _one_row(results["one_row"]),
-        "### By keys and features",
-        "Networks of six hidden units that do not grow, so that nothing else differs; one core, with a prior.",
-        _sizes(results["keys"], results["features"]),
-        "### Beyond memory",
-        _stored(results["stored"], results["keys"][-1]),
-        "### What the prior is worth",
-        PRIOR_TEXT,
-        fleet_prior.markdown(results["prior"]),
-    ]
+    """The section of the benchmarks page, of what was measured."""
+    parts = ["By `python benchmarks/fleet.py --write`. How to use a fleet is in [Many streams](many-streams.md)."]
+    if results.keys() >= TIMED:
+        parts += [
+            f"On {results['machine']}: ten features and two classes, rows of keys in random order, portions of 10,000 "
+            "rows, each predicted and then learned.",
+            "![Time per row against keys, and accuracy by age of a key](fleet.svg)",
+            "### Against dicts of models",
+            _against(results["against"]) + "\n" + _cores(results["cores"]) + "\n" + _one_row(results["one_row"]),
+            "### By keys and features",
+            "Networks of six hidden units that do not grow, so that nothing else differs; one core, with a prior.",
+            _sizes(results["keys"], results["features"]),
+            "### Beyond memory",
+            _stored(results["stored"], results["keys"][-1]),
+        ]
+    if "prior" in results:
+        parts += ["### What the prior is worth", PRIOR_TEXT, fleet_prior.markdown(results["prior"])]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -120,8 +124,8 @@ def picture(results: dict[str, Any]) -> str:
     by_keys, against_ = results["keys"], results["against"]["times"]
     plot = Plot(len(by_keys) - 1, 0, 1.15 * max(each["time"] for each in by_keys))
     line = plot.line(range(len(by_keys)), [each["time"] for each in by_keys], "smooth")
-    below = [(place, f"{each['n_keys']:,}") for place, each in enumerate(by_keys)]
-    times = plot.axes(ticks(0, plot.high, 5), " µs", below, "keys") + stretched(line)
+    below = [(place, short(each["n_keys"])) for place, each in enumerate(by_keys)]
+    times = plot.axes(ticks(0, plot.high, 5), " µs", below, "keys") + plot.stretched(line)
     others = " and ".join(f"{against_[name]:.0f} µs" for name in list(against_)[2:])
     body = caption(24, "Time per row, predicted and learned", f"dicts of River classifiers, 10,000 keys: {others}")
     body += placed(38, 130, times)
@@ -133,17 +137,8 @@ def picture(results: dict[str, Any]) -> str:
         for model, style in zip(fleet_prior.MODELS, ("smooth", "units", "no-change"), strict=False)
     ]
     below = [(place, str(n)) for place, n in enumerate(fleet_prior.CURVE) if place % 3 == 0]
-    chart = plot.axes(ticks(40, 100, 4), " %", below, "samples of the key") + stretched(*lines)
-    said = Markup("").join(
-        Markup('<text class="{0}" x="{1}%" y="{2:.1f}%" dy="{3}" text-anchor="end">{4}</text>').format(
-            "tick", 99, plot.y(100 * curves[model]["curve"][place]), dy, words
-        )
-        for model, place, dy, words in (
-            ("a fleet with a prior", 6, "-8", "with a prior"),
-            ("a fleet without", 8, "16", "without"),
-            ("one `DEVDAN` for all", -1, "18", "one DEVDAN for all keys (dashed)"),
-        )
-    )
-    body += caption(246, "Right in the first samples of a key", name.partition(":")[2].strip() or name)
-    body += placed(260, 150, chart + said)
+    chart = plot.axes(ticks(40, 100, 4), " %", below, "samples of the key") + plot.stretched(*lines)
+    said = f"{name.partition(':')[0]}; blue: with a prior, black: without, dashed: one DEVDAN for all"
+    body += caption(246, "Right in the first samples of a key", said)
+    body += placed(260, 150, chart)
     return framed("A fleet: time per row against the number of keys, and accuracy by age of a key", 460, body)

@@ -100,7 +100,7 @@ class OneForAll:
     """One DEVDAN that does not know of keys."""
 
     def __init__(self, seed: int) -> None:
-        self._model = DEVDAN(rehearse=0, random_state=seed)
+        self._model = DEVDAN(random_state=seed)
 
     def predict(self, keys: Any, X: Any) -> Any:
         return self._model.predict(X)

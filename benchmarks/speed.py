@@ -80,8 +80,8 @@ def against_mlp(quick: bool) -> dict[str, float]:
                 model.predict(X)
             model.partial_fit(X, y, classes=[0, 1])
 
-    ours, theirs = n_devdan / best(devdan, 5), n_mlp / best(peer, 2)
-    alone = n_devdan / best(lambda: devdan(rehearse=0), 5)
+    ours, theirs = n_devdan / best(devdan, 10), n_mlp / best(peer, 5)
+    alone = n_devdan / best(lambda: devdan(rehearse=0), 10)
     return {
         "devdan": ours,
         "devdan_quick": alone,
@@ -212,9 +212,9 @@ def rest_loop(row, x, present, count, share, mean, square, hidden, z, flat, c, f
                 kernel.softmax(flat_c, m, m)
                 kernel.significance(c, x, present, min(n, m))
             kernel.watch(monitor, 0.1, 2.0)
-            kernel.should_grow(monitor, 0.1)
+            kernel.reaches(monitor, kernel.most_bias2(monitor, 0.1))
             kernel.watch(monitor, 0.1, 2.0)
-            kernel.should_prune(monitor, 0.1)
+            kernel.reaches(monitor, kernel.most_variance(monitor, 0.1))
 
 
 def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:

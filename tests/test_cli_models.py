@@ -120,7 +120,7 @@ def test_what_is_no_model_is_an_error_in_a_line(command, made, tmp_path):
     for path, message in (
         ("people.csv", "is not a DEVDAN model"),
         ("none.devdan", "No such file"),
-        (tmp_path / "pickled", "only DEVDAN and DEVDANEnsemble"),
+        (tmp_path / "pickled", "only DEVDAN, DEVDANEnsemble and DEVDANFleet"),
         (tmp_path / "pickled/model.pickle", "is a pickle"),
         (tmp_path / "empty", "there is no model in .*: a run leaves it when it is finished"),
     ):
@@ -649,6 +649,9 @@ def test_a_model_is_shown(made):
     assert (facts["n_inputs"], facts["n_features"]) == (len(model.encoding_), 5)
     assert len(facts["events"]) == 10
     assert facts["notes"] == model.encoding_.notes
+    assert facts["importances"] == model.importances_
+    strongest = max(model.importances_, key=model.importances_.get)
+    assert f"what matters now  {strongest} {100 * model.importances_[strongest]:.0f} %" in shown
 
 
 def test_options_that_were_set_are_shown(tmp_path):

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import signal
 import threading
 
 import numpy as np
@@ -454,6 +453,29 @@ def test_keys_that_are_none(keys, message):
     assert states(fleet) == before
 
 
+@pytest.mark.parametrize("kind", ["text", "numbers", "halves", "flags"])
+@pytest.mark.parametrize("form", [pd.DataFrame, pa.Table.from_pandas, lambda frame: frame.to_dict("records")])
+def test_keys_may_be_a_column_of_the_table(kind, form):
+    """Which then is no feature: all is as if they came beside it."""
+    random = np.random.default_rng(0)
+    of = {"text": [f"{k:03}" for k in range(5)], "numbers": range(5), "halves": [0.5, 1, 7], "flags": [True, False]}
+    keys, x = random.choice(list(of[kind]), 40), random.normal(size=40)
+    frame = pd.DataFrame({"x": x, "whose": keys, "colour": random.choice(["red", "green"], 40)})
+    beside, within = DEVDANFleet(random_state=0), DEVDANFleet(random_state=0)
+    beside.partial_fit(keys, frame[["x", "colour"]], x > 0)
+    within.partial_fit("whose", form(frame), x > 0)
+    assert states(beside) == states(within)
+    assert within.feature_names_in_.tolist() == ["x", "colour"]
+    assert (beside.key_name_, within.key_name_) == (None, "whose")
+    found = within.predict_proba("whose", form(frame))
+    np.testing.assert_array_equal(found, beside.predict_proba(keys, frame[["x", "colour"]]))
+    before = states(within)
+    for wrong, table in (("nobody's", frame), ("whose", frame.assign(whose=[None] * 40)), ("whose", frame[["x"]])):
+        with pytest.raises(ValueError, match=r"must have the column|must not be missing"):
+            within.partial_fit(wrong, form(table), x > 0)
+    assert states(within) == before
+
+
 def test_a_fleet_keeps_to_its_kind_of_keys():
     X, y = np.zeros((2, 3)), [0, 1]
     fleet = DEVDANFleet(random_state=0).partial_fit(["a", "b"], X, y)
@@ -762,7 +784,7 @@ def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch, prior):
 
     def interrupted(slots, *more):
         if len(slots) > 0:
-            signal.raise_signal(signal.SIGINT)
+            raise KeyboardInterrupt
         return grouped(slots, *more)
 
     monkeypatch.setattr(stepping, "grouped", interrupted)

@@ -311,12 +311,16 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_saved(path, in_sqlite):
     """Killed again and again while it learns, evicts and saves; each time it goes on from what the file has."""
     random = np.random.default_rng(0)
     after = expected(range(60))
-    saved, kills = 0, 0
-    while saved < 60:
-        steps = int(random.integers(1500)) if in_sqlite else None
+    saved, kills, soon = 0, 0, 1.0
+    while saved < 60 or kills <= 3:
+        if saved == 60:  # it was too fast for them: once more, with earlier ones
+            for file in path.parent.glob(f"{path.name}*"):
+                file.unlink()
+            saved, soon = 0, soon / 2
+        steps = int(random.integers(1 + 1500 * soon)) if in_sqlite else None
         process = context().Process(target=work, args=(path, 60, steps))
         process.start()
-        process.join(None if in_sqlite else random.uniform(0.0, 0.4))
+        process.join(None if in_sqlite else random.uniform(0.0, 0.4 * soon))
         kills += process.exitcode != 0
         process.kill()
         process.join()
@@ -336,7 +340,6 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_saved(path, in_sqlite):
         assert states(fleet) == after[n_learned]
         saved = n_learned
         fleet.close()
-    assert kills > 3
 
 
 # --- A full disk -------------------------------------------------------------------------------------------------

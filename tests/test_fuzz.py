@@ -188,7 +188,12 @@ class SklearnFace(Twins):
         X, y = self.labelled(data)
         self.attempt("partial_fit", X, y, classes=self.labelled(data)[1])
 
-    @rule(data=ANY, verb=st.sampled_from(["observe", "predict", "predict_proba", "transform", "reconstruct"]))
+    @rule(
+        data=ANY,
+        verb=st.sampled_from(
+            ["observe", "predict", "predict_proba", "transform", "reconstruct", "explain", "score_samples"]
+        ),
+    )
     def use(self, data, verb):
         if hasattr(self.model, verb):
             self.attempt(verb, self.given(data)[1])
@@ -241,6 +246,17 @@ class SklearnFace(Twins):
         np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
         assert set(self.model.predict(X).tolist()) <= set(self.model.classes_.tolist())
         self.outputs_are_finite(X)
+        self.reasons_are_finite(X)
+
+    def reasons_are_finite(self, X):
+        scores, shares = self.model.score_samples(X), self.model.importances_
+        assert ((scores >= -1) & (scores <= 0)).all()
+        assert min(shares.values()) >= 0
+        assert sum(shares.values()) == pytest.approx(1) or not any(shares.values())
+        assert all(np.isfinite(value) for unit in self.model.units_ for part in unit[3:] for _, value in part)
+        if len(self.model.classes_) > 1:
+            told = self.model.explain(X)
+            np.testing.assert_allclose(told.contributions.sum(axis=1), told.log_odds - told.baseline, atol=1e-6)
 
     def outputs_are_finite(self, X):
         """The hidden units and what the decoder makes of them, apart from features that were never there."""

@@ -24,9 +24,9 @@ ROOMS = [
     {"model"},
     {"baselines", "fleet", "streams"},
     {"evaluation"},
-    {"", "river", "capymoa", "runs"},
+    {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "serving"},
-    {"experiments", "plot"},
+    {"experiments", "plot", "service"},
     {"spark"},
     {"cli"},
     {"__main__"},
@@ -135,7 +135,8 @@ for line in ("devdan ", "devdan run we", "devdan run --", "devdan run sea --mode
     print("completed:", end=" ")
     ends()
 loaded = {module.partition(".")[0] for module in sys.modules}
-heavy = {"numpy", "scipy", "sklearn", "numba", "pyarrow", "pandas", "joblib", "httpx", "jinja2", "river"}
+heavy = {"numpy", "scipy", "sklearn", "numba", "pyarrow", "pandas", "joblib", "httpx", "jinja2", "river",
+         "fastapi", "msgspec", "uvicorn"}
 assert not loaded & heavy, loaded & heavy
 """
     said, _ = python(code, COLUMNS="100")

@@ -3,16 +3,28 @@
 import json
 import re
 
+import numpy as np
+import pandas as pd
 import pytest
 from browser import THEMES, WIDTHS, opened, until
 from test_report import record, save
 from test_run_page import many_classes
 from test_table import make
 
-from devdan import DEVDAN
+from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
+from devdan.model.described import insight
 from devdan.report import RunReport, write_report, write_tables
-from devdan.streams import sea
+from devdan.streams import open_stream, sea
+
+
+def keyed(n):
+    """A stream of a hundred devices, all of which drift in the middle."""
+    random = np.random.default_rng(0)
+    device, X = (100 * random.random(n) ** 3).astype(int), random.random((n, 2))
+    y = X[:, 0] > np.where(np.arange(n) < n // 2, X[:, 1], 1 - X[:, 1])
+    table = pd.DataFrame({"device": [f"pump {k}" for k in device], "x": X[:, 0], "z": X[:, 1], "y": y})
+    return open_stream(table, target="y", chunk=200)
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +35,16 @@ def pages(tmp_path_factory):
     learned = list(prequential(stream, DEVDAN(random_state=0)))
     run = save(folder / "run", learned, n_samples=20_000, drifts=list(stream.drifts))
     columns = [{"name": f"f{k}", "became": "number"} for k in range(9)] + [{"name": "city", "became": "nominal"}]
-    (run / "summary.json").write_text(json.dumps({"columns": columns, "notes": ["the column id is left out"]}))
+    model = DEVDAN(random_state=0).fit(*next(iter(stream)))
+    told = {"columns": columns, "notes": ["the column id is left out"], **insight(model)}
+    (run / "summary.json").write_text(json.dumps(told))
     drifts = [record(chunk, n=500, hits=300 + chunk % 200, drifts=(0, chunk % 3 == 0)) for chunk in range(400)]
     found = {"run": run}
     found["many classes"] = save(folder / "classes", many_classes())
     found["many drifts"] = save(folder / "drifts", drifts)
     found["one chunk"] = save(folder / "one", learned[:1])
     other = save(folder / "other", learned[:30], finished=False, seed=1)
+    found["fleet"] = save(folder / "fleet", list(prequential(keyed(6000), DEVDANFleet(random_state=0), key="device")))
     paths = {}
     for name, where in found.items():
         paths[name] = where / "report.html"
@@ -43,7 +58,7 @@ def pages(tmp_path_factory):
     return paths
 
 
-KINDS = (*("run", "many classes", "many drifts", "one chunk", "in progress", "comparison", "table"),)
+KINDS = (*("run", "fleet", "many classes", "many drifts", "one chunk", "in progress", "comparison", "table"),)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -187,6 +202,37 @@ def test_the_keyboard_reaches_everything(browser, pages):
         assert not page.locator(".tip").is_visible()
         page.keyboard.press("0")
         assert shown(page) == (0, 20_000)
+
+
+def cells(page, column):
+    return page.locator(f"#all-keys tbody tr > :nth-child({column})").all_text_contents()
+
+
+def test_the_table_of_keys_is_sorted_and_searched_by_keyboard(browser, pages):
+    with opened(browser, pages["fleet"]) as page:
+        samples = [int(text.replace(",", "")) for text in cells(page, 2)]
+        assert len(samples) == 50
+        assert samples == sorted(samples, reverse=True)
+        head = page.locator("#all-keys thead button")
+        head.nth(2).focus()
+        page.keyboard.press("Enter")
+        page.keyboard.press("Enter")
+        accuracy = [float(text.removesuffix(" %")) for text in cells(page, 3) if text != "–"]
+        assert accuracy == sorted(accuracy)
+        assert page.locator("#all-keys [aria-sort=ascending]").text_content() == "Accuracy"
+        head.nth(0).press("Enter")
+        names = cells(page, 1)
+        assert names == sorted(names, key=lambda name: int(name.split()[1]))  # 9 before 10
+        page.locator("#all-keys .more button").press("Enter")
+        assert len(cells(page, 1)) > 50
+        search = page.get_by_label("Search")
+        search.press_sequentially("PUMP 7")
+        found = cells(page, 1)
+        assert found
+        assert all(name.startswith("pump 7") for name in found)
+        assert page.locator("#all-keys [role=status]").text_content() == f"{len(found)} found"
+        search.fill("nobody")
+        assert cells(page, 1) == []
 
 
 def test_fingers_pinch_and_move(browser, pages):

@@ -1,5 +1,6 @@
 """Plots for notebooks: what is drawn is what the records say."""
 
+import numpy as np
 import pytest
 from test_report import record
 from test_run_page import many_classes
@@ -7,11 +8,18 @@ from test_run_page import many_classes
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.plot import AccuracyDisplay, ConfusionDisplay, ReliabilityDisplay, StructureDisplay
+from devdan.plot import (
+    AccuracyDisplay,
+    ConfusionDisplay,
+    ExplanationDisplay,
+    ImportancesDisplay,
+    ReliabilityDisplay,
+    StructureDisplay,
+)
 from devdan.streams import sea
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="Matplotlib is not installed")
-DISPLAYS = [AccuracyDisplay, ConfusionDisplay, ReliabilityDisplay, StructureDisplay]
+DISPLAYS = [AccuracyDisplay, ConfusionDisplay, ImportancesDisplay, ReliabilityDisplay, StructureDisplay]
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +99,36 @@ def test_confusions_are_counts_or_shares(records):
         ConfusionDisplay.from_records(records, normalize="row")
     with pytest.raises(ValueError, match="scored predictions, got none"):
         ConfusionDisplay.from_records([record(0)])
+
+
+def test_importances_are_bars_of_a_model_or_lines_of_records(records):
+    model = DEVDAN(random_state=0).fit(*next(iter(sea(2000, chunk=2000))))
+    bars = ImportancesDisplay.from_model(model, most=2, color="C3")
+    shares = sorted(model.importances_.values(), reverse=True)
+    assert [bar.get_width() for bar in bars.bars_] == shares[:2]
+    assert [text.get_text() for text in bars.ax_.get_yticklabels()] == sorted(
+        model.importances_, key=model.importances_.get, reverse=True
+    )[:2]
+    lines = ImportancesDisplay.from_records(records, ["a", "b", "c"])
+    told = [(one.start + one.n_samples, one.importances) for one in records if one.importances]
+    drawn = {line.get_label(): line for line in lines.lines_}
+    assert set(texts(lines)) == {"a", "b", "c"}
+    for k, name in enumerate("abc"):
+        assert drawn[name].get_xdata().tolist() == [end for end, _ in told]
+        assert drawn[name].get_ydata().tolist() == [shares[k] for _, shares in told]
+    with pytest.raises(ValueError, match="names must be those of the 3 columns, got 2"):
+        ImportancesDisplay.from_records(records, ["a", "b"])
+    with pytest.raises(ValueError, match="got no importances"):
+        ImportancesDisplay.from_records([record(0)])
+
+
+def test_an_explanation_is_drawn_whole():
+    X = np.random.default_rng(0).normal(size=(500, 6))
+    told = DEVDAN(random_state=0).fit(X, X[:, 0] + X[:, 1] > 0).explain(X[:2])
+    display = ExplanationDisplay.from_explanation(told, 1, most=3)
+    widths = [bar.get_width() for bar in display.bars_]
+    assert widths[:3] == [value for _, value in told.strongest(1, 3)]
+    assert sum(widths) == pytest.approx(told.log_odds[1] - told.baseline[1])
+    assert display.ax_.get_yticklabels()[-1].get_text() == "3 others"
+    assert len(ExplanationDisplay.from_explanation(told, 0).bars_) == 6
+    assert display.ax_.get_title().startswith(f"{told.labels[1]}: log-odds")

@@ -82,7 +82,7 @@ class Text(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attrs):
-        if tag not in {"meta", "link", "br"}:
+        if tag not in {"meta", "link", "br", "input"}:
             self.open.append(tag)
         if tag == "script":
             self.scripts.append(dict(attrs).get("id"))

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from devdan.fleet.fleet import DEVDANFleet
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
+    from devdan.model.explanation import Explanation
     from devdan.model.modelfile import ModelFileError
     from devdan.model.opening import open_model
     from devdan.model.state import Event
+    from devdan.model.units import Unit
 else:
     __getattr__, __dir__ = lazy.exports(
         __name__,
@@ -23,9 +25,11 @@ else:
         DEVDANEnsemble="model.ensemble",
         DEVDANFleet="fleet.fleet",
         Event="model.state",
+        Explanation="model.explanation",
         ModelFileError="model.modelfile",
+        Unit="model.units",
         open_model="model.opening",
     )
 
 __version__ = "0.1.0"
-__all__ = ["DEVDAN", "DEVDANEnsemble", "DEVDANFleet", "Event", "ModelFileError", "open_model"]
+__all__ = ["DEVDAN", "DEVDANEnsemble", "DEVDANFleet", "Event", "Explanation", "ModelFileError", "Unit", "open_model"]

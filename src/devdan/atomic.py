@@ -42,6 +42,18 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         os.unlink(temporary)
         raise
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make sure that the names in a folder are on disk: without it, the old file may come back."""
+    if sys.platform == "win32":  # which has no such call
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def lock(file: IO[Any]) -> None:

@@ -10,8 +10,10 @@ import devdan
 from devdan.cli.compile import compile_models
 from devdan.cli.learn import learn
 from devdan.cli.predict import predict
+from devdan.cli.replay import replay
 from devdan.cli.report import report
 from devdan.cli.run import RUN_HELP, run
+from devdan.cli.serve import serve
 from devdan.cli.show import show
 from devdan.cli.streams import fetch, streams
 from devdan.cli.table import table
@@ -24,7 +26,7 @@ app = typer.Typer(
     help="Learn from data streams with DEVDAN, a neural classifier that builds its own hidden layer.\n\n"
     "`devdan run sea` evaluates it on a built-in stream, `devdan run my.csv --target label` on your own file: each "
     "chunk is predicted first, then learned from. `report.html` shows the results. `devdan predict`, `devdan learn` "
-    "and `devdan show` are for the model that a run has left.",
+    "and `devdan show` are for the model that a run has left; `devdan serve` is for requests over HTTP.",
 )
 
 
@@ -44,6 +46,6 @@ def main(
 
 
 app.command(help=RUN_HELP)(run)
-for command in (predict, learn, show, table, streams, fetch, report):
+for command in (predict, learn, show, serve, replay, table, streams, fetch, report):
     app.command()(command)
 app.command("compile")(compile_models)

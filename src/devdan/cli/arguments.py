@@ -57,7 +57,7 @@ def _streams(incomplete: str) -> list[str]:
 
 def _models(incomplete: str) -> list[str]:
     """Shell completion: folders, and files with models."""
-    return [path for path in _files(incomplete) if path.endswith(("/", ".devdan"))]
+    return [path for path in _files(incomplete) if path.endswith(("/", ".devdan", ".fleet"))]
 
 
 Source = Annotated[
@@ -74,6 +74,15 @@ Target = Annotated[
     typer.Option(
         metavar="COLUMN",
         help="The column with the labels, by name or position (0 is the first, -1 the last).",
+        rich_help_panel=STREAM,
+    ),
+]
+Key = Annotated[
+    Optional[str],
+    typer.Option(
+        metavar="COLUMN",
+        help="The column that says whose row it is, such as a device or a customer: in a fleet, each key has a network "
+        "of its own.",
         rich_help_panel=STREAM,
     ),
 ]

@@ -197,17 +197,12 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
         ("columns", f"{facts['n_features']:,}" + ("" if names else ", without names: by position")),
         ("inputs", f"{facts['n_inputs']:,}"),
+        *([("what matters now", _strongest(facts["importances"]))] if facts["importances"] else []),
         ("hidden units", f"{facts['n_hidden']:,} in {n} {kind if n > 1 else kind.removesuffix('s')}"),
         ("parameters", f"{facts['n_parameters']:,}"),
         *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
     ]
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in rows:
-        table.add_row(Text(name), Text(value, style="bold"))
-    parts: list[Table | Text] = [table]
-    if facts["columns"]:
-        parts += [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"]))]
-    parts += [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    parts = [_listed(rows), *_about_columns(facts)]
     if facts["events"]:
         listed = Table(box=None, pad_edge=False)
         for name in ("sample", "event", "phase", "hidden units", kind.removesuffix("s")):
@@ -217,6 +212,59 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
             listed.add_row(*map(str, cells))
         parts += [Text(f"\nLatest of {facts['n_events']:,} events", style="bold"), listed]
     return parts
+
+
+def fleet(facts: dict[str, Any]) -> list[Table | Text]:
+    """What there is to know about a fleet."""
+    levels = facts["accuracy"]
+    told = "too few labels of each key to judge"
+    if levels:
+        shares = ", ".join(f"{100 * float(share):.0f} % below {100 * level:.1f} %" for share, level in levels.items())
+        told = f"of the {facts['n_judged']:,} keys with enough labels, {shares}"
+    rows = [
+        ("model", facts["kind"]),
+        ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
+        ("options", ", ".join(f"{name}={value!r}" for name, value in facts["options"].items()) or "the defaults"),
+        ("keys", f"{facts['n_keys']:,}" + (f", from the column {facts['key']}" if facts["key"] else "")),
+        ("has seen", f"{facts['samples']:,} samples, {facts['labels']:,} labels"),
+        ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
+        ("columns", f"{facts['n_features']:,}" + ("" if facts["feature_names"] else ", without names: by position")),
+        ("hidden units", f"{facts['units']:,}, {facts['units'] / max(facts['n_keys'], 1):.1f} per key"),
+        ("drifts", f"{facts['real_drifts']:,} real, {facts['virtual_drifts']:,} virtual"),
+        ("recent accuracy", told),
+    ]
+    parts = [_listed(rows), *_about_columns(facts)]
+    if facts["worst"]:
+        listed = Table(box=None, pad_edge=False)
+        for name in ("key", "samples", "accuracy", "real drifts"):
+            listed.add_column(name, justify="left" if name == "key" else "right")
+        for row in facts["worst"]:
+            cells = (row["key"], f"{row['samples']:,}", f"{100 * row['accuracy']:.1f} %", row["real_drifts"])
+            listed.add_row(*(Text(str(cell)) for cell in cells))
+        parts += [Text("\nThe lowest recent accuracies", style="bold"), listed]
+    return parts
+
+
+def _about_columns(facts: dict[str, Any]) -> list[Table | Text]:
+    """What became of the columns of a model or a fleet, and notes."""
+    notes: list[Table | Text] = [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
+    if not facts["columns"]:
+        return notes
+    return [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"])), *notes]
+
+
+def _listed(rows: list[tuple[str, str]]) -> Table:
+    """Names and values."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in rows:
+        table.add_row(Text(name), Text(value, style="bold"))
+    return table
+
+
+def _strongest(importances: dict[str, float], most: int = 5) -> str:
+    """The columns that matter most, and how much."""
+    order = sorted(importances.items(), key=lambda item: -item[1])[:most]
+    return ", ".join(f"{name} {100 * share:.0f} %" for name, share in order if share >= 0.005) or "no column"
 
 
 def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:

@@ -15,6 +15,7 @@ def learn(
     model: opt.Saved,
     file: opt.Rowwise,
     target: opt.Target = None,
+    key: opt.Key = None,
     drop: opt.Drop = None,
     header: opt.Header = None,
     chunk: opt.Chunk = 500,
@@ -31,16 +32,17 @@ def learn(
     - devdan learn runs/my-devdan yesterday.csv --target label
     - devdan learn model.devdan yesterday.csv --target label --out newer.devdan
     - cat log.jsonl | devdan learn model.devdan - --target label
+    - devdan learn runs/my-fleet yesterday.csv --target label --key device
     """
-    from devdan.model.opening import open_model
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving.learning import columns_of, learn_on
-    from devdan.serving.matching import model_path, nominal
+    from devdan.serving.matching import as_written, model_path
     from devdan.streams import open_stream
 
     show_notes()
     with clear_errors():
         source = model_path(model)
-        learned = open_model(source)
+        learned = open_model_or_fleet(source)
         try:
             with stoppable():
                 stream = open_stream(
@@ -49,13 +51,13 @@ def learn(
                     chunk=chunk,
                     header=header,
                     drop=drop or [],
-                    as_text=nominal(learned),
+                    as_text=as_written(learned, key or getattr(learned, "key_name_", None)),
                 )
-                ignored = columns_of(learned, stream).ignored
+                ignored = columns_of(learned, stream, key).ignored
                 if ignored:
                     note(f"the model does not know, and ignores: {', '.join(ignored[:20])}")
                 with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:
-                    result = learn_on(learned, stream, show)
+                    result = learn_on(learned, stream, show, key)
             learned.save(path or source)
         except KeyboardInterrupt:
             say(f"Stopped: nothing is saved, {source} is unchanged.")
@@ -66,7 +68,7 @@ def learn(
             fail(f"{of_disk(error)}; {source} is unchanged")
     parts = [
         f"{result.n_samples:,} samples, {result.n_labels:,} labels",
-        f"hidden units {result.units_before} → {result.units_after}",
+        f"{result.sizes} {result.before:,} → {result.after:,}",
     ]
     if result.new_classes:
         parts.append(f"new classes: {', '.join(map(str, result.new_classes))}")

@@ -38,6 +38,7 @@ def predict(
             help="Columns of the input to put first, unchanged, separated by commas; may be repeated.",
         ),
     ] = None,
+    key: opt.Key = None,
     header: opt.Header = None,
 ) -> None:
     """Predict the rows of a file with a model that `devdan run` or `save` has left; nothing is learned.
@@ -48,11 +49,12 @@ def predict(
     - devdan predict runs/my-devdan new.csv --keep id --proba
     - devdan predict model.devdan new.parquet --out predicted.parquet
     - tail -n +1 -f log.csv | devdan predict model.devdan -
+    - devdan predict runs/my-fleet new.csv --key device
 
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or an object of JSON
     in each line, which is answered with one.
     """
-    from devdan.model.opening import open_model
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving import answers
     from devdan.serving.matching import model_path
     from devdan.serving.predicting import Predicting
@@ -62,13 +64,13 @@ def predict(
     with clear_errors():
         if path is not None:
             answers.check_format(path)
-        learned = open_model(model_path(model))
+        learned = open_model_or_fleet(model_path(model))
         try:
             if file == "-":
                 table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)
             else:
                 table = files.table(file, header=header)
-            job = Predicting(learned, table, [name for text in keep or [] for name in opt.words(text)])
+            job = Predicting(learned, table, [name for text in keep or [] for name in opt.words(text)], key)
             if job.ignored:
                 note(f"the model does not know, and ignores: {', '.join(job.ignored[:20])}")
             if path is None:

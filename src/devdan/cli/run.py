@@ -15,6 +15,7 @@ from devdan.streams import entries, open_stream
 if TYPE_CHECKING:
     from devdan.streams import Stream
 
+FLEET = "fleet"  # what the model of a run with keys is called
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
 
 Shows the progress and writes records.jsonl, summary.json, the model and report.html.
@@ -22,6 +23,7 @@ Shows the progress and writes records.jsonl, summary.json, the model and report.
 - devdan run sea
 - devdan run my.csv --target label --labels delay:1000
 - devdan run my.csv --target label --drop id --nominal zip --dates born=dd/mm/yyyy
+- devdan run my.csv --target label --key device
 - cat log.jsonl | devdan run - --target label
 - devdan run weather --model dae --set n_hidden=20 --seed 3 --json
 
@@ -33,6 +35,7 @@ Label policies (combine several with +):
 def run(
     stream: opt.Source,
     target: opt.Target = None,
+    key: opt.Key = None,
     drop: opt.Drop = None,
     header: opt.Header = None,
     nominal: opt.Nominal = None,
@@ -64,31 +67,32 @@ def run(
     from devdan.experiments.preparation import prepared
     from devdan.experiments.provenance import describe
     from devdan.experiments.runjob import RunJob
-    from devdan.model.compilation import compile_kernel
-    from devdan.model.estimator import StreamClassifier
-    from devdan.runs.runfolder import IDENTITY, free_folder
+    from devdan.runs.runfolder import IDENTITY, RunFolder, free_folder
 
     show_notes()
     with clear_errors():
         chosen = registry.parse_options(options or [])
         told = registry.about_columns(nominal or [], numeric or [], dates or [])
-        learner = registry.build(model, seed, chosen, told)
+        learner = (registry.build if key is None else registry.build_fleet)(model, seed, chosen, told)
         policy = Labels.parse(labels, seed)
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
-        samples = _opened(stream, target, drop or [], nominal or [], chunk, order, endless, header, data)
+        samples = _opened(stream, target, key, drop or [], nominal or [], chunk, order, endless, header, data)
         if told:
-            _check_told(stream, samples, learner)
+            _check_told(stream, samples, learner, key)
         samples = samples if limit is None else samples.first(limit)
-        samples, learner, classes, scaled = prepared(samples, learner)
+        samples, learner, classes, scaled = prepared(samples, learner, key)
+        model = model if key is None else FLEET
         settings = describe(
-            samples, learner, chosen, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target,
+            samples, learner, chosen, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, key=key,
             header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
         )  # fmt: skip
         if folder is None:
             folder = free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
         loggers = tracking.loggers(logs or [], folder)
-        evaluation = Evaluation(learner, policy, classes=classes)
+        if getattr(learner, "max_in_memory", None) is not None:  # a fleet
+            learner.set_params(store=RunFolder(folder).fleet_path)
+        evaluation = Evaluation(learner, policy, classes=classes, key=key)
         with RunJob(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
             if resume and job.folder.is_finished:
                 say(f"The run in {folder} is already finished.")
@@ -96,8 +100,7 @@ def run(
             else:
                 if resume and not job.summary.n_chunks:
                     say("Nothing to resume: starting from the beginning.")
-                if isinstance(learner, StreamClassifier):
-                    compile_kernel(learner)  # so that times do not include compiling
+                _compile(learner)
                 follow(job, loggers)
         result = job.folder.summary()
     _say_if_nothing_was_scored(result, chunk)
@@ -111,9 +114,22 @@ def run(
     out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
 
+def _compile(learner: Any) -> None:
+    """Compile beforehand what it takes, so that times do not include it."""
+    from devdan.fleet.fleet import DEVDANFleet, compile_fleet
+    from devdan.model.compilation import compile_kernel
+    from devdan.model.estimator import StreamClassifier
+
+    if isinstance(learner, DEVDANFleet):
+        compile_fleet()
+    elif isinstance(learner, StreamClassifier):
+        compile_kernel(learner)
+
+
 def _opened(
     source: str,
     target: str | None,
+    key: str | None,
     drop: list[str],
     nominal: list[str],
     chunk: int,
@@ -124,14 +140,17 @@ def _opened(
 ) -> Stream:
     """The stream given on the command line; options that do not apply to it are errors, not ignored."""
     if entries.is_name(source):
-        if target is not None or header is not None or drop:
-            raise ValueError(f"--target, --drop and --header are for files; {source} is one of the paper's streams")
+        if target is not None or key is not None or header is not None or drop:
+            raise ValueError(
+                f"--target, --key, --drop and --header are for files; {source} is one of the paper's streams"
+            )
         return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)
     if endless:
         raise ValueError("--endless is for sea and hyperplane, which are generated")
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
-    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop, as_text=nominal)
+    as_text = [*nominal, *([] if key is None else [key])]  # 007 and 7 are two keys
+    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop, as_text=as_text)
     return stream.shuffled() if order == "shuffled" else stream
 
 
@@ -144,7 +163,7 @@ def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
         )
 
 
-def _check_told(source: str, stream: Stream, learner: Any) -> None:
+def _check_told(source: str, stream: Stream, learner: Any, key: str | None) -> None:
     """What is said about columns must be about columns that there are, of a table that may hold more than numbers."""
     from devdan.encoding.rows import Rows
 
@@ -153,4 +172,5 @@ def _check_told(source: str, stream: Stream, learner: Any) -> None:
         is_table = isinstance(next(stream.blocks())[0], Rows)
     if not is_table:
         raise ValueError(f"--nominal, --numeric and --dates are for tables; {source} has numbers only")
-    learner.check_columns(stream.feature_names)
+    model = learner if key is None else learner.estimator
+    model.check_columns([name for name in stream.feature_names or () if name != key])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Optional
 
 import typer
 
@@ -13,23 +13,32 @@ from devdan.cli.console import clear_errors, out
 
 def show(
     model: opt.Saved,
+    key: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="KEY", help="Of a fleet: show the network of this key."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show what a model is: its options, columns, classes, size, what it has seen, and what happened to it lately.
 
     - devdan show runs/my-devdan
     - devdan show model.devdan --json
+    - devdan show runs/my-fleet --key "pump 7"
     """
     from devdan.cli import display
-    from devdan.model.opening import open_model
+    from devdan.fleet.fleet import DEVDANFleet
+    from devdan.fleet.model_or_fleet import open_model_or_fleet
     from devdan.serving.facts import facts
-    from devdan.serving.matching import model_path
+    from devdan.serving.fleet_facts import fleet_facts
+    from devdan.serving.matching import model_path, network_of
 
     with clear_errors():
         path = model_path(model)
-        known = facts(open_model(path), path)
+        learned = open_model_or_fleet(path)
+        is_fleet = isinstance(learned, DEVDANFleet) and key is None
+        known = fleet_facts(learned, path) if is_fleet else facts(network_of(learned, key), path)
     if as_json:
         print(json.dumps(known, default=lambda value: value.tolist() if hasattr(value, "tolist") else str(value)))
         return
-    for part in display.model(known):
+    for part in display.fleet(known) if is_fleet else display.model(known):
         out.print(part)

@@ -82,6 +82,11 @@ class Encoding:
         """Where among the inputs one is, by its number."""
         return self._places[number]
 
+    @property
+    def places(self) -> dict[str, list[int]]:
+        """Where the inputs of each column are; a column that is left out has none."""
+        return {name: [self._places[n] for n in column.inputs.values()] for name, column in self.columns.items()}
+
     def changes(self, later: Encoding) -> tuple[list[int], int]:
         """The places of the inputs that a later one has no longer, and how many it has more, after the rest."""
         kept = set(later.order)

@@ -20,6 +20,8 @@ from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.state import Event
 
+_ASKED = 50  # recent samples, about which importances are asked
+_LEAST_APART, _APART = 500, 8  # samples from one asking to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
@@ -97,11 +99,12 @@ class _Devdan:
     """DEVDAN or its ensemble, the only models that learn from unlabelled samples."""
 
     asks_again = False
+    _due = 0  # the number of samples from which on importances are asked for again
+    _n_events: list[int] = []  # noqa: RUF012 (never changed in place; checkpoints of earlier versions have none)
 
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
         self._changes: dict[tuple[str, str], int] = {}
-        self._n_events: list[int] = []
         if model.__sklearn_is_fitted__():
             self._changes, self._n_events = self._counted(), model.events_by_network()
 
@@ -123,8 +126,12 @@ class _Devdan:
 
     def structure(self) -> dict[str, Any]:
         model = self.model
-        before, self._changes = self._changes, self._counted()
-        new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
+        n_before, self._n_events = self._n_events, model.events_by_network()
+        new, events = dict.fromkeys(self._changes, 0), tuple[Event, ...]()
+        if self._n_events != n_before:
+            before, self._changes = self._changes, self._counted()
+            new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
+            events = tuple(sorted(model.events_after(n_before)))  # in the order of their samples
         return {
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
@@ -134,13 +141,24 @@ class _Devdan:
             "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
-            "events": self._new_events() if any(new.values()) else (),
+            "events": events,
+            "importances": self._importances(),
         }
 
-    def _new_events(self) -> tuple[Event, ...]:
-        """Since they were last asked for, in the order of their samples."""
-        before, self._n_events = self._n_events, self.model.events_by_network()
-        return tuple(sorted(self.model.events_after(before)))
+    def _importances(self) -> tuple[float, ...] | None:
+        """The importances of the columns, if they are due: some eighty times in a run of ten million samples.
+
+        In all this takes at most as many predictions as there are samples.
+        """
+        model, n_seen = self.model, self.model.n_seen_
+        if n_seen < self._due:
+            return None
+        try:
+            found = model._importances(_ASKED)
+        except NotFittedError:
+            return None
+        self._due = n_seen + max(_LEAST_APART, n_seen // _APART, _ASKED * (len(found) + 1))
+        return tuple(round(share, 4) for share in found.tolist())
 
     def _counted(self) -> dict[tuple[str, str], int]:
         """The number of structural changes and drifts so far, by kind and phase."""
@@ -166,7 +184,10 @@ def _begun(means: dict[str, float]) -> Phases:
 
 
 _NO_STRUCTURE = dict.fromkeys(
-    ("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance", "events")
+    (
+        *("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance"),
+        *("events", "importances"),
+    )
 )
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import compress
-from operator import eq
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +12,15 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Words
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
+from devdan.evaluation.keyed import KeyedLearner
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.learners import Labelled, check_model, learner
-from devdan.evaluation.record import Record
+from devdan.evaluation.record import KeyCount, Record
 from devdan.evaluation.reliability import Binned, binned
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import Classes, is_missing, split_missing
+
+_NO_LABEL = -1  # there was none before the first
 
 
 def prequential(
@@ -29,6 +30,7 @@ def prequential(
     *,
     classes: Sequence[Any] | None = None,
     seed: int = 0,
+    key: str | None = None,
 ) -> Iterator[Record]:
     """Test, then train, chunk by chunk; yields a record for each chunk.
 
@@ -36,7 +38,8 @@ def prequential(
     labels arrive and when, as a :class:`~devdan.evaluation.labels.Labels` or as text (``"fraction:0.1"``,
     ``"delay:1000"``, …), with a ``seed`` for random policies. DEVDAN observes each sample when it arrives and is taught
     when labels arrive; other models learn only from labelled samples. ``classes`` are for models that must know them in
-    advance; by default, those of the stream, if known. Samples whose label is missing are never scored or taught.
+    advance; by default, those of the stream, if known. Samples whose label is missing are never scored or taught. For a
+    :class:`~devdan.DEVDANFleet`, ``key`` is the column of the stream's tables with the keys.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
@@ -46,7 +49,7 @@ def prequential(
     >>> records[2].accuracy, records[-1].accuracy > 0.7
     (None, True)
     """
-    return Evaluation(model, labels, classes=classes, seed=seed).over(stream)
+    return Evaluation(model, labels, classes=classes, seed=seed, key=key).over(stream)
 
 
 class Pending(NamedTuple):
@@ -73,14 +76,26 @@ class Evaluation:
     """The state of an evaluation between two chunks; it can be pickled and continued elsewhere."""
 
     def __init__(
-        self, model: Any, labels: str | Labels = "all", *, classes: Sequence[Any] | None = None, seed: int = 0
+        self,
+        model: Any,
+        labels: str | Labels = "all",
+        *,
+        classes: Sequence[Any] | None = None,
+        seed: int = 0,
+        key: str | None = None,
     ) -> None:
         self.model = model
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
         self.n_chunks = self.n_samples = 0
         self.read_seconds = 0.0  # spent waiting for the stream
-        check_model(model, wants_probabilities=self.labels.budget is not None)
-        self._named = classes
+        if isinstance(model, DEVDANFleet):
+            if key is None:
+                raise ValueError("key must name the column with the keys, as the model is a fleet, got None")
+        elif key is not None:
+            raise ValueError(f"key is for a DEVDANFleet, got key={key!r} for {type(model).__name__}")
+        else:
+            check_model(model, wants_probabilities=self.labels.budget is not None)
+        self._named, self._key = classes, key
         self._learner: Any = None
         self._classes = Classes()
         self._appeared: list[Any] = []  # the classes in order of appearance
@@ -89,7 +104,7 @@ class Evaluation:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Checkpoints of an earlier version have a pending label each: when due, its sample's number, that, itself."""
-        self.__dict__.update(state)
+        self.__dict__.update({"_key": None} | state)
         if self._coming and not isinstance(self._coming[0], Pending):
             due, samples, X, y = (np.array(part) for part in zip(*sorted(self._coming), strict=True))
             self._coming = [Pending(X, y, samples, due)]
@@ -98,8 +113,11 @@ class Evaluation:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
         skip = self.n_chunks
         if self._learner is None:
-            named = self._named if self._named is not None else getattr(stream, "classes", None)
-            self._learner = learner(self.model, named, getattr(stream, "feature_names", None))
+            if self._key is not None:
+                self._learner = KeyedLearner(self.model, self._key)
+            else:
+                named = self._named if self._named is not None else getattr(stream, "classes", None)
+                self._learner = learner(self.model, named, getattr(stream, "feature_names", None))
         chunks = enumerate(stream)
         while True:
             begin = time.perf_counter()
@@ -139,10 +157,19 @@ class Evaluation:
             test_seconds=middle - begin,
             train_seconds=end - begin_training,
             **self._learner.structure(),
+            keys=None if self._key is None else self._by_key(X, y, known, guesses),
         )
         self.n_chunks += 1
         self.n_samples += len(X)
         return record
+
+    def _by_key(
+        self, X: Any, y: npt.NDArray[Any], known: npt.NDArray[np.bool_], guesses: npt.NDArray[Any] | None
+    ) -> tuple[KeyCount, ...]:
+        none = np.zeros(len(y), bool)
+        if guesses is None:
+            return self._learner.by_key(X, none, none)  # type: ignore[no-any-return]
+        return self._learner.by_key(X, known, np.asarray(guesses == y))  # type: ignore[no-any-return]
 
     def _arrivals(
         self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
@@ -172,23 +199,24 @@ class Evaluation:
         """How good the predictions of labels that are known were."""
         if len(y) == 0:
             return Scores()
-        true = self._numbers(y).tolist()
-        before = [self._last, *true[:-1]]
-        self._last = true[-1]
+        true = self._numbers(y)
+        before = np.concatenate(([_NO_LABEL if self._last is None else self._last], true[:-1]))
+        self._last = int(true[-1])
         if guesses is None:
             return Scores()
         predicted = ~is_missing(guesses)
         if not predicted.all():
-            true, before = list(compress(true, predicted)), list(compress(before, predicted))
-            guesses, confidence = guesses[predicted], None if confidence is None else confidence[predicted]
+            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
+            confidence = None if confidence is None else confidence[predicted]
             if len(true) == 0:
                 return Scores()
-        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses).tolist()
-        pairs = Counter(zip(true, guess, strict=True))
+        guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
+        m = len(self._classes)
+        pairs, counts = np.unique(true * m + guess, return_counts=True)
         return Scores(
-            tuple((*pair, n) for pair, n in sorted(pairs.items())),
-            (sum(map(eq, before, true)), len(before) - before.count(None)),
-            None if confidence is None else binned(confidence, list(map(eq, guess, true))),
+            tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), counts.tolist(), strict=True)),
+            (int(np.count_nonzero(before == true)), int(np.count_nonzero(before != _NO_LABEL))),
+            None if confidence is None else binned(confidence, guess == true),
         )
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Words:

@@ -32,6 +32,17 @@ class Phases(NamedTuple):
         return sum(value for value in self if value is not None)
 
 
+class KeyCount(NamedTuple):
+    """What a chunk has of one key of a fleet."""
+
+    key: Any
+    n_samples: int
+    n_scored: int
+    n_right: int
+    virtual_drifts: int
+    real_drifts: int
+
+
 @dataclass(frozen=True)
 class Record:
     """The results of one chunk. Classes are numbers here, in order of appearance; ``new_classes`` names them."""
@@ -56,6 +67,8 @@ class Record:
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
+    importances: tuple[float, ...] | None = None  # of the columns, in their order; only now and then
+    keys: tuple[KeyCount, ...] | None = None  # of a fleet: those that the chunk has rows or late labels of
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -120,6 +133,9 @@ class Record:
         for name in ("counts", "reliability"):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
         taken["events"] = None if taken["events"] is None else tuple(_event(*event) for event in taken["events"])
+        taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
+        if taken["keys"] is not None:
+            taken["keys"] = tuple(KeyCount(*count) for count in taken["keys"])
         same, compared = taken["no_change"]
         taken["new_classes"], taken["no_change"] = tuple(taken["new_classes"]), (int(same), int(compared))
         taken["test_seconds"], taken["train_seconds"] = float(taken["test_seconds"]), float(taken["train_seconds"])
@@ -127,7 +143,7 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "events")
+_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "events", "importances", "keys")
 
 
 def _event(*values: Any) -> Event:

@@ -220,6 +220,34 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told:
     return model
 
 
+def build_fleet(
+    name: str, seed: int = 0, options: dict[str, Any] | None = None, told: dict[str, Any] | None = None
+) -> Any:
+    """A fleet whose networks have these options, which may also be the fleet's own.
+
+    >>> build_fleet("devdan", seed=3, options={"masking": 0.2, "prior": False})
+    DEVDANFleet(estimator=DEVDAN(masking=0.2, rehearse=0), prior=False, random_state=3)
+    """
+    from devdan.fleet.fleet import DEVDANFleet
+    from devdan.model import options as table
+    from devdan.model.devdan import DEVDAN
+
+    if name not in ("devdan", "devdan-quick"):
+        raise ValueError(f"--key makes a fleet of DEVDANs, so that --model must be devdan, got {name!r}")
+    options = options or {}
+    own = {row.name: options[row.name] for row in table.FLEET if row.name in options}
+    known = [row.name for row in (*table.NETWORK, *table.ENCODING, *table.FLEET)]
+    for option in options:
+        if option not in known:
+            raise ValueError(f"a fleet has no option {option!r}; {near(option, known, 'its options are')}")
+    for option, value in own.items():
+        table.OPTIONS[option].check(value)
+    members = {option: value for option, value in options.items() if option not in own}
+    fleet = DEVDANFleet(DEVDAN(**{"rehearse": 0, **members, **(told or {})}), random_state=seed, **own)
+    fleet.check_options()
+    return fleet
+
+
 def _tell(model: Any, told: dict[str, Any]) -> None:
     """Set options about columns: its own, or its members'."""
     if "estimator" in model.get_params(deep=False):

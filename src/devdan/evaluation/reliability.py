@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from devdan.arrays import Floats
 
@@ -63,7 +64,7 @@ class Reliability:
         return gaps / n_samples if n_samples else None
 
 
-def binned(confidence: Floats, right: Sequence[bool]) -> Binned:
+def binned(confidence: Floats, right: npt.ArrayLike) -> Binned:
     """Predictions counted by their confidence; those without a number for it are left out.
 
     >>> binned(np.array([0.52, 0.54, 0.98, 1.0]), [True, False, True, True])
@@ -71,7 +72,7 @@ def binned(confidence: Floats, right: Sequence[bool]) -> Binned:
     """
     if not math.isfinite(confidence.sum()):
         known = np.isfinite(confidence)
-        return binned(confidence[known], np.compress(known, right).tolist())
+        return binned(confidence[known], np.compress(known, right))
     places = np.minimum(confidence * N_BINS, N_BINS - 1).astype(np.int64)
     n = np.bincount(places).tolist()
     hits, sums = np.bincount(places, right).tolist(), np.bincount(places, confidence).tolist()

@@ -17,7 +17,8 @@ from typing import Any
 
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
-from devdan.model.described import columns
+from devdan.fleet.fleet import DEVDANFleet
+from devdan.model.described import columns, insight
 from devdan.report import RunReport
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
@@ -71,10 +72,10 @@ class RunJob:
         with open(path, "r+b" if path.exists() else "wb", buffering=1 << 16) as file:
             file.truncate(self._n_bytes)
             file.seek(self._n_bytes)
-            due = self._renew_page()
-            begin = latest = time.monotonic()
             before = self.total_seconds
             try:
+                due = self._renew_page()
+                begin = latest = time.monotonic()
                 for record in self.evaluation.over(self.stream):
                     file.write(record.to_json().encode() + b"\n")
                     self.summary.add(record)
@@ -107,14 +108,22 @@ class RunJob:
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         if told := columns(self.evaluation.model):
             result |= {"columns": told, "notes": self.evaluation.model.encoding_.notes}
+        result |= insight(self.evaluation.model, self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
+        self._close_fleet()
         self.report()
-        self.folder.checkpoint_path.unlink(missing_ok=True)
+        self.folder.remove_checkpoint()
 
     def close(self) -> None:
         """Release the folder."""
+        self._close_fleet()
         self.folder.let_go()
+
+    def _close_fleet(self) -> None:
+        """Let a fleet go of its store, so that all of it is in one file, which others may read or copy."""
+        if isinstance(self.evaluation.model, DEVDANFleet):
+            self.evaluation.model.close()
 
     def __enter__(self) -> RunJob:
         return self

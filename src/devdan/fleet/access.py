@@ -20,6 +20,7 @@ from devdan.fleet.networks import Networks
 from devdan.fleet.shared import Shared
 from devdan.fleet.slots import words_of
 from devdan.fleet.store import FIGURES
+from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
     _networks: Networks
     _n_rows: int
     _key_name: str | None
+    _example: Key  # one of the keys, which says of which kind they are
     max_in_memory: int | None
 
     # --- Keys ----------------------------------------------------------------------------------------------------
@@ -141,6 +143,10 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
         return self._shared.encoding_
 
     @property
+    def _classes(self) -> Classes:
+        return self._shared.classes
+
+    @property
     def _encoding(self) -> Encoding | None:
         return self._shared._encoding
 
@@ -153,6 +159,12 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
     def key_name_(self) -> str | None:
         self._check_is_fitted()
         return self._key_name
+
+    @property
+    def has_text_keys(self) -> bool:
+        """Whether its keys are texts; they are all of one kind."""
+        self._check_is_fitted()
+        return labels.kind_of(self._example) == labels.TEXT
 
     @property
     def prior_(self) -> DEVDAN:

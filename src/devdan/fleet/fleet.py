@@ -100,7 +100,6 @@ class DEVDANFleet(FleetAccess):
     """
 
     _seed: int
-    _example: Key  # one of the keys, which says of which kind they are
     _store: Store | None
     _id: str  # of the fleet, in stores
     _n_saves: int

@@ -59,7 +59,8 @@ def split(keys: Any, X: Any) -> tuple[Any, Any]:
     column = rows.columns()[place]
     found = column.objects()
     if isinstance(column, Numbers) and column.flags:
-        found = [None if value is None else bool(value) for value in found]
+        found = list(map(bool, found))
+    found = [None if missing else key for key, missing in zip(found, column.missing.tolist(), strict=True)]
     return found, rows.select([other for other in range(len(rows.names)) if other != place])
 
 
@@ -110,18 +111,18 @@ def _plain(key: Any, row: int) -> Key:
         return tuple(_plain(part, row) for part in key)  # type: ignore[misc]
     if isinstance(key, Integral):
         if not -_LARGEST <= int(key) < _LARGEST:
-            raise ValueError(f"keys must be whole numbers of at most 64 bits, got {key} in row {row + 1}")
+            raise ValueError(f"keys must be whole numbers of at most 64 bits, got {key} in row {row + 1} of X")
         return int(key)
     if isinstance(key, Real):
         number = float(key)
         if number - number != 0.0:
-            raise ValueError(f"keys must not be missing or infinite, got {key!r} in row {row + 1}")
+            raise ValueError(f"keys must not be missing or infinite, got {key!r} in row {row + 1} of X")
         return _plain(int(number), row) if number.is_integer() else number
     if key is None or type(key).__name__ in ("NAType", "NaTType"):
-        raise ValueError(f"keys must not be missing, got {key!r} in row {row + 1}")
+        raise ValueError(f"keys must not be missing, got {key!r} in row {row + 1} of X")
     raise TypeError(
-        f"a key must be text, a number, a flag, or a tuple of text and numbers, got {key!r} in row {row + 1}; convert "
-        "it, for instance to text"
+        f"a key must be text, a number, a flag, or a tuple of text and numbers, got {key!r} in row {row + 1} of X; "
+        "convert it, for instance to text"
     )
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
 from devdan.fleet.slots import Kept, Slots, room, room_for
-from devdan.model import mixture, options, weighing
+from devdan.model import kernel, mixture, options, weighing
 from devdan.model.classes import Classes, check_labels
 from devdan.model.devdan import DEVDAN
 from devdan.model.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
@@ -208,7 +208,7 @@ class Shared(DEVDAN):
         """What to expect of keys without labels, by code: what the prior predicts, or the shares of the classes."""
         if self._first().n_classes > 0:
             mixture.add_probabilities(self._layers, [X], out)
-            mixture.temper(self._layers[0], out)
+            kernel.temper(self._layers[0], out)
         elif self.label_counts.sum() > 0:
             out[:, : len(self.label_counts)] = self.label_counts / self.label_counts.sum()
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from devdan.model.estimator import StreamClassifier
+from devdan.encoding.encoding import Encoding
+from devdan.model.insight import Insight
 
 
 def columns(model: Any) -> list[dict[str, Any]]:
@@ -15,7 +17,8 @@ def columns(model: Any) -> list[dict[str, Any]]:
     >>> [(column["name"], column["became"]) for column in columns(model)]
     [('age', 'number'), ('city', 'nominal: 2 values (Bonn, Köln)')]
     """
-    if not isinstance(model, StreamClassifier) or model._encoding is None:
+    encoding: Encoding | None = getattr(model, "_encoding", None)
+    if encoding is None:
         return []
     return [
         {
@@ -27,5 +30,23 @@ def columns(model: Any) -> list[dict[str, Any]]:
             "periods": column.periods,
             "n_shared": column.n_shared,
         }
-        for name, column in model._encoding.columns.items()
+        for name, column in encoding.columns.items()
     ]
+
+
+def insight(model: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """What a model of networks, which has been taught labels, tells about its columns and hidden units.
+
+    ``names`` are those of the columns, for a model that has seen only arrays.
+
+    >>> from devdan import DEVDAN
+    >>> told = insight(DEVDAN(random_state=0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"]), ["age"])
+    >>> told["importances"], told["units"][0]["weights"][0][0], insight("another model")
+    ({'age': 1.0}, 'age', {})
+    """
+    if not isinstance(model, Insight) or not hasattr(model, "classes_"):
+        return {}
+    shares, inputs = model.importances_, model.encoding_.input_names
+    if model._encoding is None and names is not None and len(names) == len(inputs):
+        shares, inputs = dict(zip(names, shares.values(), strict=True)), list(names)
+    return {"importances": shares, "units": [unit._asdict() for unit in model._units(inputs)]}

@@ -112,6 +112,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     events_, n_events_ : the latest growths, prunings and drifts, at most 1,000 per layer, and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase.
     bias2_, variance_ : dict, the running means in each phase, which the growing and pruning conditions use.
+    importances_ : dict, how much each column matters now, by its name; shares of 1.
+    units_ : what each hidden unit of each network stands for, as a list of :class:`devdan.Unit`.
     weights_ : dict of copies: ``encoder`` (n_features, n_hidden), the paper's W, ``encoder_bias``, ``decoder_bias``,
         ``output`` (n_hidden, n_classes), its columns in the order of ``classes_``, and ``output_bias``; of the first
         layer.

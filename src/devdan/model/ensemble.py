@@ -57,6 +57,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     events_, n_events_ : the latest events of the members and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase, over all members.
     bias2_, variance_ : dict, the means over the members.
+    importances_, units_ : as in DEVDAN, of all members.
 
     Examples
     --------
@@ -97,8 +98,8 @@ class DEVDANEnsemble(EvolvingClassifier):
         return member
 
     @property
-    def _scales(self) -> list[Scale]:
-        return [Scale(*map(int, numbers)) for numbers in (SCALES if self.scales is None else self.scales)]
+    def _scales(self) -> Sequence[Scale]:
+        return SCALES if self.scales is None else [Scale(*map(int, numbers)) for numbers in self.scales]
 
     @property
     def scaling(self) -> Any:
@@ -142,9 +143,13 @@ class DEVDANEnsemble(EvolvingClassifier):
                 self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other)
 
         scales = self._scales
-        costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
         n_threads = threads.n_threads(self.n_jobs, len(X) * sum(1 + scale.rehearse for scale in scales))
-        threads.run([partial(learn, k) for k in costly_first], n_threads)
+        if n_threads == 1:
+            for k in range(len(scales)):
+                learn(k)
+        else:
+            costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
+            threads.run([partial(learn, k) for k in costly_first], n_threads)
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 

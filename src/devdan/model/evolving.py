@@ -17,9 +17,10 @@ from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding, Instructions
 from devdan.model import kernel, mixture, modelfile, options, weighing
 from devdan.model.classes import Classes
-from devdan.model.estimator import StreamClassifier
+from devdan.model.insight import Insight
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notebook import EventList, model_html
+from devdan.model.recent import keep_unlabelled
 from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 _UNLABELLED = np.empty(0, np.int64)
 
 
-class EvolvingClassifier(StreamClassifier):
+class EvolvingClassifier(Insight):
     """A classifier made of networks, each one a kernel state."""
 
-    _networks: Any  # a list of states, made of what the subclass keeps
-    _classes: Classes
     _chosen: dict[str, Any]  # the options that were last passed to the networks
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
@@ -139,6 +138,8 @@ class EvolvingClassifier(StreamClassifier):
         if last == DISCRIMINATIVE:
             self._calibrate(X, codes, weights)
         self._visit(X, codes, weights, first, last)
+        if last == GENERATIVE:
+            keep_unlabelled(self._networks, X)
         return self
 
     def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
@@ -188,12 +189,8 @@ class EvolvingClassifier(StreamClassifier):
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probability of each class in ``classes_``, one row per sample."""
-        outputs = self._classes.outputs if len(self.classes_) > 0 else _UNLABELLED
-        X = self._inputs(X)
-        out = np.zeros((len(X), len(outputs)))
-        mixture.add_probabilities(self._networks, self._network_inputs(X), out)
-        mixture.temper(self._networks[0], out)
-        return out[:, outputs]
+        self.classes_  # noqa: B018 (raises an error if there are none)
+        return self._probabilities(self._inputs(X))
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 

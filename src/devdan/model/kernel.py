@@ -1036,6 +1036,7 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, o
 
 # --- Calibration: predictions as sure as they turned out right ---------------------------------------------------
 
+NEVER = np.iinfo(np.int64).max
 COMPARED_EVERY = 16  # labels: one number is learned, so that few are enough
 CALIBRATION_MEMORY = 0.998  # of what is known of the sharpness, per label that is compared
 CALIBRATION_PRIOR = 5.0  # how much is known in advance: that nothing is to be done
@@ -1302,6 +1303,16 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
 
 
 @entry
+def until_compared(state: Floats) -> int:
+    """How many labels are to be learned before the next one with which a prediction is compared."""
+    net = Network(state)
+    if net.calibrates == 0.0:
+        return NEVER
+    n_taught: int = net.n_learned[DISCRIMINATIVE]
+    return COMPARED_EVERY - 1 - n_taught % COMPARED_EVERY
+
+
+@entry
 def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) -> None:
     """Compare mixed predictions, made before these labels were learned, with the labels."""
     net = Network(state)
@@ -1314,8 +1325,10 @@ def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) 
 
 @entry
 def temper(state: Floats, predicted: Floats) -> None:
-    """Mixed predictions, as sure as such ones turned out right."""
+    """Make mixed predictions as sure as such ones turned out right, if that is wanted; the first network knows how."""
     net = Network(state)
+    if net.calibrates == 0.0 or net.calibration[LOG_SHARPNESS] == 0.0:
+        return
     sharpness = math.exp(net.calibration[LOG_SHARPNESS])
     for t in range(len(predicted)):
         sharpen(predicted[t], min(net.n_classes, predicted.shape[1]), sharpness)
@@ -1432,9 +1445,8 @@ def calibrate_key(
 ) -> None:
     """Compare what a network predicts for some of the rows whose labels it is about to learn with these."""
     net = Network(state)
-    if net.calibrates == 1.0 and net.n_classes > 0:
-        ahead = COMPARED_EVERY - 1 - net.n_learned[DISCRIMINATIVE] % COMPARED_EVERY
-        for t in range(ahead, len(rows), COMPARED_EVERY):
+    if net.n_classes > 0:
+        for t in range(until_compared(state), len(rows), COMPARED_EVERY):
             row = rows[t]
             predict_key(at, state, scratch, X, row, guess, net.n_classes)
             _calibrate_at(at[2], (state, guess, labels[row : row + 1], weights[row : row + 1]))
@@ -1547,8 +1559,7 @@ def predict_keys(
             codes, n_classes = integers_at(place[CODES], net.max_classes), net.n_classes
             if n_classes > 0:
                 predict_key(at, state, scratch, X, t, guess, n_classes)
-                if net.calibrates == 1.0 and net.calibration[LOG_SHARPNESS] != 0.0:
-                    _temper_at(at[3], (state, guess))
+                _temper_at(at[3], (state, guess))
                 for o in range(n_classes):
                     out[t, codes[o]] = guess[0, o]
         if n_classes == 0:

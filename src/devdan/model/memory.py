@@ -58,6 +58,7 @@ class Field:
         self.dtype, self.shape, self.same = np.dtype(dtype), shape, same
         self.name = ""
         self.start: int | None = None  # where it begins, if that does not depend on sizes
+        self.end: int | None = None  # where it ends, if that does not either
 
     def __set_name__(self, block: type, name: str) -> None:
         self.name = name
@@ -75,8 +76,11 @@ class Field:
 
     def _array(self, block: Block) -> Any:
         if self.name not in block.arrays:
-            start, shape = block.places(block.sizes)[self.name]
-            words = block.words[start : start + math.prod(shape)]
+            if self.end is not None:  # at once, too
+                shape, words = self.shape, block.words[self.start : self.end]
+            else:
+                start, shape = block.places(block.sizes)[self.name]
+                words = block.words[start : start + math.prod(shape)]
             block.arrays[self.name] = words.view(self.dtype).reshape(shape)
         return block.arrays[self.name]
 
@@ -147,7 +151,7 @@ class Block:
                 lengths = [size for size in field.shape if isinstance(size, int)]
                 if len(lengths) < len(field.shape):
                     break
-                start += math.prod(lengths)
+                field.end = start = start + math.prod(lengths)
         cls._size_places = tuple(cls.fields()[size].start or 0 for size in SIZES if size in cls.fields())
         _compile(cls)
 

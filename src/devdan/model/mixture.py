@@ -46,19 +46,9 @@ def add_probabilities(networks: Sequence[Floats], inputs: Sequence[Floats], out:
             kernel.predict_proba(state, scratch_for(state), X, out, share)
 
 
-def temper(first: Floats, out: Floats) -> None:
-    """Make such predictions as sure as they turned out right, if that is wanted; the first network knows how."""
-    net = Network(first)
-    if net.calibrates and net.calibration[kernel.LOG_SHARPNESS] != 0.0:
-        kernel.temper(first, out)
-
-
 def compared(first: Floats, n_samples: int) -> Words:
     """Of samples whose labels are about to be learned, those whose predictions are compared with their labels."""
-    net = Network(first)
-    if not net.calibrates:
-        return _NONE
-    ahead = kernel.COMPARED_EVERY - 1 - int(net.n_learned[kernel.DISCRIMINATIVE]) % kernel.COMPARED_EVERY
+    ahead = kernel.until_compared(first)
     return np.arange(ahead, n_samples, kernel.COMPARED_EVERY) if ahead < n_samples else _NONE
 
 

@@ -43,8 +43,13 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a fitted model."""
+    write_atomically(Path(path), content_of(model))
+
+
+def content_of(model: Any) -> bytes:
+    """What the file of a fitted model holds."""
     model._check_is_fitted()
-    write(path, header_of(model), np.concatenate(model._networks))
+    return _packed(header_of(model), np.concatenate(model._networks))
 
 
 def header_of(model: Any) -> dict[str, Any]:
@@ -66,7 +71,15 @@ def header_of(model: Any) -> dict[str, Any]:
 
 def load(path: str | os.PathLike[str], *kinds: type[Model]) -> Model:
     """Load a model from a file; it must be of one of these classes."""
-    header, state = read(path)
+    return _model(path, *read(path), kinds)
+
+
+def of_content(content: bytes, name: str, *kinds: type[Model]) -> Model:
+    """The model that a file of this content holds; ``name`` is for messages."""
+    return _model(name, *_unpacked(content, name), kinds)
+
+
+def _model(path: Any, header: dict[str, Any], state: Floats, kinds: tuple[type[Model], ...]) -> Model:
     try:
         kind = next((kind for kind in kinds if kind.__name__ == header.get("kind")), None)
         if kind is None:
@@ -157,9 +170,13 @@ def _refuse(constant: str) -> Any:
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], state: Floats) -> None:
     """Write the file atomically: after a crash there is the old file or the new one, never a partial one."""
+    write_atomically(Path(path), _packed(header, state))
+
+
+def _packed(header: dict[str, Any], state: Floats) -> bytes:
     text = json.dumps(header, allow_nan=False, default=plain).encode()
     content = _PREFIX.pack(MAGIC, VERSION, len(text), len(state)) + text + state.astype("<f8").tobytes()
-    write_atomically(Path(path), content + hashlib.sha256(content).digest())
+    return content + hashlib.sha256(content).digest()
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
@@ -176,6 +193,12 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
         if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
             raise ModelFileError(f"{path} is not a DEVDAN model")
         content += file.read()
+    return _unpacked(content, path)
+
+
+def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
+    if content[: len(MAGIC)] != MAGIC:
+        raise ModelFileError(f"{path} is not a DEVDAN model")
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)

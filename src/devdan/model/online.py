@@ -168,7 +168,7 @@ class OnlineNetwork:
         for (state, _, scratch), share in zip(self._networks, shares, strict=True):
             if share > kernel.NEGLIGIBLE:
                 kernel.predict_proba(state, scratch, rows, out, share)
-        mixture.temper(self._networks[0].state, out)
+        kernel.temper(self._networks[0].state, out)
         return out
 
     # --- Events and drifts ---------------------------------------------------------------------------------------

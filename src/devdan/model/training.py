@@ -9,6 +9,8 @@ from devdan.model import kernel
 from devdan.model.kernel import Network
 from devdan.model.state import resized, scratch_for
 
+_ONLY = np.zeros(1, np.int64)  # the order of a single sample; nobody writes to it
+
 
 def trained(state: Floats, X: Floats, codes: Words, weights: Floats, order: Words, first: int, last: int) -> Floats:
     """The network after visiting the samples in this order, each in the phases ``first`` to ``last``."""
@@ -22,7 +24,9 @@ def trained(state: Floats, X: Floats, codes: Words, weights: Floats, order: Word
 
 def shuffled(state: Floats, n_samples: int, shuffle: bool) -> Words:
     """The order in which a chunk is visited, drawn by the network if it is a random one."""
+    if n_samples == 1:
+        return _ONLY
     order = np.arange(n_samples)
-    if shuffle and n_samples > 1:
+    if shuffle:
         kernel.shuffle(Network(state).random, order)
     return order

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import io
 import json
 import pickle
 from collections.abc import Iterator
@@ -15,13 +16,28 @@ from typing import Any
 
 from devdan.atomic import FileLock, write_atomically
 from devdan.evaluation.record import Record
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.opening import open_model
 from devdan.runs import unpickling
+from devdan.runs.beside import OtherFleetError, Pickler, loads_beside
 
 _DIGEST = 32  # bytes of the checksum before the checkpoint
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
-_MATCHED = (*IDENTITY, "options", "target", "header", "drop", "order", "limit", "endless", "scaled", "source", "devdan")
+_MATCHED = (
+    *IDENTITY,
+    "options",
+    "target",
+    "key",
+    "header",
+    "drop",
+    "order",
+    "limit",
+    "endless",
+    "scaled",
+    "source",
+    "devdan",
+)
 
 
 class RunError(ValueError):
@@ -41,9 +57,11 @@ class RunFolder:
         self.settings_path = self.path / "run.json"
         self.records_path = self.path / "records.jsonl"
         self.checkpoint_path = self.path / "checkpoint.pickle"
+        self._next_checkpoint_path = self.path / "checkpoint.next.pickle"
         self.summary_path = self.path / "summary.json"
         self.report_path = self.path / "report.html"
         self.model_path = self.path / "model.devdan"
+        self.fleet_path = self.path / "model.fleet"
         self.pickled_model_path = self.path / "model.pickle"
         self.mlflow_path = self.path / "mlflow_run_id"  # the id of its MLflow run, if any
         self.tensorboard_path = self.path / "tensorboard"
@@ -71,7 +89,9 @@ class RunFolder:
         """The files of a finished run that are of use."""
         return [
             path
-            for path in (self.report_path, self.summary_path, self.model_path, self.pickled_model_path)
+            for path in (
+                *(self.report_path, self.summary_path, self.model_path, self.fleet_path, self.pickled_model_path),
+            )
             if path.exists()
         ]
 
@@ -88,7 +108,8 @@ class RunFolder:
         """Remove what an earlier run left, apart from its settings."""
         for path in (
             *(self.checkpoint_path, self.summary_path, self.report_path, self.model_path, self.pickled_model_path),
-            *(self.records_path, self.mlflow_path),
+            *(self.records_path, self.mlflow_path, self._next_checkpoint_path),
+            *(self.fleet_path.with_name(f"{self.fleet_path.name}{ending}") for ending in ("", "-wal", "-shm")),
         ):
             path.unlink(missing_ok=True)
 
@@ -141,22 +162,46 @@ class RunFolder:
                     raise RunError(f"{self.records_path}, line {number}: not a record") from None
 
     def write_checkpoint(self, state: Any) -> None:
-        """Keep all that it takes to go on from here."""
-        content = pickle.dumps(state)
-        write_atomically(self.checkpoint_path, hashlib.sha256(content).digest() + content)
+        """Keep all that it takes to go on from here.
+
+        A fleet is saved beside it, only what has changed. The checkpoint that fits the fleet counts, whichever of both
+        is the last that a crash leaves.
+        """
+        content = io.BytesIO()
+        pickler = Pickler(content)
+        pickler.dump(state)
+        framed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
+        if pickler.fleet is None:
+            write_atomically(self.checkpoint_path, framed)
+            return
+        write_atomically(self._next_checkpoint_path, framed)
+        pickler.fleet.save(self.fleet_path)
+        self._next_checkpoint_path.replace(self.checkpoint_path)
 
     def read_checkpoint(self) -> Any:
         """What was kept last, or None."""
-        try:
-            content = self.checkpoint_path.read_bytes()
-        except FileNotFoundError:
-            return None
-        if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
-            raise RunError(f"{self.checkpoint_path} is damaged; --overwrite starts again")
-        return unpickling.loads(content[_DIGEST:])
+        found = [path for path in (self.checkpoint_path, self._next_checkpoint_path) if path.exists()]
+        for path in found:
+            content = path.read_bytes()
+            if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+                raise RunError(f"{path} is damaged; --overwrite starts again")
+            try:
+                return loads_beside(content[_DIGEST:], self.fleet_path)
+            except OtherFleetError:
+                continue
+        if self.checkpoint_path in found:
+            raise RunError(f"{self.fleet_path} is not the fleet of {self.checkpoint_path}; --overwrite starts again")
+        return None
+
+    def remove_checkpoint(self) -> None:
+        """There is nothing left to do."""
+        self._next_checkpoint_path.unlink(missing_ok=True)
+        self.checkpoint_path.unlink(missing_ok=True)
 
     def write_model(self, model: Any) -> None:
-        """Keep the model, DEVDAN in a file without pickle."""
+        """Keep the model, DEVDAN in a file without pickle; a fleet was saved with the latest checkpoint."""
+        if isinstance(model, DEVDANFleet):
+            return
         if isinstance(model, EvolvingClassifier):
             model.save(self.model_path)
         else:
@@ -166,6 +211,8 @@ class RunFolder:
         """The model that a finished run left."""
         if self.model_path.exists():
             return open_model(self.model_path)
+        if self.fleet_path.exists() and self.is_finished:
+            return DEVDANFleet.load(self.fleet_path)
         if self.pickled_model_path.exists():
             return unpickling.loads(self.pickled_model_path.read_bytes())
         raise RunError(f"there is no model in {self.path}: a run leaves it when it is finished")

@@ -34,9 +34,14 @@ _RENAMED = {  # classes that are elsewhere than their module is, or have another
 
 def loads(content: bytes) -> Any:
     """What was pickled, by this version or an earlier one. As with any pickle, only of your own."""
-    return _Unpickler(io.BytesIO(content)).load()
+    return Unpickler(content).load()
 
 
-class _Unpickler(pickle.Unpickler):
+class Unpickler(pickle.Unpickler):
+    """Knows where classes are today."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content))
+
     def find_class(self, module: str, name: str) -> Any:
         return super().find_class(*_RENAMED.get((module, name), (_MOVED.get(module, module), name)))

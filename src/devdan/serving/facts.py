@@ -33,6 +33,7 @@ def facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
         "n_layers": getattr(model, "n_layers_", None),
         "n_members": getattr(model, "n_members_", None),
         "n_parameters": model.n_parameters_,
+        "importances": model.importances_ if hasattr(model, "classes_") else None,
         "growths": model.growths_,
         "prunings": model.prunings_,
         "drifts": model.drifts_,

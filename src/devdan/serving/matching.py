@@ -15,10 +15,13 @@ import pyarrow as pa
 from devdan.encoding.column import NOMINAL, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import Vocabulary, number, plain_text
+from devdan.fleet import keys as labels
+from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.evolving import EvolvingClassifier
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import StreamError
 
+Model = EvolvingClassifier | DEVDANFleet
 _BY_POSITION = re.compile(r"column \d+")  # how a text without names has its columns called
 
 
@@ -29,10 +32,12 @@ def model_path(path: Path) -> Path:
     folder = RunFolder(path)
     if folder.model_path.exists():
         return folder.model_path
+    if folder.fleet_path.exists() and folder.is_finished:
+        return folder.fleet_path
     if folder.pickled_model_path.exists():
         raise RunError(
-            f"{path} has a model of another kind, kept as a pickle: only DEVDAN and DEVDANEnsemble, which need none, "
-            "are opened here"
+            f"{path} has a model of another kind, kept as a pickle: only DEVDAN, DEVDANEnsemble and DEVDANFleet, which "
+            "need none, are opened here"
         )
     raise RunError(f"there is no model in {path}: a run leaves it when it is finished")
 
@@ -48,8 +53,48 @@ class Matching(NamedTuple):
     ignored: list[str]
 
 
-def matched(model: EvolvingClassifier, names: Sequence[str], named: bool, source: str) -> Matching:
-    """Find the model's columns among those of a table: by name or, if the model has no names, by position."""
+def key_column(model: Model, key: str | None, names: Sequence[str], source: str) -> str | None:
+    """The column with the keys, if the model is a fleet: as the user says, or as it was when the fleet learned."""
+    if not isinstance(model, DEVDANFleet):
+        if key is not None:
+            raise StreamError(f"--key is for fleets, but the model is a {type(model).__name__}")
+        return None
+    name = model.key_name_ if key is None else key
+    if name is None:
+        raise StreamError(f"the fleet does not say which column of {source} has the keys: name it with --key")
+    if name not in names:
+        raise StreamError(f"{source} has no column {name!r} with the keys; there is {_listed(names)}")
+    return name
+
+
+def network_of(model: Model, key: str | None) -> EvolvingClassifier:
+    """The network of a fleet that has this key, as it is written, or a model that is no fleet."""
+    if not isinstance(model, DEVDANFleet):
+        key_column(model, key, (), "")
+        return model
+    try:
+        return model[key if model.has_text_keys else labels.of_text(str(key))]
+    except (KeyError, ValueError):
+        raise StreamError(f"the fleet has no key {key!r}; it has {len(model):,} others") from None
+
+
+def keyed(rows: Rows, key: str | None) -> tuple[list[Any], Rows]:
+    """The keys, if there are any, which are in the last column, and the rows without them."""
+    return ([], rows) if key is None else labels.split(rows.names[-1], rows)
+
+
+def matched(model: Model, names: Sequence[str], named: bool, source: str, key: str | None = None) -> Matching:
+    """Find the model's columns among those of a table: by name or, if the model has no names, by position.
+
+    The column with the keys of a fleet is none of them; it comes last among the places.
+    """
+    others = [place for place, name in enumerate(names) if name != key]
+    match = _matched(model, [names[place] for place in others], named, source)
+    places = [others[place] for place in match.places]
+    return match._replace(places=[*places, *(place for place, name in enumerate(names) if name == key)])
+
+
+def _matched(model: Model, names: Sequence[str], named: bool, source: str) -> Matching:
     known = [str(name) for name in getattr(model, "feature_names_in_", ())]
     left_out = {name for name, column in model.encoding_.columns.items() if column.left_out}
     missing = [name for name in known if name not in names and name not in left_out]
@@ -81,9 +126,10 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f", … ({len(names)} in all)" if len(names) > 20 else "")
 
 
-def nominal(model: EvolvingClassifier) -> list[str]:
-    """The columns that are nominal to the model."""
-    return [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
+def as_written(model: Model, key: str | None = None) -> list[str]:
+    """The columns to read as they are written: those that are nominal to the model, and keys that are texts."""
+    keys = [key] if key is not None and isinstance(model, DEVDANFleet) and model.has_text_keys else []
+    return keys + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
 
 
 def _spelled(column: Column, known: ColumnEncoding) -> Column:
@@ -100,7 +146,7 @@ def _spelled(column: Column, known: ColumnEncoding) -> Column:
     return replace(column, vocabulary=Vocabulary(texts))
 
 
-def given(model: EvolvingClassifier, rows: Rows, match: Matching) -> Any:
+def given(model: Model, rows: Rows, match: Matching) -> Any:
     """Rows that have the columns matched, in that order, in the form that the model takes."""
     if model._encoding is not None:
         known = list(model._encoding.columns.values())

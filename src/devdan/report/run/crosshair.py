@@ -10,6 +10,7 @@ from devdan.report.drawing.words import clipped, letter
 from devdan.report.run.bins import smooth_accuracy
 from devdan.report.run.class_charts import charted
 from devdan.report.run.class_counts import smooth_recall, smooth_share
+from devdan.report.run.column_charts import column_name, smooth_importance, strongest
 from devdan.report.run.shown_run import ShownRun
 
 Ends = list[int]
@@ -61,11 +62,17 @@ def _compared(run: ShownRun) -> list[tuple[Ends, Series]]:
 def _all_series(run: ShownRun) -> Iterable[tuple[Ends, Series]]:
     ends = [bin.end for bin in run.bins]
     yield from ((ends, series) for series in _series(run))
+    spreads = run.keys.spreads
+    for place, name in ((2, "median key"), (0, "a tenth is below"), (4, "a tenth is above")):
+        yield [point.end for point in spreads], _share("keys", name, (point.levels[place] for point in spreads))
     classes, counts = charted(run), run.counts
     for chart, of in (("recall", smooth_recall), ("balance", smooth_share)):
         for c in classes:
             name = clipped(run.summary.classes[c])
             yield [count.end for count in counts], _share(chart, name, of(counts, c))
+    for column in strongest(run):
+        shares = smooth_importance(run, column)
+        yield [point.end for point in run.importances], _share("columns", column_name(run, column), shares)
 
 
 def _share(chart: str, name: str, shares: Iterable[float | None]) -> Series:

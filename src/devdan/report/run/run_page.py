@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from devdan.evaluation.record import Phases
+from devdan.model.units import HEAD
 from devdan.report.drawing.render import render
 from devdan.report.drawing.words import how_many, moment, percent
+from devdan.report.run import column_charts
 from devdan.report.run import run_charts as charts
 from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
 from devdan.report.run.class_table import FEW, class_rows, confusions
 from devdan.report.run.confusion_matrix import matrix
 from devdan.report.run.crosshair import points
 from devdan.report.run.event_rows import event_rows
+from devdan.report.run.key_charts import by_samples, drifting, spread
+from devdan.report.run.key_figures import FEW as FEW_ROWS
+from devdan.report.run.key_figures import RECENT
+from devdan.report.run.key_table import extremes, searchable
 from devdan.report.run.reliability_chart import reliability
 from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
@@ -22,6 +29,7 @@ from devdan.report.run.shown_run import ShownRun
 _MOST_COLUMNS = 200
 _MOST_ALIKE, _MOST_NAMES = 6, 60
 _FIRST_ROWS = 10  # of classes; the rest is folded away
+_FIRST_UNITS = 10  # likewise
 _NEXT_TO_ANOTHER = 4  # classes up to which the matrix leaves room beside it
 
 
@@ -56,11 +64,37 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         few=FEW,
         confusions=confusions(run),
         events=event_rows(run),
+        importances=column_charts.importances(run),
+        n_importances=len(run.importances[0].shares) if run.importances else 0,
+        strongest=column_charts.MOST_COLUMNS,
+        hidden=run.hidden[:_FIRST_UNITS],
+        other_hidden=run.hidden[_FIRST_UNITS:],
+        head_of_units=HEAD,
         columns=columns[:_MOST_COLUMNS],
         more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),
+        keys=_keys(run) if len(run.keys) > 0 else None,
         points=points([run]),
     )
+
+
+def _keys(run: ShownRun) -> dict[str, Any]:
+    """What the page shows of the keys of a fleet."""
+    keys = run.keys
+    worst, best = extremes(keys)
+    return {
+        "n_keys": len(keys),
+        "n_judged": int(keys.is_judged.sum()),
+        "few": FEW_ROWS,
+        "recent": RECENT,
+        "spread": spread(run),
+        "worst": worst,
+        "best": best,
+        "by_samples": by_samples(keys),
+        "drifting": drifting(run),
+        "n_drifting": int((keys.real_drifts + keys.virtual_drifts > 0).sum()),
+        "rows": searchable(keys),
+    }
 
 
 def _columns(run: ShownRun) -> list[tuple[str, str]]:

@@ -22,8 +22,20 @@ def tiles(run: ShownRun) -> list[Tile]:
     return [
         *(tile for measure in measures.MEASURES if (tile := _tile(run, measure, figures))),
         Tile("Samples", number(summary.n_samples), "", f"{part}in {how_many(summary.n_chunks, 'chunk')}"),
+        *_keys(run),
         Tile("Labels used", number(summary.n_labels), "", f"{percent(share)} of the samples"),
     ]
+
+
+def _keys(run: ShownRun) -> list[Tile]:
+    """How many keys there are, if the model is a fleet."""
+    if len(run.keys) == 0:
+        return []
+    spreads = run.keys.spreads
+    remark = (
+        f"the median key: {percent(spreads[-1].levels[2])} recently" if spreads else "too few rows of each to judge"
+    )
+    return [Tile("Keys", number(len(run.keys)), "", remark)]
 
 
 def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) -> Tile | None:

@@ -10,10 +10,13 @@ from typing import Any
 from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
 from devdan.model.state import Event
+from devdan.model.units import Unit
 from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
 from devdan.report.run.bins import Bin, Bins
 from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
+from devdan.report.run.column_importances import MOST_COLUMN_POINTS, ColumnImportances
+from devdan.report.run.key_figures import KeyFigures
 from devdan.runs.runfolder import RunError, RunFolder
 
 MOST_EVENTS = 200  # that are told, the latest of them
@@ -33,9 +36,12 @@ class ShownRun:
     counts: Bins[ClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     n_events: int = 0
+    importances: Bins[ColumnImportances] = field(default_factory=lambda: Bins(most=MOST_COLUMN_POINTS))
+    keys: KeyFigures = field(default_factory=KeyFigures)  # none unless the model is a fleet
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
     notes: list[str] = field(default_factory=list)  # about columns
+    hidden: list[tuple[str, ...]] = field(default_factory=list)  # its hidden units in the end, in words
 
     @property
     def title(self) -> str:
@@ -77,13 +83,17 @@ class ShownRun:
         self.counts.add(ClassCounts.of(record))
         self.events += record.events or ()
         self.n_events += len(record.events or ())
+        if record.importances is not None:
+            self.importances.add(ColumnImportances(record.start + record.n_samples, 1, record.importances))
+        if record.keys is not None:
+            self.keys.add(record)
         self.last = record
 
 
 class Reading:
     """Reads the run in a folder, finished or not, and goes on reading while the run goes on.
 
-    Memory does not grow with the number of records.
+    Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -111,7 +121,7 @@ class Reading:
         except RunError as error:
             raise ReportError(str(error)) from None
         shown.finished = run.has_summary
-        shown.columns, shown.notes = _columns(run)
+        shown.columns, shown.notes, shown.hidden = _told(run)
         return shown
 
 
@@ -123,11 +133,13 @@ def read_run(folder: Path) -> ShownRun:
     return shown
 
 
-def _columns(run: RunFolder) -> tuple[list[tuple[str, str]], list[str]]:
-    """What became of each column, and notes; runs of earlier versions, and of streams without names, do not say."""
+def _told(run: RunFolder) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, ...]]]:
+    """What became of each column, notes, and hidden units; runs of earlier versions and of other models do not say."""
     try:
         kept = run.summary() if run.has_summary else {}
         columns = [(str(column["name"]), str(column["became"])) for column in kept.get("columns", [])]
-        return columns, [str(note) for note in kept.get("notes", [])]
-    except (RunError, TypeError, KeyError, AttributeError):
-        return [], []
+        units = [Unit(**unit) for unit in kept.get("units", [])]
+        hidden: list[tuple[str, ...]] = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
+        return columns, [str(note) for note in kept.get("notes", [])], hidden
+    except (RunError, TypeError, KeyError, AttributeError, ValueError):
+        return [], [], []

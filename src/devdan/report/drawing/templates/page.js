@@ -40,6 +40,7 @@
   setInterval(() => {
     const seconds = Math.round((Date.now() - new Date(age.dateTime)) / 1000);
     if (seconds > 60) running.querySelector("span").textContent = `Nothing new for ${Math.floor(seconds / 60)} min: the run is at a long chunk, or it was stopped.`;
-    if (!paused && !pressed && !document.hidden) location.reload();
+    const searches = [...document.querySelectorAll("input[type=search]")].some((input) => input.value || input === document.activeElement);
+    if (!paused && !pressed && !searches && !document.hidden) location.reload();
   }, 5000);
 })();

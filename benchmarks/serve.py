@@ -1,0 +1,221 @@
+"""What `devdan serve` bears: its rate beside a bare FastAPI endpoint, batches, learning meanwhile, memory and restart.
+
+`python benchmarks/serve.py` measures on loopback and prints; `--write` puts the table into docs/service.md;
+`--size 0.01` does a hundredth, to see that it works. Ratios are within one run: the bare endpoint and the service take
+turns. Run nothing else on the machine meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+from deviations import put
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "service.md"
+LOAD = Path(__file__).with_name("load.py")
+FEATURES, CONNECTIONS, BATCH, ROUNDS = 10, 32, 200, 3
+BARE = """
+import sys
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+class Row(BaseModel):
+    features: dict[str, float | str | bool | None]
+    id: str | None = None
+    key: str | None = None
+
+class Rows(BaseModel):
+    rows: list[Row]
+
+app = FastAPI()
+
+@app.post("/predict")
+async def predict(body: Rows):
+    return {"predictions": [{"id": "a", "label": "b", "probabilities": {"a": 0.4, "b": 0.6}}], "version": 1}
+
+config = uvicorn.Config(app, port=0, log_level="warning", access_log=False)
+server = uvicorn.Server(config)
+began = server.startup
+
+async def startup(sockets=None):
+    await began(sockets)
+    print(f"Serving on http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]} (", file=sys.stderr, flush=True)
+
+server.startup = startup
+server.run()
+"""
+
+
+class Server(NamedTuple):
+    """A server process."""
+
+    process: subprocess.Popen[str]
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def megabytes(self) -> float:
+        """What it has in memory."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+
+
+@contextlib.contextmanager
+def server(*command: str) -> Iterator[Server]:
+    """Start a process and wait until it says where it serves; it is killed in the end."""
+    process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None
+        said = ""
+        while not (found := re.search(r":(\d+) \(", said)):
+            line = process.stderr.readline()
+            if not line:
+                raise RuntimeError(f"the server has ended: {said}")
+            said += line
+        yield Server(process, int(found[1]))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def begin(port: int, path: str, requests: int, **plan: Any) -> subprocess.Popen[str]:
+    """Begin to send requests, from a process of its own."""
+    plan = {"port": port, "path": path, "requests": requests, "features": FEATURES, **plan}
+    sender = subprocess.Popen([sys.executable, str(LOAD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert sender.stdin is not None
+    sender.stdin.write(json.dumps(plan))
+    sender.stdin.close()
+    sender.stdin = None
+    return sender
+
+
+def sent(sender: subprocess.Popen[str]) -> dict[str, Any]:
+    """What came of it; every answer must be 200."""
+    result: dict[str, Any] = json.loads(sender.communicate()[0])
+    if set(result["statuses"]) != {"200"}:
+        raise RuntimeError(f"not all were answered: {result['statuses']}")
+    return result
+
+
+def p99(result: dict[str, Any]) -> float:
+    """In milliseconds."""
+    return 1000 * float(result["times"][int(0.99 * len(result["times"]))])
+
+
+def shown(at: Server) -> dict[str, Any]:
+    """What the service says about the stream."""
+    answer: dict[str, Any] = httpx.get(f"{at.url}/v1/streams/s", timeout=60).json()
+    return answer
+
+
+def all_learned(at: Server, n_labels: int) -> None:
+    """Wait until so many labels are learned."""
+    while shown(at)["labels"] < n_labels:
+        time.sleep(0.2)
+
+
+def measured(size: float) -> list[tuple[str, str, str]]:
+    """Everything, as rows of a table: what, figure, beside."""
+    singles, batches, many = int(20_000 * size), max(int(1000 * size), 8), int(100_000 * size)
+    predict, labels = "/v1/streams/s/predict", "/v1/streams/s/labels"
+    rows: list[tuple[str, str, str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        serve = ("-m", "devdan", "serve", "--port", "0", "--data", folder)
+        with server(*serve) as service, server("-c", BARE) as bare:
+            httpx.put(f"{service.url}/v1/streams/s", json={}, timeout=60).raise_for_status()
+            one = {"kind": "predict", "rows": 1, "connections": CONNECTIONS}
+            sent(begin(service.port, predict, 500, **one, first=0))
+            sent(begin(service.port, labels, 500, **one | {"kind": "labels"}, first=0))
+            all_learned(service, 500)
+            ours, theirs = [], []
+            for k in range(ROUNDS):
+                theirs.append(sent(begin(bare.port, "/predict", singles, **one)))
+                ours.append(sent(begin(service.port, predict, singles, **one, first=1_000_000 * (k + 1))))
+            rate, bare_rate = (singles / statistics.median(r["seconds"] for r in some) for some in (ours, theirs))
+            slow, bare_slow = (statistics.median(map(p99, some)) for some in (ours, theirs))
+            rows.append((
+                "single durable predictions per second", f"{rate:,.0f}",
+                f"{bare_rate:,.0f} of the bare endpoint: {100 * rate / bare_rate:.0f} %",
+            ))  # fmt: skip
+            rows.append(
+                ("their 99th percentile", f"{slow:.1f} ms", f"{bare_slow:.1f} ms: {slow / bare_slow:.1f} times")
+            )
+
+            several = {"kind": "predict", "rows": BATCH, "connections": CONNECTIONS}
+            result = sent(begin(service.port, predict, batches, **several, first=10_000_000))
+            fast = batches * BATCH / result["seconds"]
+            rows.append((f"rows per second in batches of {BATCH}", f"{fast:,.0f}", f"{fast / rate:.0f} times singles"))
+
+            few = {"kind": "predict", "rows": 1, "connections": 4}
+            idle = p99(sent(begin(service.port, predict, max(singles // 4, 100), **few, first=20_000_000)))
+            sent(begin(service.port, predict, many // 1000 or 1, **several | {"rows": 1000}, first=30_000_000))
+            before = shown(service)["labels"]
+            sender = begin(
+                service.port, labels, many // 1000 or 1, kind="labels", rows=1000, connections=1, first=30_000_000
+            )
+            busy = p99(sent(begin(service.port, predict, max(singles // 4, 100), **few, first=40_000_000)))
+            sent(sender)
+            all_learned(service, before + (many // 1000 or 1) * 1000)
+            name = f"99th percentile while {many:,} labels are learned"
+            rows.append((name, f"{busy:.1f} ms", f"{idle:.1f} ms idle: {busy / idle:.1f} times"))
+
+            memory = [service.megabytes]
+            for k in range(5):
+                first, n = 50_000_000 + 1_000_000 * k, max(int(100 * size), 1)
+                sent(begin(service.port, predict, n, **several | {"rows": 1000}, first=first))
+                sent(begin(service.port, labels, n, kind="labels", rows=1000, connections=4, first=first))
+                memory.append(service.megabytes)
+            total = 2 * 5 * max(int(100 * size), 1) * 1000
+            told = ", ".join(f"{figure:.0f}" for figure in memory)
+            rows.append(
+                (f"megabytes of memory over {total:,} rows and labels", told, "at the beginning and after each fifth")
+            )
+            n_labels = before + (many // 1000 or 1) * 1000 + total // 2
+            all_learned(service, n_labels)
+        begun = time.perf_counter()
+        with server(*serve) as service:
+            all_learned(service, n_labels)
+            n_events = shown(service)["rows"] + shown(service)["labels"]
+            seconds = time.perf_counter() - begun
+        rows.append(
+            (f"restart with {n_events:,} rows and labels", f"{seconds:.1f} s", "after a kill, until the model is there")
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure and print, or write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/service.md")
+    parser.add_argument("--size", type=float, default=1.0, help="the share of all requests to send")
+    chosen = parser.parse_args()
+    if os.getloadavg()[0] > 1.2:
+        print("note: something else is running on this machine, which the figures will tell of", file=sys.stderr)
+    rows = measured(chosen.size)
+    table = "\n".join(["| | | beside |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
+    print(table)
+    if chosen.write:
+        put(PAGE, "load", f"{table}\n")
+
+
+if __name__ == "__main__":
+    main()

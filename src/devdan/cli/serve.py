@@ -1,0 +1,106 @@
+"""``devdan serve``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from devdan.cli import arguments as opt
+from devdan.cli.console import clear_errors, fail, say
+
+
+@contextmanager
+def _told_about_the_log() -> Iterator[None]:
+    """Report that the log is in use, or cannot be reached, in one line."""
+    from devdan.service.database import InUseError, UnavailableError
+
+    try:
+        yield
+    except (InUseError, UnavailableError, ModuleNotFoundError) as error:
+        fail(error)
+
+
+def serve(
+    data: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--data", metavar="DIR", parser=opt.a_path, help="Folder of the log; made if need be."),
+    ] = None,
+    model: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--model", metavar="FILE", parser=opt.a_path, help="A model that becomes a stream."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine, needs --tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses one.")] = 8000,
+    store: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="URL", help="postgresql://… instead of a folder, which several servers may share."),
+    ] = None,
+    durability: Annotated[
+        str,
+        typer.Option(
+            metavar="full|normal|off",
+            help="full: what was acknowledged survives a power failure. normal: a crash of the program, but a power "
+            "failure may take the latest. off: with SQLite, a power failure may damage the log.",
+        ),
+    ] = "full",
+    tokens: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(metavar="FILE", parser=opt.a_path, help="Tokens: on each line one, and predict,label,admin."),
+    ] = None,
+    certificate: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--tls-certificate", metavar="PEM", parser=opt.a_path, help="Serve HTTPS with this certificate."),
+    ] = None,
+    key: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--tls-key", metavar="PEM", parser=opt.a_path, help="Its private key."),
+    ] = None,
+    predict_unlogged: Annotated[
+        bool,
+        typer.Option("--predict-unlogged", help="Predict even while the log cannot be written; such rows are lost."),
+    ] = False,
+) -> None:
+    """Serve predictions over HTTP, and learn from labels whenever they come.
+
+    Everything that is acknowledged is in a log on disk; the model follows from it, and `devdan replay` rebuilds it.
+
+    - devdan serve --data streams
+    - devdan serve --data streams --model runs/my-devdan --port 9000
+    - devdan serve --data streams --host 0.0.0.0 --tokens tokens.txt --tls-certificate c.pem --tls-key k.pem
+    """
+    if (data is None) == (store is None):
+        fail("say where the log is: --data DIR, or --store postgresql://…")
+    try:
+        from devdan.service.app import Application
+        from devdan.service.engine import Given
+        from devdan.service.places import database
+        from devdan.service.server import check_address, server
+        from devdan.service.server import serve as serve_forever
+        from devdan.service.tokens import Tokens
+    except ModuleNotFoundError as error:
+        fail(f"devdan serve needs {error.name}: pip install 'devdan[serve]'")
+    from devdan.serving.matching import model_path
+
+    with clear_errors(), _told_about_the_log():
+        known = None if tokens is None else Tokens(tokens)
+        check_address(host, known)
+        if (certificate is None) != (key is None):
+            raise ValueError("--tls-certificate and --tls-key are needed both, or none")
+        scheme = "http" if certificate is None else "https"
+        begins = (
+            None if model is None else Given.of_file(model_path(model), model.name if model.is_dir() else model.stem)
+        )
+        opened = database(data, store, durability)
+        application = Application(
+            opened, model=begins, tokens=known, local_only=known is None, predict_unlogged=predict_unlogged
+        )
+
+        def ready(chosen: int) -> None:
+            say(f"Serving on {scheme}://{host}:{chosen} (documentation: /docs). Ctrl-C ends it.")
+
+        with suppress(KeyboardInterrupt):  # which is how it is ended
+            serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))

@@ -1,0 +1,188 @@
+"""The Open Inference Protocol (KServe's version 2), for tools that deploy and probe models; it has no labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.responses import Response
+
+import devdan
+from devdan.service.bodies import RowIn, check_rows, parsed, parser
+from devdan.service.engine import Live
+from devdan.service.handling import Service, answered
+from devdan.service.intake import predicted
+from devdan.service.naming import InvalidError
+from devdan.service.predictor import text_of
+
+_NUMBERS = {"FP64", "FP32", "FP16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"}
+_ALL = "X"  # the name of an input with all columns
+Cell = float | str | bool | None
+
+
+class Tensor(msgspec.Struct):
+    """An input: values of one column, or of all columns row by row."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    data: list[float | str | bool | list[float | str | bool | None] | None]
+    parameters: dict[str, Any] = {}
+
+
+class Inference(msgspec.Struct):
+    """Rows to predict, as tensors."""
+
+    inputs: list[Tensor]
+    id: str | None = None
+    parameters: dict[str, Any] = {}
+    outputs: list[dict[str, Any]] = []
+
+
+_INFERENCE = parser(Inference)
+
+
+def add_routes(api: FastAPI, service: Service) -> None:
+    """The routes under /v2."""
+    engine = service.engine
+
+    @api.get("/v2", summary="The server")
+    async def server() -> Response:
+        return answered({"name": "devdan", "version": devdan.__version__, "extensions": []})
+
+    @api.get("/v2/health/live", summary="Whether the server is alive")
+    async def live() -> Response:
+        return answered({"live": True})
+
+    @api.get("/v2/health/ready", summary="Whether it can predict, write and learn")
+    async def ready() -> Response:
+        problem = engine.learner.problem
+        return answered({"ready": problem is None}, 200 if problem is None else 503)
+
+    @api.get("/v2/models/{stream}", summary="A stream as a model")
+    async def metadata(stream: str) -> Response:
+        return answered(_metadata(await service.find(stream)))
+
+    @api.get("/v2/models/{stream}/ready", summary="Whether there is such a stream")
+    async def model_ready(stream: str) -> Response:
+        found = await service.find(stream)
+        return answered({"name": found.name, "ready": True})
+
+    @api.post("/v2/models/{stream}/infer", summary="Predict rows", openapi_extra=_BODY)
+    async def infer(stream: str, request: Request) -> Response:
+        found = await service.find(stream)
+        if "inference-header-content-length" in request.headers:
+            raise InvalidError("tensors must be in JSON: binary data is not supported")
+        asked = parsed(_INFERENCE, await service.body(request))
+        rows = _rows(found, asked)
+        check_rows(rows, found.settings.keyed, engine.limits)
+        ids, predictions, predictor, outcome = await predicted(service, found, rows)
+        if not predictor.names:
+            raise HTTPException(409, "no label has been learned yet, so there is no prediction; the rows were kept")
+        if outcome is not None and outcome.refused:
+            raise HTTPException(409, f"{outcome.refused[0].id}: {outcome.refused[0].why}")
+        n, names = len(ids), predictor.names
+        labels = ["" if said.label is None else text_of(said.label) for said in predictions]
+        outputs: list[dict[str, Any]] = [
+            {"name": "label", "shape": [n], "datatype": "BYTES", "data": labels},
+            {
+                "name": "probabilities",
+                "shape": [n, len(names)],
+                "datatype": "FP64",
+                "data": [share for said in predictions for share in said.shares],
+                "parameters": {"classes": ", ".join(names)},
+            },
+            {"name": "id", "shape": [n], "datatype": "BYTES", "data": ids},
+        ]
+        wanted = {one.get("name") for one in asked.outputs}
+        if not wanted <= {one["name"] for one in outputs}:
+            raise InvalidError("outputs must be among label, probabilities and id")
+        return answered({
+            "model_name": found.name,
+            "model_version": str(predictor.version),
+            "id": asked.id or ids[0],
+            "outputs": [one for one in outputs if not wanted or one["name"] in wanted],
+        })  # fmt: skip
+
+
+_BODY: dict[str, Any] = {
+    "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
+}
+
+
+def _metadata(live: Live) -> dict[str, Any]:
+    n = len(live.predictor.names) or -1
+    return {
+        "name": live.name,
+        "versions": [str(live.predictor.version)],
+        "platform": "devdan",
+        "inputs": [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in live.predictor.columns or ()],
+        "outputs": [
+            {"name": "label", "datatype": "BYTES", "shape": [-1]},
+            {"name": "probabilities", "datatype": "FP64", "shape": [-1, n]},
+            {"name": "id", "datatype": "BYTES", "shape": [-1]},
+        ],
+    }
+
+
+def _rows(live: Live, asked: Inference) -> list[RowIn]:
+    """The rows in the tensors: one for each column, or one for all."""
+    if not asked.inputs:
+        raise InvalidError("inputs must have a tensor for each column, or one for all; got none")
+    columns: dict[str, Sequence[Cell]] = {}
+    if len(asked.inputs) == 1 and len(asked.inputs[0].shape) == 2 and asked.inputs[0].shape[1] != 1:
+        tensor = asked.inputs[0]
+        names = live.predictor.columns
+        if names is None or tensor.shape[1] != len(names):
+            known = "are not known yet" if names is None else f"are {len(names)}"
+            raise InvalidError(
+                f"a tensor of all columns must have as many as the stream, which {known}; got {tensor.shape}"
+            )
+        values = _flat(tensor)
+        columns = {name: values[place :: len(names)] for place, name in enumerate(names)}
+    else:
+        for tensor in asked.inputs:
+            if len(tensor.shape) not in (1, 2) or tensor.shape[1:] not in ([], [1]):
+                raise InvalidError(f"the tensor of a column must have the shape [n] or [n, 1], got {tensor.shape}")
+            columns[tensor.name] = _flat(tensor)
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) != 1:
+        raise InvalidError(f"all tensors must have as many rows, got {sorted(lengths)}")
+    (n,) = lengths
+    if asked.id is not None and not 0 < len(asked.id) <= 150:
+        raise InvalidError("the id of a request must have 1 to 150 characters")
+    own = None if asked.id is None else [asked.id] if n == 1 else [f"{asked.id}-{place}" for place in range(n)]
+    keys = columns.pop("key", None) if live.settings.keyed else None
+    if keys is not None and not all(isinstance(key, str) for key in keys):
+        raise InvalidError("the tensor 'key' must have texts")
+    names = list(columns)
+    return [
+        RowIn(
+            dict(zip(names, row, strict=True)),
+            None if own is None else own[place],
+            None if keys is None else str(keys[place]),
+        )
+        for place, row in enumerate(zip(*columns.values(), strict=True))
+    ]
+
+
+def _flat(tensor: Tensor) -> list[Any]:
+    """The values of a tensor, one after the other."""
+    if tensor.parameters.get("binary_data_size") is not None:
+        raise InvalidError("tensors must be in JSON: binary data is not supported")
+    values: list[Any] = []
+    for one in tensor.data:
+        values.extend(one if isinstance(one, list) else [one])
+    size = 1
+    for length in tensor.shape:
+        size *= max(length, 0)
+    if len(values) != size:
+        raise InvalidError(f"the tensor {tensor.name!r} must have {size} values by its shape, got {len(values)}")
+    if tensor.datatype in _NUMBERS:
+        if not all(value is None or isinstance(value, float) for value in values):
+            raise InvalidError(f"the tensor {tensor.name!r} is of type {tensor.datatype}, but has other values")
+    elif tensor.datatype not in ("BYTES", "BOOL"):
+        raise InvalidError(f"the datatype of {tensor.name!r} is not known: {tensor.datatype!r}")
+    return values

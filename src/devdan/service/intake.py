@@ -1,0 +1,157 @@
+"""The routes by which rows and labels come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+
+from devdan.service.bodies import (
+    LabelsIn,
+    RowIn,
+    RowsIn,
+    SamplesIn,
+    check_label,
+    check_number,
+    check_rows,
+    parsed,
+    parser,
+)
+from devdan.service.database import UnavailableError
+from devdan.service.engine import LimitError, Live
+from devdan.service.handling import Service, answered, raise_if_refused, takes
+from devdan.service.ledger import Outcome, Row
+from devdan.service.naming import InvalidError, check_text, new_id
+from devdan.service.predictor import Prediction, Predictor
+from devdan.service.writer import BusyError
+
+BODIES = (RowsIn, SamplesIn, LabelsIn)
+_ROWS, _SAMPLES, _LABELS = parser(RowsIn), parser(SamplesIn), parser(LabelsIn)
+_IN_THREAD = 1000  # rows from which on predictions are made beside the event loop
+_STREAM = {"parameters": [{"name": "stream", "in": "path", "required": True, "schema": {"type": "string"}}]}
+_SAYS: dict[int | str, dict[str, Any]] = {
+    409: {"description": "Something contradicts what is known of an id; the rest was accepted"}
+}
+
+
+class Answer(NamedTuple):
+    """Predictions of rows, in their order; without an outcome, the rows could not be written."""
+
+    ids: list[str]
+    predictions: list[Prediction]
+    predictor: Predictor
+    outcome: Outcome | None
+
+
+def check_keys(service: Service, live: Live, keys: Sequence[str] | None) -> None:
+    """Raise an error for a new key where there are as many as may be; those on their way do not count yet."""
+    most, predictor = service.engine.limits.keys, live.predictor
+    if keys is not None and predictor.n_keys >= most and not all(map(predictor.knows, keys)):
+        raise LimitError(f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these")
+
+
+async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answer:
+    """Predict rows, and write them down with what was answered."""
+    predictor = live.predictor
+    keys = [row.key or "" for row in rows] if live.settings.keyed else None
+    check_keys(service, live, keys)
+    try:
+        if len(rows) == 1:
+            predictions = [predictor.one(rows[0].features, rows[0].key)]
+        elif len(rows) < _IN_THREAD:
+            predictions = predictor.many([row.features for row in rows], keys)
+        else:
+            predictions = await asyncio.to_thread(predictor.many, [row.features for row in rows], keys)
+    except ValueError as error:  # a model of numbers was given something else
+        raise InvalidError(str(error)) from error
+    ids = [row.id or new_id() for row in rows]
+    written = [
+        Row(id_, row.features, row.key, said.label, said.confidence, None, row.id is None)
+        for id_, row, said in zip(ids, rows, predictions, strict=True)
+    ]
+    try:
+        outcome = await service.engine.submit(live, written)
+    except (UnavailableError, BusyError):
+        if not service.predict_unlogged:
+            raise
+        return Answer(ids, predictions, predictor, None)
+    raise_if_refused(outcome)
+    return Answer(ids, predictions, predictor, outcome)
+
+
+def add_routes(api: FastAPI, service: Service) -> None:
+    """Predict, labels and samples."""
+    engine = service.engine
+
+    @api.post(
+        "/v1/streams/{stream}/predict", summary="Predict rows", openapi_extra=takes("RowsIn") | _STREAM, responses=_SAYS
+    )
+    async def predict(request: Request) -> Response:
+        live = await service.find(request.path_params["stream"])  # faster than an argument
+        rows = parsed(_ROWS, await service.body(request)).rows
+        check_rows(rows, live.settings.keyed, engine.limits)
+        ids, predictions, predictor, outcome = await predicted(service, live, rows)
+        names = predictor.names
+        answer: dict[str, Any] = {
+            "predictions": [
+                {"id": id_, "label": said.label, "probabilities": dict(zip(names, said.shares, strict=True))}
+                for id_, said in zip(ids, predictions, strict=True)
+            ],
+            "version": predictor.version,
+        }
+        if not names:
+            answer["note"] = "no label has been learned yet, so there is no prediction"
+        if outcome is None:
+            answer["logged"] = False
+        elif outcome.repeated_rows:
+            answer["repeated"] = outcome.repeated_rows
+        if outcome is not None and outcome.refused:
+            return _contradicted(answer, outcome)
+        return answered(answer)
+
+    @api.post("/v1/streams/{stream}/labels", summary="Labels of rows", openapi_extra=takes("LabelsIn"), responses=_SAYS)
+    async def labels(stream: str, request: Request) -> Response:
+        live = await service.find(stream)
+        given = parsed(_LABELS, await service.body(request)).labels
+        check_number(given, engine.limits)
+        for one in given:
+            check_text(one.id, "an id")
+            check_label(one.label)
+        outcome = await engine.submit(live, labels=[(one.id, one.label) for one in given])
+        raise_if_refused(outcome)
+        return _told(service, live, outcome, {})
+
+    @api.post(
+        "/v1/streams/{stream}/samples", summary="Rows with labels", openapi_extra=takes("SamplesIn"), responses=_SAYS
+    )
+    async def samples(stream: str, request: Request) -> Response:
+        live = await service.find(stream)
+        rows = parsed(_SAMPLES, await service.body(request)).rows
+        check_rows(rows, live.settings.keyed, engine.limits)
+        check_keys(service, live, [row.key or "" for row in rows] if live.settings.keyed else None)
+        for row in rows:
+            check_label(row.label)
+        ids = [row.id or new_id() for row in rows]
+        written = [
+            Row(id_, row.features, row.key, None, None, row.label, row.id is None)
+            for id_, row in zip(ids, rows, strict=True)
+        ]
+        outcome = await engine.submit(live, written)
+        raise_if_refused(outcome)
+        return _told(service, live, outcome, {"ids": ids})
+
+
+def _told(service: Service, live: Live, outcome: Outcome, more: dict[str, Any]) -> Response:
+    counts = {name: getattr(outcome, name) for name in ("accepted", "repeated", "waiting", "expired")}
+    service.metrics.labels(live.name, **counts, refused=len(outcome.refused))
+    answer = counts | more
+    return _contradicted(answer, outcome) if outcome.refused else answered(answer)
+
+
+def _contradicted(answer: dict[str, Any], outcome: Outcome) -> Response:
+    refused = [one._asdict() for one in outcome.refused]
+    error = f"{len(refused)} contradict what is known and were refused; the rest was accepted"
+    return answered({"error": error, "refused": refused} | answer, 409)

@@ -1,0 +1,123 @@
+"""What Prometheus reads: requests, and what there is to count of each stream at the moment it asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import cache
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from devdan.service.engine import Engine
+from devdan.service.tally import DELAYS
+
+_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+class Metrics:
+    """Counters of requests, and of the streams of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "devdan_requests", "Requests, by route and status", ["route", "method", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "devdan_request_seconds",
+            "Seconds until an answer began",
+            ["route"],
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._labels = Counter(
+            "devdan_labels_received", "Labels that came, by what became of them", ["stream", "outcome"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.registry.register(_Streams(engine))
+        self._counted = cache(self._requests.labels)  # looking them up takes longer than counting
+        self._timed = cache(self._seconds.labels)
+
+    def request(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self._counted(route, method, status).inc()
+        self._timed(route).observe(seconds)
+
+    def labels(self, stream: str, **outcomes: int) -> None:
+        """Count labels by outcome."""
+        for outcome, n in outcomes.items():
+            if n:
+                self._labels.labels(stream, outcome).inc(n)
+
+    def forget(self, stream: str) -> None:
+        """A stream was deleted: its counters must not pile up."""
+        self._labels.remove_by_labels({"stream": stream})
+
+    def text(self) -> bytes:
+        """In the format that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
+class _Streams(Collector):
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def describe(self) -> list[CounterMetricFamily]:
+        """Nothing is known before somebody asks."""
+        return []
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
+        engine, now = self._engine, time.time()
+
+        def gauge(name: str, about: str) -> GaugeMetricFamily:
+            return GaugeMetricFamily(f"devdan_{name}", about, labels=["stream"])
+
+        def counter(name: str, about: str, labels: list[str] | None = None) -> CounterMetricFamily:
+            return CounterMetricFamily(f"devdan_{name}", about, labels=labels or ["stream"])
+
+        accuracy = gauge("accuracy_ratio", "Share of right predictions among the latest 1,000 that have labels")
+        expected = gauge("expected_accuracy_ratio", "Accuracy that the probabilities of the latest predictions promise")
+        waiting = gauge("waiting_rows", "Rows that wait for their labels")
+        hidden = gauge("hidden_units", "Hidden units of the model")
+        age = gauge("snapshot_age_seconds", "Seconds since the latest snapshot")
+        version = gauge("model_version", "Number of the last record that the model has learned")
+        rows, labels = counter("rows", "Rows in the log"), counter("labels", "Labels learned")
+        expired = counter("expired_rows", "Rows whose labels did not come in time")
+        unusable = counter("unusable", "Rows or labels that the model could not take")
+        drifts = counter("drifts", "Drifts that the model has signalled", ["stream", "kind"])
+        delays = HistogramMetricFamily(
+            "devdan_label_delay_seconds", "Seconds from a row to its label", labels=["stream"]
+        )
+        for name, live in list(engine.streams.items()):
+            published = live.published
+            tally = published.tally
+            if tally.accuracy is not None:
+                accuracy.add_metric([name], tally.accuracy)
+            if tally.expected is not None:
+                expected.add_metric([name], tally.expected)
+            waiting.add_metric([name], tally.n_waiting)
+            hidden.add_metric([name], published.n_hidden)
+            age.add_metric([name], max(now - published.snapshot_at, 0.0))
+            version.add_metric([name], published.predictor.version)
+            rows.add_metric([name], tally.n_rows)
+            labels.add_metric([name], tally.n_labels)
+            expired.add_metric([name], tally.n_expired_rows)
+            unusable.add_metric([name], tally.n_unusable)
+            for kind, n in (("virtual", published.virtual), ("real", published.real)):
+                drifts.add_metric([name, kind], n)
+            total, buckets = 0, []
+            for most, n in zip([*map(str, DELAYS), "+Inf"], tally.delays, strict=True):
+                total += n
+                buckets.append((most, total))
+            delays.add_metric([name], buckets, tally.delay_sum)
+        yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts, delays)
+        queued = GaugeMetricFamily("devdan_queued", "Rows and labels that wait to be written")
+        queued.add_metric([], engine.writer.queued)
+        commits = CounterMetricFamily("devdan_commits", "Groups written to the log")
+        commits.add_metric([], engine.writer.n_commits)
+        failures = CounterMetricFamily("devdan_commit_failures", "Groups that could not be written")
+        failures.add_metric([], engine.writer.n_failures)
+        learning = GaugeMetricFamily("devdan_learning", "1 where this server learns, 0 where another one does")
+        learning.add_metric([], float(engine.learner.is_learning and engine.learner.problem is None))
+        yield from (queued, commits, failures, learning)

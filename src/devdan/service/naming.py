@@ -1,0 +1,46 @@
+"""Names and ids that people give: what they may look like, so that they can go anywhere."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+
+LONGEST = 200  # characters of an id, a key, a label or the name of a column
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class InvalidError(ValueError):
+    """Something in a request is not what it must be; the message says what."""
+
+
+def check_name(name: str) -> str:
+    """The name of a stream."""
+    if not _NAME.fullmatch(name):
+        raise InvalidError(
+            "the name of a stream must have up to 64 letters, digits, dots, dashes or underscores, and begin with a "
+            f"letter or digit; got {name[:100]!r}"
+        )
+    return name
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise an error if an id, a key, a label or the name of a column has characters that nobody sees."""
+    if _CONTROL.search(text):
+        raise InvalidError(f"{what} must not have control characters, got {text!r}")
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raise an error unless these can be columns."""
+    if not names or len(set(names)) < len(names):
+        raise InvalidError("columns must be different names, at least one")
+    for name in names:
+        if not 1 <= len(name) <= LONGEST:
+            raise InvalidError(f"the name of a column must have 1 to {LONGEST} characters, got {len(name)}")
+        check_text(name, "the name of a column")
+
+
+def new_id() -> str:
+    """An id that nobody has used."""
+    return secrets.token_hex(12)

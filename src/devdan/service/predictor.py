@@ -1,0 +1,118 @@
+"""A predictor: the model as it was after some record of the log, which never changes.
+
+The learner makes one beside its model and switches to it as a whole, so no prediction waits for learning, and each
+answer comes from one consistent model.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from devdan.encoding.single import SingleRow
+from devdan.fleet.fleet import DEVDANFleet
+from devdan.model import kernel, mixture
+from devdan.model.kernel import DISCRIMINATIVE
+from devdan.model.state import aligned, scratch_for
+from devdan.service import models
+from devdan.service.logged import Label, Value
+from devdan.service.models import Model
+
+
+class Prediction(NamedTuple):
+    """The most probable label, its probability, and that of each class in the predictor's order."""
+
+    label: Label | None
+    confidence: float | None
+    shares: list[float]
+
+
+NOTHING_YET = Prediction(None, None, [])
+
+
+class Predictor:
+    """Predictions of a model after the record ``version``; one thread at a time may ask for single ones.
+
+    >>> from devdan import DEVDAN
+    >>> model = DEVDAN(random_state=0).fit([{"x": 1.0}, {"x": 5.0}], ["low", "high"])
+    >>> predictor = Predictor(model, ["x"], 7)
+    >>> predictor.names, predictor.one({"x": 5.0}) == predictor.many([{"x": 5.0}])[0]
+    (['high', 'low'], True)
+    """
+
+    _model: Any = None
+
+    def __init__(self, model: Model, columns: Sequence[str] | None, version: int) -> None:
+        self.version, self.columns = version, columns
+        self.classes: list[Any] = []
+        self.names: list[str] = []
+        self.n_keys = len(model) if isinstance(model, DEVDANFleet) else 0
+        if not model.__sklearn_is_fitted__():
+            return
+        if isinstance(model, DEVDANFleet):
+            self._model, self._single = copy.deepcopy(model), None
+            self.classes = model._classes.labels.tolist()
+            self.names = [text_of(label) for label in self.classes]
+            return
+        self._model = frozen = copy.copy(model)
+        frozen._take([_copied(state) for state in model._networks])
+        if model._first().n_learned[DISCRIMINATIVE] == 0:
+            return
+        self.classes = model._classes.labels.tolist()
+        self.names = [text_of(label) for label in self.classes]
+        self._outputs = model._classes.outputs
+        self._single = None if model._encoding is None else SingleRow(model._encoding)
+        self._row = np.full((1, model._n_inputs), np.nan)
+        self._shares = mixture.shares(frozen._networks)
+        self._scratch = [scratch_for(state) for state in frozen._networks]
+
+    def knows(self, key: str) -> bool:
+        """Whether there is a network for the key."""
+        return self._model is not None and key in self._model
+
+    def one(self, features: Mapping[str, Value], key: str | None = None) -> Prediction:
+        """The prediction for a row, of a key if the stream has such."""
+        if not self.classes:
+            return NOTHING_YET
+        if self._single is None or not self._single.fill(features, self._row):
+            return self.many([features], None if key is None else [key])[0]
+        out = np.zeros((1, len(self._outputs)))
+        inputs = self._model._network_inputs(self._row)
+        for state, scratch, X, share in zip(self._model._networks, self._scratch, inputs, self._shares, strict=True):
+            if share > kernel.NEGLIGIBLE:
+                kernel.predict_proba(state, scratch, X, out, share)
+        return self._read(out[0, self._outputs].tolist())
+
+    def many(self, rows: Sequence[Mapping[str, Value]], keys: Sequence[str] | None = None) -> list[Prediction]:
+        """Predictions for rows whose columns are all known, or not needed."""
+        if not self.classes or self.columns is None:
+            return [NOTHING_YET] * len(rows)
+        names = self.columns
+        values = [
+            list(row.values()) if tuple(row) == tuple(names) else [row.get(name) for name in names] for row in rows
+        ]
+        X = models.table(names, values)
+        shares = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
+        return [self._read(own) for own in shares.tolist()]
+
+    def content(self) -> bytes | None:
+        """The model file, or None before the first row."""
+        return None if self._model is None else models.content_of(self._model)
+
+    def _read(self, shares: list[float]) -> Prediction:
+        most = max(shares)
+        return Prediction(self.classes[shares.index(most)], most, shares)
+
+
+def text_of(label: Label) -> str:
+    """A label as the name of its probability in an answer."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def _copied(state: Any) -> Any:
+    copied = aligned(len(state))
+    copied[:] = state
+    return copied

@@ -1,0 +1,110 @@
+"""What follows from the log and is kept beside it: the streams, and what is known of each id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from devdan.service.database import Connection
+from devdan.service.logged import Body, Columns, Created, Label, Settings
+
+
+class Sample(NamedTuple):
+    """What is known of an id: the record with its row (or early label), its place there, and its label."""
+
+    seq: int
+    place: int
+    label: Label | None
+    label_seq: int | None
+
+
+class Facts(msgspec.Struct):
+    """What is known of a stream."""
+
+    number: int
+    name: str
+    settings: Settings
+    created: float
+    columns: list[str] | None
+    label_kind: str | None
+    n_rows: int
+    n_waiting: int
+    n_early: int
+    horizon: int  # rows in records up to this one are no longer waiting
+
+
+_FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waiting, n_early, horizon"
+_settings = msgspec.msgpack.Decoder(Settings).decode
+_names = msgspec.msgpack.Decoder(list[str]).decode
+_label = msgspec.msgpack.Decoder(Label).decode
+packed = msgspec.msgpack.Encoder().encode
+
+
+def facts(connection: Connection, numbers: Iterable[int] | None = None) -> dict[int, Facts]:
+    """The streams, by number: all, or those of these numbers that exist."""
+    sql = f"SELECT {_FACTS} FROM streams"
+    if numbers is None:
+        rows = connection.execute(sql)
+    else:
+        rows = connection.among(f"{sql} WHERE number IN ({{}})", (), list(numbers))
+    return {
+        number: Facts(number, name, _settings(settings), created, None if columns is None else _names(columns), *counts)
+        for number, name, settings, created, columns, *counts in rows
+    }
+
+
+def create(connection: Connection, name: str, settings: Settings, now: float) -> Facts:
+    """Begin a stream, within a transaction; whoever calls has checked that there is none of this name."""
+    group = Group(connection, now)
+    connection.execute("UPDATE clock SET stream = stream + 1")
+    number = int(connection.execute("SELECT stream FROM clock")[0][0])
+    made = Facts(number, name, settings, group.at, settings.columns, None, 0, 0, 0, 0)
+    columns = None if settings.columns is None else packed(settings.columns)
+    connection.execute(
+        "INSERT INTO streams (number, name, settings, created, columns) VALUES (?, ?, ?, ?, ?)",
+        (number, name, packed(settings), group.at, columns),
+    )
+    group.append(number, Created(settings))
+    if settings.columns is not None:
+        group.append(number, Columns(settings.columns))
+    group.close()
+    return made
+
+
+def delete(connection: Connection, number: int) -> None:
+    """Remove a stream with all that is kept of it, within a transaction."""
+    connection.execute("DELETE FROM streams WHERE number = ?", (number,))
+    for table in ("records", "samples", "waiting", "snapshots"):
+        connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
+
+
+def samples(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str, Sample]:
+    """What is known of some ids."""
+    sql = "SELECT id, seq, place, label, label_seq FROM samples WHERE stream = ? AND id IN ({})"
+    return {
+        row[0]: Sample(row[1], row[2], None if row[3] is None else _label(row[3]), row[4])
+        for row in connection.among(sql, (stream,), ids)
+    }
+
+
+class Group:
+    """A transaction: its time, and the numbers of its records."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self.connection = connection
+        seq, at = connection.execute("SELECT seq, at FROM clock")[0]
+        self.seq = self._before = int(seq)
+        self.at = max(now, at)  # a clock that is set back does not reorder the log
+
+    def append(self, stream: int, body: Body) -> int:
+        """Write a record; returns its number."""
+        self.seq += 1
+        self.connection.append(self.seq, stream, self.at, body)
+        return self.seq
+
+    def close(self) -> None:
+        """Keep the numbers that were given out."""
+        if self.seq != self._before:
+            self.connection.execute("UPDATE clock SET seq = ?, at = ?", (self.seq, self.at))

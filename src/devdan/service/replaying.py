@@ -1,0 +1,123 @@
+"""The log read again: the model rebuilt and compared with its snapshot; the history as a stream for others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from devdan.arrays import Floats, Words
+from devdan.evaluation.labels import NEVER, Labels
+from devdan.service import models, register, snapshots
+from devdan.service.database import Connection
+from devdan.service.fold import Fold
+from devdan.service.logged import Label, Record, Rows
+from devdan.service.logged import Labels as LabelsRecord
+from devdan.service.register import Facts
+from devdan.streams import Stream, StreamError
+
+_AT_A_TIME = 500
+
+
+class Replayed(NamedTuple):
+    """A stream that was read again; ``same`` is None where there is no snapshot to compare with."""
+
+    stream: Facts
+    fold: Fold
+    n_records: int
+    same: bool | None
+
+
+def records(connection: Connection, stream: Facts, after: int, until: float | None = None) -> Iterator[Record]:
+    """The records of a stream from some record on, up to a time."""
+    while True:
+        some = connection.records(stream.number, after, _AT_A_TIME)
+        for record in some:
+            if until is not None and record.at > until:
+                return
+            yield record
+            after = record.seq
+        if not some:
+            return
+
+
+def replayed(connection: Connection, stream: Facts, until: float | None = None) -> Replayed:
+    """Rebuild the model from where the log begins; on the way, compare it with the latest snapshot."""
+    base = snapshots.stored(connection, stream.number, snapshots.BASE)
+    latest = snapshots.stored(connection, stream.number, snapshots.LATEST)
+    fold = snapshots.restored(connection, stream, base)
+    same: bool | None = None
+    n_records = 0
+
+    def compare() -> bool | None:
+        if latest is None or fold.seq != latest.seq:
+            return same
+        return fold.is_same_as(latest.model, latest.tally)
+
+    same = compare()
+    for record in records(connection, stream, fold.seq, until):
+        fold.apply(record)
+        n_records += 1
+        same = compare()
+    return Replayed(stream, fold, n_records, same)
+
+
+def found(connection: Connection, name: str | None) -> list[Facts]:
+    """The streams of a log: all, or the one of this name."""
+    known = {stream.name: stream for stream in register.facts(connection).values()}
+    if name is None:
+        return list(known.values())
+    if name not in known:
+        raise StreamError(f"there is no stream {name!r} in the log; it has {', '.join(known) or 'none'}")
+    return [known[name]]
+
+
+# --- What another model would have done ------------------------------------------------------------------------------
+
+
+@dataclass
+class Recorded(Labels):
+    """Labels arrive when they did: after as many rows as had come by then."""
+
+    late: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __str__(self) -> str:
+        return "as they came"
+
+    def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Words:
+        """How many samples late the label of each sample is, or NEVER."""
+        return self.late[start : start + n_samples].copy()
+
+
+def history(connection: Connection, stream: Facts, chunk: int, until: float | None = None) -> tuple[Stream, Recorded]:
+    """The rows of a stream with their labels, and when those came."""
+    if stream.columns is None or stream.n_rows == 0:
+        raise StreamError(f"the stream {stream.name} has no rows yet")
+    came: dict[tuple[int, int], tuple[Label, int]] = {}  # by record and place: the label, and rows at the time
+    places: list[tuple[int, int]] = []
+    for record in records(connection, stream, 0, until):
+        if isinstance(record.body, Rows):
+            places += [(record.seq, place) for place in range(len(record.body.ids))]
+        elif isinstance(record.body, LabelsRecord):
+            came |= {row: (label, len(places)) for row, label in zip(record.body.rows, record.body.labels, strict=True)}
+    columns = stream.columns
+
+    def blocks() -> Iterator[tuple[Any, Any]]:
+        for record in records(connection, stream, 0, until):
+            if isinstance(record.body, Rows):
+                rows = models.table(columns, record.body.values)
+                known = [came.get((record.seq, place), (None, 0))[0] for place in range(len(rows))]
+                labels = np.empty(len(rows), dtype=object)
+                labels[:] = known
+                yield rows, labels
+
+    late = np.array(
+        [max(came[row][1] - number - 1, 0) if row in came else NEVER for number, row in enumerate(places)], np.int64
+    )
+    classes = sorted({label for label, _ in came.values()}, key=lambda label: (str(type(label)), label))
+    made = Stream(
+        stream.name, blocks, chunk, tuple(columns), len(places), classes=tuple(classes) or None, origin="the log"
+    )
+    return made, Recorded(late=late)

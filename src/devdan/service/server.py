@@ -1,0 +1,137 @@
+"""The server process: uvicorn with what it lacks, time limits for slow clients among it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from devdan.model.notice import EncodingWarning
+from devdan.service.app import Application
+from devdan.service.tokens import LOOPBACK, Tokens
+
+_SWITCH = (
+    0.001  # seconds after which a thread that wants to run gets its turn, so that answers do not wait for learning
+)
+_CONNECTIONS = 1000
+_GRACE = 10  # seconds for requests to end
+
+
+class ListenError(ValueError):
+    """It must not listen there; the message says what is needed."""
+
+
+def check_address(host: str, tokens: Tokens | None) -> None:
+    """Without tokens, only this machine may ask."""
+    if tokens is None and host not in LOOPBACK:
+        raise ListenError(
+            f"without tokens the service listens on 127.0.0.1 only, got {host!r}; --tokens names a file with tokens"
+        )
+
+
+def server(
+    application: Application,
+    host: str,
+    port: int,
+    *,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    ready: Callable[[int], None] = lambda port: None,
+) -> uvicorn.Server:
+    """A server, to be run; ``ready`` gets the port, which is chosen if it is 0."""
+    config = uvicorn.Config(
+        application,
+        host=host,
+        port=port,
+        http=_Protocol,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_CONNECTIONS,
+        timeout_graceful_shutdown=_GRACE,
+        ssl_certfile=None if certificate is None else str(certificate),
+        ssl_keyfile=None if key is None else str(key),
+    )
+    return _Server(config, application, ready)
+
+
+def serve(made: uvicorn.Server) -> None:
+    """Serve until the process is told to end."""
+    sys.setswitchinterval(_SWITCH)
+    warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
+    made.run()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, application: Application, ready: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self._application, self._ready = application, ready
+
+    async def startup(self, sockets: Any = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready(self.servers[0].sockets[0].getsockname()[1])
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        super().handle_exit(sig, frame)
+        if hasattr(self._application, "engine"):
+            self._application.engine.end_listening()
+
+
+class _Protocol(HttpToolsProtocol):
+    """A connection that is closed if a request takes too long to arrive, or an answer to be taken."""
+
+    _arriving: asyncio.TimerHandle | None = None
+    _leaving: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._begin_arriving()
+
+    def data_received(self, data: bytes) -> None:
+        if self._arriving is None and (self.cycle is None or self.cycle.response_complete):
+            self._begin_arriving()
+        super().data_received(data)
+
+    def on_message_complete(self) -> None:
+        self._stop_timer("_arriving")
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._leaving is None:
+            self._leaving = self.loop.call_later(self._seconds, self._cut_off)
+
+    def resume_writing(self) -> None:
+        self._stop_timer("_leaving")
+        super().resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer("_arriving")
+        self._stop_timer("_leaving")
+        super().connection_lost(exc)
+
+    def _cut_off(self) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # it may be about to write
+        self.transport.abort()
+
+    def _stop_timer(self, name: str) -> None:
+        timer = getattr(self, name)
+        if timer is not None:
+            timer.cancel()
+            setattr(self, name, None)
+
+    def _begin_arriving(self) -> None:
+        self._arriving = self.loop.call_later(self._seconds, self._cut_off)
+
+    @property
+    def _seconds(self) -> float:
+        application: Any = self.config.app
+        return float(application.engine.limits.seconds)

@@ -1,0 +1,282 @@
+"""The model as a function of the log: the same bits from the beginning, from any snapshot, and after compacting."""
+
+import random
+
+import numpy as np
+import pytest
+
+from devdan import DEVDAN, DEVDANFleet
+from devdan.evaluation.loop import prequential
+from devdan.model.modelfile import content_of
+from devdan.service import ledger, models, register, snapshots
+from devdan.service.fold import Fold, GapError
+from devdan.service.ledger import Row, Submission
+from devdan.service.live_charts import charts
+from devdan.service.logged import Columns, Labels, Record, Rows, Settings
+from devdan.service.predictor import Predictor
+from devdan.service.replaying import found, history, replayed
+from devdan.service.snapshots import Snapshot
+from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service.tally import MOST_SPANS, Tally
+
+CITIES = ("Bonn", "Köln", "Rome", None)
+
+
+def features(source):
+    return {"x": source.random(), "y": source.gauss(0, 1), "city": source.choice(CITIES)}
+
+
+def label_of(row):
+    return "big" if row["x"] > 0.5 else "small"
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A stream of 600 rows in commits of different sizes, whose labels come late, out of order and not always."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        number = register.create(connection, "s", Settings(options={"random_state": 3}), 0.0).number
+    source, waiting, k = random.Random(1), [], 0
+    while k < 600:
+        some = [features(source) for _ in range(source.randint(1, 30))]
+        rows = [Row(f"r{k + j}", row, predicted="big", confidence=0.75) for j, row in enumerate(some)]
+        waiting += [(row.id, label_of(row.features)) for row in rows]
+        k += len(rows)
+        source.shuffle(waiting)
+        due, waiting = waiting[::2], waiting[1::2]
+        submissions = [Submission(number, rows), Submission(number, labels=due)]
+        ledger.commit(connection, submissions, float(k))
+    yield connection, number
+    database.close()
+
+
+def folded(connection, number, fold=None, until=None):
+    stream = register.facts(connection)[number]
+    fold = fold or snapshots.restored(connection, stream, None)
+    for record in connection.records(number, fold.seq, 10_000):
+        if until is None or record.seq <= until:
+            fold.apply(record)
+    return fold
+
+
+def test_it_is_what_observe_and_teach_in_the_same_portions_give(log):
+    """The oracle: the model by hand, portion by portion."""
+    connection, number = log
+    model, rows = DEVDAN(random_state=3), {}
+    for record in connection.records(number, 0, 10_000):
+        body = record.body
+        if isinstance(body, Rows):
+            dicts = [dict(zip(["x", "y", "city"], values, strict=True)) for values in body.values]
+            rows |= {(record.seq, place): row for place, row in enumerate(dicts)}
+            model.observe(dicts)
+        elif hasattr(body, "rows"):
+            model.teach([rows[one] for one in body.rows], body.labels)
+    fold = folded(connection, number)
+    assert fold.content()[0] == content_of(model)
+    assert fold.tally.n_unusable == 0
+
+
+def test_from_any_snapshot_on_it_is_the_same_bit_for_bit(log):
+    connection, number = log
+    stream = register.facts(connection)[number]
+    whole = folded(connection, number).content()
+    last = connection.records(number, 0, 10_000)[-1].seq
+    for seq in range(0, last, 7):
+        part = folded(connection, number, until=seq)
+        again = snapshots.restored(connection, stream, Snapshot(part.seq, 0.0, *part.content()))
+        assert folded(connection, number, again).content() == whole
+
+
+def test_replaying_compares_with_the_snapshot(log):
+    connection, number = log
+    stream = register.facts(connection)[number]
+    assert replayed(connection, stream).same is None
+    part = folded(connection, number, until=40)
+    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *part.content()))
+    assert replayed(connection, stream).same is True
+    other = folded(connection, number, until=39)
+    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *other.content()))
+    assert replayed(connection, stream).same is False
+
+
+def test_compacting_keeps_what_is_needed(log):
+    connection, number = log
+    stream = register.facts(connection)[number]
+    fold = folded(connection, number)
+    n_before = len(connection.records(number, 0, 10_000))
+    base = Snapshot(fold.seq, 700.0, *fold.content())
+    snapshots.keep(connection, number, base)
+    while snapshots.compact(connection, number, base, before=500.0):
+        pass
+    kept = connection.records(number, 0, 10_000)
+    assert len(kept) < n_before / 2
+    assert {one.seq for one in kept if one.at < 500.0} == {
+        seq for (seq,) in connection.execute("SELECT seq FROM waiting WHERE stream = ? AND at < 500", (number,))
+    }
+    ids = [id_ for one in kept if isinstance(one.body, Rows) for id_ in one.body.ids]
+    known = register.samples(connection, number, ids)
+    late = next(id_ for id_, one in known.items() if one.label is None)
+    assert ledger.commit(connection, [Submission(number, labels=[(late, "big")])], 800.0)[0].accepted == 1
+    again = folded(connection, number, snapshots.restored(connection, stream, base))
+    assert again.tally.n_labels == fold.tally.n_labels + 1
+    assert replayed(connection, stream).fold.content() == again.content()
+
+
+def test_what_the_model_cannot_take_is_counted():
+    fold = Fold(Settings(options={"drop": ["x"]}))
+    fold.apply(Record(1, 1, 0.0, Columns(["x"])))
+    fold.apply(Record(2, 1, 0.0, Rows(0, ["a", "b"], [[1.0], [2.0]], [None] * 2, [None] * 2)))
+    assert fold.tally.n_unusable == 2
+    assert "no column of X gives an input" in fold.tally.problem
+    assert fold.content()[0] is None
+
+
+@pytest.mark.parametrize("options", [{}, {"n_layers": 2}, {"rehearse": 0}])
+def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
+    source = random.Random(0)
+    rows = [features(source) for _ in range(300)]
+    model = DEVDAN(random_state=0, **options).partial_fit(rows, [label_of(row) for row in rows])
+    predictor = Predictor(model, list(rows[0]), 5)
+    said = model.predict_proba(rows)
+    model.partial_fit(rows, ["other"] * len(rows))
+    assert np.array_equal([one.shares for one in predictor.many(rows)], said)
+    rows.append({"city": "Oslo"})
+    for row in rows:
+        assert predictor.one(row).shares == pytest.approx(predictor.many([row])[0].shares, abs=1e-12)
+    assert predictor.classes == ["big", "small"]
+
+
+def test_a_log_with_a_gap_is_not_folded():
+    fold = Fold(Settings())
+    fold.apply(Record(1, 1, 0.0, Columns(["x"])))
+    with pytest.raises(GapError, match="lacks the rows of record 7"):
+        fold.apply(Record(8, 1, 0.0, Labels([(7, 0)], ["yes"])))
+
+
+def test_streams_with_keys_are_fleets(tmp_path):
+    """The oracle: a fleet by hand. From a snapshot it goes on bit for bit, and replaying finds the same."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        number = register.create(connection, "s", Settings(keyed=True), 0.0).number
+    source = random.Random(2)
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=0), n_jobs=1, random_state=0)
+    for k in range(30):
+        some = [(source.choice("abc"), features(source)) for _ in range(20)]
+        rows = [Row(f"{k}-{j}", row, key) for j, (key, row) in enumerate(some)]
+        labels = [(row.id, label_of(row.features)) for row in rows[:10]]
+        ledger.commit(connection, [Submission(number, rows), Submission(number, labels=labels)], float(k))
+        fleet.observe([key for key, _ in some], [row for _, row in some])
+        fleet.teach([key for key, _ in some[:10]], [row for _, row in some[:10]], [label for _, label in labels])
+    stream = register.facts(connection)[number]
+    whole = folded(connection, number)
+    assert all(content_of(whole.model[key]) == content_of(fleet[key]) for key in "abc")
+    part = folded(connection, number, until=31)
+    kept = Snapshot(part.seq, 0.0, *part.content())
+    snapshots.keep(connection, number, kept)
+    again = folded(connection, number, snapshots.restored(connection, stream, kept))
+    assert all(content_of(again.model[key]) == content_of(fleet[key]) for key in "abc")
+    assert replayed(connection, stream).same is True
+    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *folded(connection, number, until=29).content()))
+    assert replayed(connection, stream).same is False
+    predictor = Predictor(fleet, ["x", "y", "city"], 1)
+    rows = [features(source) for _ in range(5)]
+    assert [one.shares for one in predictor.many(rows, list("abcab"))] == fleet.predict_proba(
+        list("abcab"), rows
+    ).tolist()
+    assert predictor.one(rows[0], "a").shares == fleet.predict_proba(["a"], rows[:1])[0].tolist()
+    assert (predictor.knows("a"), predictor.knows("z"), predictor.n_keys) == (True, False, 3)
+    database.close()
+
+
+def test_a_predictor_knows_nothing_before_the_first_label():
+    model = DEVDAN(random_state=0).observe([{"x": 1.0}])
+    for predictor in (Predictor(DEVDAN(), None, 0), Predictor(model, ["x"], 1)):
+        assert predictor.one({"x": 1.0}).label is None
+        assert predictor.many([{"x": 1.0}] * 2) == [predictor.one({"x": 1.0})] * 2
+
+
+# --- Counting ----------------------------------------------------------------------------------------------------
+
+
+def test_counts_by_the_time_of_prediction(log):
+    connection, number = log
+    tally = folded(connection, number).tally
+    records = connection.records(number, 0, 10_000)
+    rows = {
+        (one.seq, place): (one, place)
+        for one in records
+        if isinstance(one.body, Rows)
+        for place in range(len(one.body.ids))
+    }
+    correct, delays = [], []
+    for one in records:
+        if hasattr(one.body, "labels") and hasattr(one.body, "rows"):
+            correct += [label == "big" for label in one.body.labels]
+            delays += [one.at - rows[row][0].at for row in one.body.rows]
+    assert tally.n_rows == len(rows) == sum(span.n_rows for span in tally.spans)
+    assert tally.n_labels == len(correct) == sum(span.n_labelled for span in tally.spans)
+    assert sum(span.n_correct for span in tally.spans) == sum(correct)
+    assert tally.accuracy == pytest.approx(np.mean(correct[-1000:]))
+    assert tally.expected == pytest.approx(0.75)
+    assert tally.held == pytest.approx(np.mean(correct) - 0.75)
+    assert tally.delay_sum == pytest.approx(sum(delays))
+    assert sum(tally.delays) == len(delays)
+
+
+def test_the_number_of_spans_is_bounded_whatever_comes():
+    tally = Tally()
+    for number in range(0, 1_000_000, 997):
+        tally.span(number).n_rows += 1
+    assert len(tally.spans) <= MOST_SPANS
+    assert sum(span.n_rows for span in tally.spans) == len(range(0, 1_000_000, 997))
+
+
+# --- What another model would have done --------------------------------------------------------------------------
+
+
+def test_history_has_each_row_with_its_label_and_when_it_came(log):
+    connection, number = log
+    (stream,) = found(connection, "s")
+    samples, labels = history(connection, stream, chunk=50)
+    y = np.concatenate([y for _, y in samples])
+    known = [label is not None for label in y]
+    assert len(y) == stream.n_rows == samples.n_samples
+    assert (labels.late >= 0).tolist() == known
+    assert sum(known) == folded(connection, number).tally.n_labels
+    x = np.concatenate([rows.numbers[:, 0] for rows, _ in samples])
+    assert [label for label in y if label] == [
+        label_of({"x": value}) for value, own in zip(x, known, strict=True) if own
+    ]
+    records = list(prequential(samples, DEVDAN(random_state=0), labels))
+    assert sum(record.n_labels for record in records) == sum(known)
+
+
+def test_a_model_from_a_file_goes_on_learning():
+    model = DEVDAN(random_state=0).fit(np.random.default_rng(0).random((50, 2)), [0, 1] * 25)
+    again = models.of_content(content_of(model), "it")
+    assert models.columns_of(again) == ["x0", "x1"]
+    rows = models.table(["x0", "x1"], [[0.5, 0.25]])
+    assert np.array_equal(again.predict_proba(models.given(again, rows)), model.predict_proba([[0.5, 0.25]]))
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_now_and_then_it_is_asked_which_columns_matter(keyed):
+    source, fold = random.Random(0), Fold(Settings(options={"random_state": 3}, keyed=keyed))
+    fold.apply(Record(1, 1, 0.0, Columns(["x", "y", "z"])))
+    for k in range(0, 3000, 50):
+        values = [[source.random(), source.random(), source.random()] for _ in range(50)]
+        keys = ["a"] * 50 if keyed else None
+        rows = Rows(k, [f"{k + j}" for j in range(50)], values, [None] * 50, [None] * 50, keys)
+        fold.apply(Record(fold.seq + 1, 1, 0.0, rows))
+        labels = ["big" if x > 0.5 else "small" for x, *_ in values]
+        fold.apply(Record(fold.seq + 1, 1, 0.0, Labels([(fold.seq, j) for j in range(50)], labels)))
+    asked = [span.importances for span in fold.tally.spans if span.importances]
+    assert 4 <= len(asked) <= 6
+    assert asked[-1]["x"] > 0.9
+    (shown,) = [one for one in charts(fold.tally) if one.title == "Which columns matter"]
+    assert next(key.text for key in shown.chart.legend) == "x"
+    assert Fold.of_snapshot(fold.settings, lambda seq: None, fold.columns, fold.seq, *fold.content()).is_same_as(
+        *fold.content()
+    )

@@ -1,0 +1,240 @@
+"""What becomes of rows and labels: against an obvious version in memory, and in each case that happens."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devdan.service import ledger, register
+from devdan.service.database import UnavailableError
+from devdan.service.ledger import Outcome, Row, Submission
+from devdan.service.logged import Early, Expired, Labels, Rows, Settings
+from devdan.service.sqlite_database import SqliteDatabase
+
+
+@pytest.fixture
+def database(tmp_path):
+    made = SqliteDatabase(tmp_path / "log", "off")
+    yield made
+    made.close()
+
+
+def begun(database, **settings):
+    connection = database.connect()
+    with connection.transaction():
+        stream = register.create(connection, "s", Settings(**settings), 0.0)
+    return connection, stream.number
+
+
+def row(id_, x=1.0, **more):
+    return Row(id_, {"x": x}, **more)
+
+
+def rows(connection, number, *some, at=1.0):
+    return ledger.commit(connection, [Submission(number, some)], at)[0]
+
+
+def labels(connection, number, at=1.0, **pairs):
+    return ledger.commit(connection, [Submission(number, labels=list(pairs.items()))], at)[0]
+
+
+def bodies(connection, number, kind):
+    return [one.body for one in connection.records(number, 0, 10_000) if isinstance(one.body, kind)]
+
+
+def test_a_label_finds_its_row_once(database):
+    connection, number = begun(database)
+    assert rows(connection, number, row("a"), row("b", 2.0)) == Outcome(rows=2, refused=[])
+    assert labels(connection, number, b="yes").accepted == 1
+    assert labels(connection, number, b="yes").repeated == 1
+    refused = labels(connection, number, b="no", a="no")
+    assert refused.accepted == 1
+    assert [(one.id, one.why) for one in refused.refused] == [("b", "its label is 'yes', which was learned before")]
+    assert [body.labels for body in bodies(connection, number, Labels)] == [["yes"], ["no"]]
+    (seq, place), *_ = bodies(connection, number, Labels)[0].rows
+    assert connection.record(number, seq).body.ids[place] == "b"
+
+
+def test_a_label_that_comes_first_waits_for_its_row(database):
+    connection, number = begun(database)
+    assert labels(connection, number, a="yes").waiting == 1
+    assert labels(connection, number, a="yes").repeated == 1
+    assert labels(connection, number, a="no").refused[0].id == "a"
+    rows(connection, number, row("a"))
+    assert bodies(connection, number, Labels)[0].labels == ["yes"]
+    stream = register.facts(connection)[number]
+    assert (stream.n_waiting, stream.n_early) == (0, 0)
+
+
+def test_rows_that_come_again_count_once_and_must_be_the_same(database):
+    connection, number = begun(database)
+    group = [Submission(number, [row("a")]), Submission(number, [row("a")]), Submission(number, [row("a", 2.0)])]
+    outcomes = ledger.commit(connection, group, 1.0)
+    assert [(one.rows, one.repeated_rows, len(one.refused)) for one in outcomes] == [(1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert rows(connection, number, row("a")).repeated_rows == 1
+    assert (
+        rows(connection, number, row("a", 3.0)).refused[0].why
+        == "the id was used before, with other features or another key"
+    )
+    assert sum(len(body.ids) for body in bodies(connection, number, Rows)) == 1
+
+
+def test_the_first_row_says_which_columns_there_are(database):
+    connection, number = begun(database)
+    assert "must have features" in rows(connection, number, Row("e", {})).error
+    rows(connection, number, Row("a", {"x": 1.0, "city": "Bonn"}))
+    assert rows(connection, number, Row("b", {"city": "Köln"})).rows == 1
+    assert bodies(connection, number, Rows)[1].values == [[None, "Köln"]]
+    assert rows(connection, number, Row("c", {"x": 1.0, "y": 1.0})).error == (
+        "the stream has no column 'y': its columns are x, city"
+    )
+
+
+def test_columns_that_the_options_name_must_be_there(database):
+    connection, number = begun(database, options={"nominal": ["zip"]})
+    assert "nominal names the column 'zip'" in rows(connection, number, row("a")).error
+    assert rows(connection, number, Row("a", {"zip": 1.0})).rows == 1
+
+
+def test_labels_of_a_stream_are_of_one_type(database):
+    connection, number = begun(database)
+    labels(connection, number, a=1)
+    assert labels(connection, number, b="one").error == "labels of this stream are of type number, got text: 'one'"
+    assert labels(connection, number, b=True).error.endswith("got true or false: True")
+
+
+def test_rows_expire_by_age(database):
+    connection, number = begun(database, wait=10.0)
+    rows(connection, number, row("a"), at=1.0)
+    rows(connection, number, row("b"), at=8.0)
+    late = labels(connection, number, at=11.5, a="yes", b="yes")
+    assert (late.accepted, late.expired) == (1, 1)
+    rows(connection, number, row("c"), at=12.0)
+    ledger.expire(connection, 22.5)
+    assert labels(connection, number, at=22.5, c="yes").expired == 1
+    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, Expired)] == [(1, 0), (1, 0)]
+    assert register.facts(connection)[number].n_waiting == 0
+
+
+def test_rows_expire_by_number_the_oldest_first(database):
+    connection, number = begun(database, max_waiting=3)
+    for k in range(5):
+        rows(connection, number, row(f"r{k}"))
+    assert [labels(connection, number, **{f"r{k}": "y"}).accepted for k in range(5)] == [0, 0, 1, 1, 1]
+    assert register.facts(connection)[number].n_waiting == 0
+
+
+def test_labels_without_rows_expire_too_and_their_ids_are_free_again(database):
+    connection, number = begun(database, wait=10.0)
+    labels(connection, number, at=1.0, a="yes")
+    ledger.expire(connection, 20.0)
+    assert bodies(connection, number, Early)[0].ids == ["a"]
+    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, Expired)] == [(0, 1)]
+    assert rows(connection, number, row("a"), at=20.0).rows == 1
+    assert labels(connection, number, at=20.0, a="no").accepted == 1
+
+
+def test_a_clock_that_is_set_back_does_not_reorder_the_log(database):
+    connection, number = begun(database)
+    for at in (5.0, 3.0, 7.0):
+        rows(connection, number, row(f"at {at}"), at=at)
+    times = [one.at for one in connection.records(number, 0, 100)]
+    assert times == sorted(times)
+
+
+def test_a_deleted_stream_is_gone(database):
+    connection, number = begun(database)
+    rows(connection, number, row("a"))
+    with connection.transaction():
+        register.delete(connection, number)
+    assert rows(connection, number, row("a")).gone
+    with connection.transaction():
+        assert register.create(connection, "s", Settings(), 0.0).number == number + 1
+
+
+def test_a_full_disk_changes_nothing_and_later_all_is_well(database):
+    connection, number = begun(database)
+    rows(connection, number, row("a"))
+    ((pages,),) = connection.execute("PRAGMA page_count")
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(UnavailableError, match="full"):
+        rows(connection, number, *(row(f"r{k}") for k in range(5000)))
+    assert len(bodies(connection, number, Rows)) == 1
+    connection.execute("PRAGMA max_page_count = 1000000")
+    assert rows(connection, number, *(row(f"r{k}") for k in range(5000))).rows == 5000
+
+
+# --- Against an obvious version ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Naive:
+    """Everything in dicts; one label or row at a time. Without expiry."""
+
+    features: dict = field(default_factory=dict)
+    label: dict = field(default_factory=dict)
+    learned: list = field(default_factory=list)
+
+    def row(self, id_, x):
+        if id_ in self.features:
+            return "repeated" if self.features[id_] == x else "refused"
+        self.features[id_] = x
+        if id_ in self.label:
+            self.learned.append((id_, self.label[id_]))
+        return "new"
+
+    def labelled(self, id_, label):
+        if id_ in self.label:
+            return "repeated" if self.label[id_] == label else "refused"
+        self.label[id_] = label
+        if id_ in self.features:
+            self.learned.append((id_, label))
+            return "accepted"
+        return "waiting"
+
+
+IDS = st.sampled_from("abcdefg")
+STEPS = st.lists(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("row"), IDS, st.sampled_from([1.0, 2.0])),
+            st.tuples(st.just("label"), IDS, st.sampled_from(["yes", "no"])),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    max_size=8,
+)
+
+
+@given(STEPS)
+def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps):
+    """Within a group, rows are taken before labels."""
+    database = SqliteDatabase(tmp_path_factory.mktemp("log") / "data", "off")
+    connection, number = begun(database)
+    naive = Naive()
+    for step in steps:
+        group = sorted(step, key=lambda one: one[0] == "label")
+        submissions = [
+            Submission(number, [row(id_, value)]) if kind == "row" else Submission(number, labels=[(id_, value)])
+            for kind, id_, value in group
+        ]
+        outcomes = ledger.commit(connection, submissions, 1.0)
+        for (kind, id_, value), outcome in zip(group, outcomes, strict=True):
+            if kind == "row":
+                expected = naive.row(id_, value)
+                got = "new" if outcome.rows else "repeated" if outcome.repeated_rows else "refused"
+            else:
+                expected = naive.labelled(id_, value)
+                got = next((name for name in ("accepted", "repeated", "waiting") if getattr(outcome, name)), "refused")
+            assert got == expected, (group, kind, id_, value)
+    learned = []
+    for body in bodies(connection, number, Labels):
+        for (seq, place), label in zip(body.rows, body.labels, strict=True):
+            learned.append((connection.record(number, seq).body.ids[place], label))
+    assert sorted(learned) == sorted(naive.learned)
+    stream = register.facts(connection)[number]
+    assert stream.n_waiting == len(naive.features) - len(naive.learned)
+    assert stream.n_early == len(naive.label) - len(naive.learned)
+    database.close()

@@ -1,0 +1,84 @@
+"""The live page in a real browser: complete without a script, alive with one, safe whatever names and labels say."""
+
+import random
+
+import pytest
+from browser import until
+from served import served_here
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory):
+    with served_here(tmp_path_factory.mktemp("served") / "data") as opened:
+        opened.put("/v1/streams/s", json={})
+        taught(opened, "s", 400, 0)
+        yield opened
+
+
+def taught(http, stream, n, seed):
+    source, before = random.Random(seed), http.get(f"/v1/streams/{stream}").json()["labels"]
+    for k in range(0, n, 50):
+        rows = [{"id": f"{seed}-{k + j}", "features": {"x": source.random()}} for j in range(50)]
+        http.post(f"/v1/streams/{stream}/predict", json={"rows": rows}).raise_for_status()
+        labels = [{"id": row["id"], "label": "big" if row["features"]["x"] > 0.5 else HOSTILE} for row in rows[:40]]
+        http.post(f"/v1/streams/{stream}/labels", json={"labels": labels}).raise_for_status()
+        before += 40
+        while http.get(f"/v1/streams/{stream}").json()["labels"] < before:  # until they are learned
+            pass
+
+
+@pytest.fixture
+def page(browser, http):
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    opened, complaints = context.new_page(), []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    opened.on("dialog", lambda dialog: complaints.append(dialog.message))
+    opened.on("request", lambda asked: complaints.append(asked.url) if f":{http.port}/" not in asked.url else None)
+    opened.address = f"http://127.0.0.1:{http.port}/"
+    yield opened
+    context.close()
+    assert [one for one in complaints if "favicon" not in one] == []
+
+
+def figure(page, name):
+    return page.locator(".tile", has_text=name).locator(".figure").first.inner_text()
+
+
+def test_it_follows_what_happens(page, http):
+    page.goto(page.address)
+    assert page.title() == "s"
+    assert figure(page, "Rows") == "400"
+    assert page.get_by_role("heading").all_inner_texts() == [
+        "s", "Accuracy", "Labels", "Label delay", "Structure", "Latest rows",
+    ]  # fmt: skip
+    until(page, "document.getElementById('told').textContent == 'Follows the service.'")
+    taught(http, "s", 100, 1)
+    until(page, "document.querySelectorAll('.tile .figure')[2].textContent == '500'")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("img").count() == 0  # which a label tried to be
+
+
+def test_everybody_can_read_it(page):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed").Axe()
+    page.goto(page.address)
+    found = axe.run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+
+
+def test_several_streams_are_listed(page, http):
+    http.put("/v1/streams/other", json={})
+    page.goto(f"{page.address}?stream=other")
+    assert page.title() == "other"
+    assert "nothing to show yet" in page.locator("#live").inner_text()
+    page.get_by_role("link", name="s", exact=True).click()
+    until(page, "document.title == 's'")
+    http.delete("/v1/streams/other")
+
+
+def test_without_a_stream_it_says_how_to_make_one(browser, tmp_path):
+    with served_here(tmp_path / "data") as http:
+        assert "PUT /v1/streams/" in http.get("/").text
+        assert http.get("/?stream=none").status_code == 404

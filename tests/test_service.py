@@ -1,0 +1,505 @@
+"""The service over HTTP, in a thread of this process: every route, limits, tokens, failures and hostile bodies."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from served import served_here
+
+from devdan import DEVDAN
+from devdan.service.engine import Given, Limits
+from devdan.service.server import ListenError, check_address
+from devdan.service.tokens import Tokens, TokensError
+
+
+@pytest.fixture
+def http(tmp_path):
+    with served_here(tmp_path / "data") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One for all tests that leave nothing in it."""
+    with served_here(tmp_path_factory.mktemp("shared") / "data") as opened:
+        opened.put("/v1/streams/empty", json={})
+        yield opened
+
+
+@pytest.fixture
+def stream(http):
+    assert http.put("/v1/streams/s", json={}).status_code == 201
+    return "/v1/streams/s"
+
+
+def rows(*ids, x=1.0, city="Köln"):
+    return {"rows": [{"id": id_, "features": {"x": x, "city": city}} for id_ in ids]}
+
+
+def labels(**pairs):
+    return {"labels": [{"id": id_, "label": label} for id_, label in pairs.items()]}
+
+
+def until(http, path, holds):
+    """Ask until something holds; the test's own time limit ends what never does."""
+    while not holds(answer := http.get(path).json()):
+        pass
+    return answer
+
+
+def test_from_a_row_to_its_late_label_and_a_prediction(http, stream):
+    first = http.post(f"{stream}/predict", json=rows("a")).json()
+    assert first["predictions"] == [{"id": "a", "label": None, "probabilities": {}}]
+    assert "no label has been learned yet" in first["note"]
+    assert http.get(f"{stream}/samples/a").json()["state"] == "waits for its label"
+    assert http.post(f"{stream}/labels", json=labels(a="fraud")).json() == {
+        "accepted": 1, "repeated": 0, "waiting": 0, "expired": 0,
+    }  # fmt: skip
+    until(http, stream, lambda shown: shown["classes"] == ["fraud"])
+    second = http.post(f"{stream}/predict", json=rows("b")).json()
+    assert second["predictions"] == [{"id": "b", "label": "fraud", "probabilities": {"fraud": 1.0}}]
+    assert second["version"] > first["version"]
+    sample = http.get(f"{stream}/samples/a").json()
+    assert (sample["state"], sample["label"]) == ("learned", "fraud")
+    assert http.get(f"{stream}/samples/b").json()["predicted"] == "fraud"
+
+
+def test_a_row_without_an_id_gets_one(http, stream):
+    answer = http.post(f"{stream}/predict", json={"rows": [{"features": {"x": 1}}, {"features": {"x": 2}}]}).json()
+    one, other = (said["id"] for said in answer["predictions"])
+    assert one != other
+    assert http.post(f"{stream}/labels", json=labels(**{one: 1, other: 0})).json()["accepted"] == 2
+
+
+def test_labels_early_repeated_contradictory(http, stream):
+    assert http.post(f"{stream}/labels", json=labels(z="ok")).json()["waiting"] == 1
+    assert http.get(f"{stream}/samples/z").json()["state"] == "waits for its features"
+    http.post(f"{stream}/predict", json=rows("z"))
+    assert http.get(f"{stream}/samples/z").json()["state"] == "learned"
+    assert http.post(f"{stream}/labels", json=labels(z="ok")).json()["repeated"] == 1
+    answer = http.post(f"{stream}/labels", json=labels(z="fraud", y="ok"))
+    assert answer.status_code == 409
+    assert [one["id"] for one in answer.json()["refused"]] == ["z"]
+    assert answer.json()["waiting"] == 1
+
+
+def test_a_request_that_is_sent_again_changes_nothing(http, stream):
+    http.post(f"{stream}/predict", json=rows("a"))
+    again = http.post(f"{stream}/predict", json=rows("a"))
+    assert again.json()["repeated"] == 1
+    other = http.post(f"{stream}/predict", json=rows("a", x=2.0))
+    assert (other.status_code, other.json()["refused"][0]["id"]) == (409, "a")
+
+
+def test_samples_bring_rows_and_labels(http, stream):
+    body = {"rows": [{"features": {"x": float(k)}, "label": k > 5} for k in range(10)]}
+    answer = http.post(f"{stream}/samples", json=body).json()
+    assert answer["accepted"] == 10
+    shown = until(http, stream, lambda shown: shown["labels"] == 10)
+    assert (shown["classes"], shown["waiting"], shown["columns"]) == ([False, True], 0, ["x"])
+    said = http.post(f"{stream}/predict", json={"rows": [{"features": {"x": 9.0}}]}).json()["predictions"][0]
+    assert set(said["probabilities"]) == {"false", "true"}
+
+
+def test_batches_of_any_size_are_predicted_as_singles_are(http, stream):
+    source = np.random.default_rng(0)
+    X = source.random((1200, 3))
+    taught = [{"features": dict(zip("abc", x, strict=True)), "label": int(x[0] > 0.5)} for x in X.tolist()]
+    http.post(f"{stream}/samples", json={"rows": taught})
+    until(http, stream, lambda shown: shown["labels"] == 1200)
+    asked = [{"features": one["features"]} for one in taught]
+    many = http.post(f"{stream}/predict", json={"rows": asked}).json()
+    some = http.post(f"{stream}/predict", json={"rows": asked[:5]}).json()
+    single = http.post(f"{stream}/predict", json={"rows": asked[:1]}).json()
+    shares = [[one["probabilities"]["1"] for one in answer["predictions"]] for answer in (many, some, single)]
+    assert shares[0][:5] == pytest.approx(shares[1], abs=0.2)  # rows were observed in between
+    assert shares[0][0] == pytest.approx(shares[2][0], abs=0.2)
+    right = [one["label"] == row["label"] for one, row in zip(many["predictions"], taught, strict=True)]
+    assert np.mean(right) > 0.8
+
+
+def test_the_model_file_is_the_model(http, stream, tmp_path):
+    assert http.get(f"{stream}/model").status_code == 404
+    http.post(f"{stream}/samples", json={"rows": [{"features": {"x": k % 2}, "label": k % 2} for k in range(50)]})
+    until(http, stream, lambda shown: shown["labels"] == 50)
+    (tmp_path / "m").write_bytes(http.get(f"{stream}/model").content)
+    model = DEVDAN.load(tmp_path / "m")
+    said = http.post(f"{stream}/predict", json={"rows": [{"features": {"x": 1.0}}]}).json()["predictions"][0]
+    assert said["probabilities"]["1"] == pytest.approx(model.predict_proba([{"x": 1.0}])[0, 1])
+
+
+def test_streams_are_made_shown_and_deleted(http, stream):
+    assert http.put("/v1/streams/s", json={}).status_code == 200
+    assert http.put("/v1/streams/s", json={"wait": 5}).status_code == 409
+    assert [one["stream"] for one in http.get("/v1/streams").json()["streams"]] == ["s"]
+    http.post(f"{stream}/predict", json=rows("a"))
+    assert http.delete("/v1/streams/s").status_code == 204
+    assert http.get("/v1/streams/s").status_code == 404
+    assert http.post(f"{stream}/predict", json=rows("a")).status_code == 404
+    http.put("/v1/streams/s", json={})
+    assert http.get(f"{stream}/samples/a").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({"options": {"n_hiden": 3}}, "options must be among"),
+        ({"options": {"n_hidden": 0}}, "n_hidden must be an integer of at least 1"),
+        ({"options": {"n_hidden": 10**9}}, "n_hidden must be at most"),
+        ({"options": {"random_state": None}}, "random_state must be an integer"),
+        ({"options": {"nominal": ["zip"]}, "columns": ["x"]}, "nominal names the column 'zip'"),
+        ({"model": "RandomForest"}, "model must be one of DEVDAN"),
+        ({"columns": ["x", "x"]}, "different names"),
+        ({"columns": ["a\u0000"]}, "control characters"),
+        ({"wait": -1}, "wait must be"),
+        ({"max_waiting": 0}, "max_waiting must be"),
+        ({"keyed": True, "model": "DEVDANEnsemble"}, "must be DEVDAN where rows have keys"),
+        ({"keyed": True, "options": {"rehearse": 5}}, "rehearse"),
+        ({"wiat": 3}, "unknown field `wiat`"),
+        ([], "Expected `object`"),
+    ],
+)
+def test_settings_that_are_not_valid_are_named(shared, body, says):
+    answer = shared.put("/v1/streams/s", json=body)
+    assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.text
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("predict", {"rows": []}, "at least one"),
+        ("predict", {"rows": [{"features": {"x": [1]}}]}, "got `array` - at `$.rows[0].features"),
+        ("predict", {"rows": [{"features": {"x": 1}, "key": "k"}]}, "must not have a key"),
+        ("predict", {"rows": [{"features": {"x": 1}, "id": ""}]}, "length >= 1"),
+        ("predict", {"rows": [{"features": {"x": 1}, "id": "a\nb"}]}, "control characters"),
+        ("predict", {"rows": [{"features": {}}]}, "must have features"),
+        ("labels", {"labels": [{"id": "a", "label": 1.5}]}, "Expected"),
+        ("labels", {"labels": [{"id": "a", "label": 2**60}]}, "<= 9007199254740992"),
+        ("labels", {"labels": [{"id": "a", "label": "x\u0000"}]}, "control characters"),
+        ("samples", {"rows": [{"features": {"x": 1}}]}, "missing required field `label`"),
+    ],
+)
+def test_bodies_that_are_not_valid_say_what_and_where(shared, path, body, says):
+    answer = shared.post(f"/v1/streams/empty/{path}", json=body)
+    assert (answer.status_code, says in answer.json()["error"]) == (422, True), answer.text
+
+
+def test_too_much_is_refused(tmp_path):
+    limits = Limits(body=2000, bodies=2500, rows=5, columns=3, streams=2, queued=10, listeners=0)
+    with served_here(tmp_path / "data", limits=limits) as http:
+        http.put("/v1/streams/s", json={})
+        http.put("/v1/streams/t", json={})
+        path = "/v1/streams/s/predict"
+        assert http.put("/v1/streams/u", json={}).status_code == 413
+        assert http.post(path, json=rows(*"abcdef")).status_code == 413
+        assert http.post(path, json={"rows": [{"features": dict.fromkeys("abcd", 1)}]}).status_code == 413
+        assert http.post(path, json=rows("a" * 150, "b" * 150, x=1.0, city="C" * 3000)).status_code == 413
+        json_ = {"content-type": "application/json"}
+        assert http.post(path, content=(b" " * 1000 for _ in range(5)), headers=json_).status_code == 413
+        assert http.get("/v1/streams/s/events").status_code == 429
+        service = http.application._service
+        assert service._n_bytes == 0
+        service._n_bytes += 2400  # as if others were being answered
+        assert http.post(path, json=rows("a", city="C" * 500)).status_code == 429
+        service._n_bytes -= 2400
+        assert http.post(path, json=rows("a", city="C" * 500)).status_code == 200
+
+
+def test_a_queue_that_is_full_says_when_to_come_again(tmp_path):
+    with served_here(tmp_path / "data", limits=Limits(queued=3)) as http:
+        http.put("/v1/streams/s", json={})
+        http.application.engine.writer.queued += 3  # as if they were being written
+        answer = http.post("/v1/streams/s/predict", json=rows("a"))
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+        http.application.engine.writer.queued -= 3
+        assert http.post("/v1/streams/s/predict", json=rows("a")).status_code == 200
+
+
+@pytest.mark.parametrize("unlogged", [False, True])
+def test_a_full_disk_refuses_writes_and_recovers_by_itself(tmp_path, unlogged):
+    with served_here(tmp_path / "data", predict_unlogged=unlogged) as http:
+        http.put("/v1/streams/s", json={})
+        http.post("/v1/streams/s/predict", json=rows("a"))
+        limit(http, lambda pages: pages)
+        big = rows(*(f"r{k}" for k in range(5000)))
+        answer = http.post("/v1/streams/s/predict", json=big)
+        if unlogged:
+            assert answer.status_code == 200
+            assert answer.json()["logged"] is False
+        else:
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        many = labels(**{f"l{k}": "x" for k in range(5000)})
+        assert http.post("/v1/streams/s/labels", json=many).status_code == 503
+        assert http.get("/v1/streams/s/samples/r1").status_code == 404
+        assert http.get("/v2/health/live").status_code == 200
+        limit(http, lambda pages: 10**6)
+        assert http.post("/v1/streams/s/predict", json=big).json().get("logged") is None
+        assert http.get("/v1/streams/s/samples/r1").status_code == 200
+
+
+def limit(http, pages):
+    """Let SQLite believe that the disk has room for so many pages: the same error as that of a full disk."""
+
+    def job(connection):
+        ((now,),) = connection.execute("PRAGMA page_count")
+        connection.execute(f"PRAGMA max_page_count = {pages(now)}")
+
+    http.application.engine.writer.run_job(job).result()
+
+
+def test_after_a_restart_everything_is_there(tmp_path):
+    with served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={})
+        http.post(
+            "/v1/streams/s/samples", json={"rows": [{"features": {"x": k % 2}, "label": k % 2} for k in range(50)]}
+        )
+        http.post("/v1/streams/s/predict", json={"rows": [{"id": "late", "features": {"x": 1}}]})
+    with served_here(tmp_path / "data") as http:
+        shown = until(http, "/v1/streams/s", lambda shown: shown["labels"] == 50)
+        assert shown["rows"] == 51
+        assert http.post("/v1/streams/s/labels", json=labels(late=1)).json()["accepted"] == 1
+
+
+def test_a_model_file_becomes_a_stream(tmp_path):
+    table = [{"x": float(k % 2), "city": "Bonn"} for k in range(100)]
+    DEVDAN(random_state=0).fit(table, ["odd" if k % 2 else "even" for k in range(100)]).save(tmp_path / "parity.devdan")
+    for _ in range(2):  # it is there the second time
+        with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "parity.devdan", "parity")) as http:
+            shown = until(http, "/v1/streams/parity", lambda shown: shown["classes"])
+            assert shown["columns"] == ["x", "city"]
+            said = http.post("/v1/streams/parity/predict", json={"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
+            assert said.json()["predictions"][0]["label"] == "odd"
+
+
+def test_a_model_of_plain_numbers_says_so(tmp_path):
+    DEVDAN(random_state=0).fit([[0.0], [1.0]] * 50, [0, 1] * 50).save(tmp_path / "n.devdan")
+    with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "n.devdan", "n")) as http:
+        until(http, "/v1/streams/n", lambda shown: shown["classes"])
+        answer = http.post("/v1/streams/n/predict", json={"rows": [{"features": {"x0": "Bonn"}}]})
+        assert (answer.status_code, "must hold numbers" in answer.json()["error"]) == (422, True)
+        answer = http.post("/v1/streams/n/predict", json={"rows": [{"features": {"x0": 1.0}}]})
+        assert answer.json()["predictions"][0]["label"] == 1
+
+
+def test_streams_with_keys(tmp_path):
+    with served_here(tmp_path / "data", limits=Limits(keys=2)) as http:
+        assert http.put("/v1/streams/s", json={"keyed": True}).status_code == 201
+        path = "/v1/streams/s/predict"
+        assert "must have a key" in http.post(path, json=rows("a")).json()["error"]
+
+        def of(key, id_, x):
+            return {"id": id_, "key": key, "features": {"x": x}}
+
+        taught = [of("m7", f"m{k}", k % 2) | {"label": k % 2} for k in range(100)]
+        taught += [of("m8", f"n{k}", k % 2) | {"label": 1 - k % 2} for k in range(100)]
+        http.post("/v1/streams/s/samples", json={"rows": taught}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200 and shown["keys"] == 2)
+        said = http.post(path, json={"rows": [of("m7", "p", 1), of("m8", "q", 1)]}).json()["predictions"]
+        assert [one["label"] for one in said] == [1, 0]  # each key has its own
+        assert http.post(path, json={"rows": [of("m8", "p", 1)]}).status_code == 409
+        assert http.post(path, json={"rows": [of("m9", "r", 1)]}).status_code == 413
+        tensors = [{"name": "x", "shape": [1], "datatype": "FP64", "data": [1]}]
+        tensors.append({"name": "key", "shape": [1], "datatype": "BYTES", "data": ["m8"]})
+        answer = http.post("/v2/models/s/infer", json={"inputs": tensors}).json()
+        assert answer["outputs"][0]["data"] == ["0"]
+    with served_here(tmp_path / "data") as http:  # from a snapshot
+        assert until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200)["keys"] == 2
+
+
+# --- Who may ask -------------------------------------------------------------------------------------------------
+
+PREDICT, LABEL, ADMIN = "p" * 20, "l" * 20, "a" * 20
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text(f"# of the shop\n{PREDICT} predict\n{LABEL} label,predict\n{ADMIN} admin\n")
+    with served_here(tmp_path / "data", tokens=Tokens(path), local_only=False) as http:
+        http.tokens = path
+        assert http.put("/v1/streams/s", json={}, headers=bearer(ADMIN)).status_code == 201
+        yield http
+
+
+def test_scopes(guarded):
+    def status(method, path, token, body=None):
+        return guarded.request(method, path, json=body, headers=bearer(token)).status_code
+
+    assert status("POST", "/v1/streams/s/predict", PREDICT, rows("a")) == 200
+    assert status("POST", "/v1/streams/s/predict", ADMIN, rows("b")) == 403
+    assert status("POST", "/v2/models/s/infer", ADMIN, {}) == 403
+    assert status("POST", "/v1/streams/s/labels", LABEL, labels(a="x")) == 200
+    assert status("POST", "/v1/streams/s/labels", PREDICT, labels(a="x")) == 403
+    assert status("POST", "/v1/streams/s/samples", PREDICT, {}) == 403
+    assert status("GET", "/v1/streams/s/model", LABEL) == 403
+    assert status("GET", "/v1/streams/s/model", ADMIN) == 200
+    assert status("PUT", "/v1/streams/t", LABEL, {}) == 403
+    assert status("DELETE", "/v1/streams/s", PREDICT) == 403
+    assert status("GET", "/v1/streams/s", PREDICT) == 200
+
+
+def test_without_a_token_there_is_nothing_to_see_but_health(guarded):
+    for path in ("/", "/docs", "/openapi.json", "/metrics", "/v1/streams", "/v2", "/nothing"):
+        answer = guarded.get(path)
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"].startswith("Basic")
+    assert guarded.get("/v1/streams", headers=bearer("x" * 20)).status_code == 401
+    assert guarded.get("/v1/streams", headers={"authorization": "Basic !!"}).status_code == 401
+    assert guarded.get("/v2/health/live").status_code == 200
+
+
+def test_browsers_give_the_token_as_a_password(guarded):
+    given = base64.b64encode(f"anybody:{PREDICT}".encode()).decode()
+    assert guarded.get("/v1/streams", headers={"authorization": f"Basic {given}"}).status_code == 200
+
+
+def test_tokens_change_without_a_restart(guarded):
+    guarded.tokens.write_text("n" * 30 + " admin\n")
+    assert guarded.get("/v1/streams", headers=bearer(PREDICT)).status_code == 401
+    assert guarded.get("/v1/streams", headers=bearer("n" * 30)).status_code == 200
+    guarded.tokens.write_text("half a li")  # somebody is writing it
+    assert guarded.get("/v1/streams", headers=bearer("n" * 30)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "has none"), ("short predict", "at least 16"), ("x" * 20, "and its scopes"), ("x" * 20 + " all", "among")],
+)
+def test_a_file_of_tokens_that_is_not_valid_says_where(tmp_path, text, says):
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(TokensError, match=says):
+        Tokens(tmp_path / "t")
+
+
+def test_without_tokens_only_this_machine_may_ask(shared):
+    check_address("127.0.0.1", None)
+    with pytest.raises(ListenError, match="--tokens"):
+        check_address("0.0.0.0", None)
+    assert shared.get("/v1/streams", headers={"host": "evil.example:80"}).status_code == 421
+    assert shared.get("/v1/streams", headers={"host": "[::1]:8000"}).status_code == 200
+    form = {"content-type": "text/plain"}
+    assert shared.post("/v1/streams/s/labels", content=b"{}", headers=form).status_code == 415
+    for origin, status in (("http://evil.example", 403), ("null", 403), (f"http://127.0.0.1:{shared.port}", 422)):
+        answer = shared.post("/v1/streams/empty/labels", content=b"{}", headers={"origin": origin})
+        assert answer.status_code == status, origin
+
+
+# --- For tools ---------------------------------------------------------------------------------------------------
+
+
+def test_documentation_needs_no_network(shared):
+    page = shared.get("/docs").text
+    assert "cdn" not in page
+    assert "fastapi.tiangolo.com" not in page
+    for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        assert shared.get(f"/static-offline-docs/{name}").status_code == 200
+    described = shared.get("/openapi.json").json()
+    body = described["paths"]["/v1/streams/{stream}/predict"]["post"]["requestBody"]["content"]["application/json"]
+    assert body["schema"]["$ref"].removeprefix("#/components/schemas/") in described["components"]["schemas"]
+
+
+def test_metrics(http, stream):
+    http.post(f"{stream}/predict", json=rows("a"))
+    http.post(f"{stream}/labels", json=labels(a="x", b="y"))
+    until(http, stream, lambda shown: shown["labels"] == 1)
+    text = http.get("/metrics").text
+    for line in (
+        'devdan_rows_total{stream="s"} 1.0',
+        'devdan_labels_received_total{outcome="waiting",stream="s"} 1.0',
+        'devdan_requests_total{method="POST",route="/v1/streams/{stream}/predict",status="200"} 1.0',
+        'devdan_label_delay_seconds_count{stream="s"} 1.0',
+        "devdan_learning 1.0",
+    ):
+        assert f"{line}\n" in text, line
+    http.delete(stream)
+    assert 'stream="s"' not in http.get("/metrics").text
+
+
+def test_open_inference_protocol(http, stream):
+    infer = "/v2/models/s/infer"
+    assert http.get("/v2/health/ready").json() == {"ready": True}
+    tensors = {"inputs": [
+        {"name": "x", "shape": [2], "datatype": "FP64", "data": [0, 1]},
+        {"name": "city", "shape": [2, 1], "datatype": "BYTES", "data": ["Bonn", "Köln"]},
+    ], "id": "q"}  # fmt: skip
+    assert http.post(infer, json=tensors).status_code == 409  # nothing is known yet, but the rows are kept
+    http.post(f"{stream}/labels", json=labels(**{"q-0": "no", "q-1": "yes"}))
+    until(http, stream, lambda shown: shown["labels"] == 2)
+    answer = http.post(infer, json=tensors).json()
+    outputs = {one["name"]: one for one in answer["outputs"]}
+    assert answer["id"] == "q"
+    assert outputs["id"]["data"] == ["q-0", "q-1"]
+    assert outputs["probabilities"]["shape"] == [2, 2]
+    assert [one["name"] for one in http.get("/v2/models/s").json()["inputs"]] == ["x", "city"]
+    only = http.post(infer, json=tensors | {"outputs": [{"name": "label"}]}).json()["outputs"]
+    assert [one["name"] for one in only] == ["label"]
+
+
+# --- Hostile bodies ----------------------------------------------------------------------------------------------
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=10,
+)
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.just("2024-02-30"), st.just("$1")
+)
+FEATURES = st.dictionaries(st.sampled_from(["x", "city", "", "y" * 300, "\x00", "__proto__"]), VALUES, max_size=4)
+ID = st.one_of(st.text(max_size=5), st.sampled_from(["a", "b", "c'; DROP TABLE samples", "<script>", "../../x", "%00"]))
+LABEL_VALUES = st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.floats(), ANYTHING)
+ROW = st.fixed_dictionaries({"features": FEATURES}, optional={"id": ID, "key": ID, "label": LABEL_VALUES})
+TENSOR = st.fixed_dictionaries({
+    "name": ID, "shape": st.lists(st.integers(-2, 3), max_size=3),
+    "datatype": st.sampled_from(["FP64", "BYTES", "BOOL", "X"]), "data": st.lists(VALUES, max_size=4) | ANYTHING,
+})  # fmt: skip
+BODIES = st.one_of(
+    ANYTHING,
+    st.fixed_dictionaries({"rows": st.lists(ROW, max_size=3)}),
+    st.fixed_dictionaries({"labels": st.lists(st.fixed_dictionaries({"id": ID, "label": LABEL_VALUES}), max_size=3)}),
+    st.fixed_dictionaries({"inputs": st.lists(TENSOR, max_size=3)}, optional={"id": ID, "outputs": ANYTHING}),
+    st.fixed_dictionaries({}, optional={
+        "model": st.sampled_from(["DEVDAN", "DEVDANEnsemble"]) | st.text(), "wait": st.floats() | st.integers(),
+        "columns": st.lists(ID) | ANYTHING, "keyed": ANYTHING, "max_waiting": st.integers(), "keep": ANYTHING,
+        "options": st.dictionaries(st.sampled_from([
+            "n_hidden", "masking", "scaling", "nominal", "dates", "class_weight", "n_layers", "scales",
+            "initial_weights", "max_categories", "random_state",
+        ]), ANYTHING, max_size=3),
+    }),
+)  # fmt: skip
+ROUTES = st.sampled_from([
+    ("PUT", "/v1/streams/{}"), ("GET", "/v1/streams/{}"), ("DELETE", "/v1/streams/{}"), ("PATCH", "/v1/streams/{}"),
+    ("POST", "/v1/streams/{}/predict"), ("POST", "/v1/streams/{}/labels"), ("POST", "/v1/streams/{}/samples"),
+    ("GET", "/v1/streams/{}/samples/x"), ("GET", "/v1/streams/s/samples/{}"), ("GET", "/v1/streams/{}/model"),
+    ("POST", "/v2/models/{}/infer"), ("GET", "/v2/models/{}"), ("GET", "/{}"), ("GET", "/metrics"),
+])  # fmt: skip
+NAMES = st.sampled_from(["s", "s", "s", "t", "..", "a%2Fb", "%00", "ü", "x" * 70, "s%0d%0a"])
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory):
+    with served_here(tmp_path_factory.mktemp("fuzzed") / "data") as http:
+        http.put("/v1/streams/s", json={})
+        yield http
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(ROUTES, NAMES, st.one_of(st.binary(max_size=30), BODIES.map(lambda body: json.dumps(body).encode())))
+def test_no_body_makes_a_server_error(fuzzed, route, name, content):
+    """What is refused says why, and nothing of the machine."""
+    method, path = route
+    answer = fuzzed.request(method, path.format(name), content=content, headers={"content-type": "application/json"})
+    assert answer.status_code < 500, answer.text
+    if answer.status_code >= 400:
+        assert answer.json()["error"]
+        assert str(fuzzed.application.engine.database.path.parent) not in answer.text
+    engine = fuzzed.application.engine
+    assert engine.learner.problem is None
+    assert engine.learner.is_alive()

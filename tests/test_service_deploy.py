@@ -1,0 +1,92 @@
+"""What is around the service: the guide's commands, a client of the Open Inference Protocol, dashboard and alerts."""
+
+import configparser
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from served import served_here
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def http(tmp_path_factory):
+    with served_here(tmp_path_factory.mktemp("served") / "data") as opened:
+        yield opened
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_guide_goes_from_a_row_to_its_late_label(http):
+    guide = (ROOT / "docs/service.md").read_text()
+    (block,) = [block for block in re.findall(r"```sh\n(.*?)```", guide, re.DOTALL) if "curl" in block]
+    script = block.replace("localhost:8000", f"localhost:{http.port}").replace("curl ", "curl -sS --fail-with-body ")
+    said = subprocess.run(["sh", "-e", "-c", script], capture_output=True, text=True, check=False)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert '"label":null' in said.stdout
+    assert '"state":"learned"' in said.stdout
+    python = re.search(r"```python\n(.*?)```", guide, re.DOTALL)[1]
+    exec(python.replace("127.0.0.1:8000", f"127.0.0.1:{http.port}").replace('"payments"', '"python"'), {})
+    assert http.get("/v1/streams/python").status_code == 200
+
+
+def test_a_client_of_the_open_inference_protocol(http):
+    """Triton's, which asks as deployment tools do."""
+    triton = pytest.importorskip("tritonclient.http", reason="tritonclient is not installed")
+    from tritonclient.utils import InferenceServerException  # noqa: PLC0415 (if it is there)
+
+    http.put("/v1/streams/oip", json={})
+    rows = [{"features": {"x": k % 2, "city": "Bonn"}, "label": k % 2} for k in range(60)]
+    http.post("/v1/streams/oip/samples", json={"rows": rows})
+    while http.get("/v1/streams/oip").json()["labels"] < 60:
+        pass
+    client = triton.InferenceServerClient(f"127.0.0.1:{http.port}")
+    assert client.is_server_live()
+    assert client.is_server_ready()
+    assert client.is_model_ready("oip")
+    described = client.get_model_metadata("oip")
+    assert [one["name"] for one in described["inputs"]] == ["x", "city"]
+    x, city = triton.InferInput("x", [2], "FP64"), triton.InferInput("city", [2], "BYTES")
+    x.set_data_from_numpy(np.array([0.0, 1.0]), binary_data=False)
+    city.set_data_from_numpy(np.array(["Bonn", "Bonn"], dtype=object), binary_data=False)
+    wanted = [triton.InferRequestedOutput(name, binary_data=False) for name in ("label", "probabilities", "id")]
+    answer = client.infer("oip", [x, city], outputs=wanted)
+    assert answer.as_numpy("label").tolist() == ["0", "1"]
+    assert answer.as_numpy("probabilities").shape == (2, 2)
+    assert http.get(f"/v1/streams/oip/samples/{answer.as_numpy('id')[0]}").json()["predicted"] == 0
+    with pytest.raises(InferenceServerException, match="there is no stream 'none'"):
+        client.infer("none", [x, city], outputs=wanted)
+    client.close()
+
+
+def test_the_dashboard_and_the_alerts_ask_for_what_there_is(http):
+    http.put("/v1/streams/m", json={})
+    http.post("/v1/streams/m/samples", json={"rows": [{"features": {"x": 1}, "label": 1}]})
+    http.post("/v1/streams/m/predict", json={"rows": [{"id": "a", "features": {"x": 1}}]})
+    while http.get("/v1/streams/m").json()["accuracy"] is None:
+        http.post("/v1/streams/m/predict", json={"rows": [{"id": "b", "features": {"x": 1}}]})
+        said = http.post("/v1/streams/m/predict", json={"rows": [{"features": {"x": 1}}]}).json()["predictions"][0]
+        http.post("/v1/streams/m/labels", json={"labels": [{"id": said["id"], "label": 1}]})
+    there = set(re.findall(r"^(devdan_\w+)", http.get("/metrics").text, re.MULTILINE))
+    dashboard = json.loads((ROOT / "deploy/grafana-dashboard.json").read_text())
+    alerts = yaml.safe_load((ROOT / "deploy/alerts.yml").read_text())
+    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    asked += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    assert len(asked) > 20
+    for expression in asked:
+        names = re.findall(r"devdan_\w+", expression)
+        assert names, expression
+        assert set(names) <= there, expression
+
+
+def test_the_unit_starts_what_there_is():
+    unit = configparser.ConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(ROOT / "deploy/devdan.service")
+    assert " serve --data /var/lib/devdan " in unit["Service"]["ExecStart"]
+    assert "devdan[serve" not in unit["Service"]["ExecStart"]

