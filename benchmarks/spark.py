@@ -25,7 +25,7 @@ from speed import machine
 
 from devdan import DEVDANFleet
 from devdan.spark import learn
-from devdan.spark.ledger import Event
+from devdan.spark.deciding import Event
 from devdan.spark.query import processed
 from devdan.spark.shard import rounds
 

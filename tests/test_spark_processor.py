@@ -17,7 +17,7 @@ from spark_events import events, expected, frame, likely, plan
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.spark import statebytes
-from devdan.spark.ledger import Event
+from devdan.spark.deciding import Event
 from devdan.spark.processor import FleetProcessor
 from devdan.spark.shard import rounds
 from devdan.spark.statebytes import Sample

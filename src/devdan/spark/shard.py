@@ -14,7 +14,7 @@ from devdan.fleet.keys import text_of
 from devdan.fleet.store import Row
 from devdan.model.kernel import CHANGED
 from devdan.spark import statebytes
-from devdan.spark.ledger import Event
+from devdan.spark.deciding import Event
 from devdan.spark.plan import Plan, text_of_value, value_of
 
 
