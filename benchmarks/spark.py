@@ -1,4 +1,5 @@
-"""A fleet on Spark: rows per CPU-second, beside the fleet alone and beside the same query without any learning.
+"""A fleet on Spark: rows per CPU-second, beside the fleet alone and beside the same query without any learning; and on
+paper, from these figures, the cluster for a billion rows a day.
 
 `python benchmarks/spark.py --write` measures on this machine (local[2], the driver's and the workers' CPU time
 together), keeps what came out in benchmarks/results/spark.json and writes it into docs/cluster.md. `--quick` tries
@@ -36,6 +37,7 @@ BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
 FEATURES = [f"x{number}" for number in range(10)]
 SHARDS = 8
 N_BATCHES = 4  # that count; one more comes before them, in which processes start
+ROWS_A_DAY, KEYS, BUSY = 1_000_000_000, 10_000_000, 0.5  # of the cluster on paper
 WAYS = ("learn", "state", "nothing")
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -103,18 +105,34 @@ def batch(n_rows: int, n_keys: int, number: int) -> pd.DataFrame:
     )
 
 
-def cpu_seconds() -> float:
-    """Of this process and all of its descendants, also those that have ended."""
+def family() -> dict[int, list[str]]:
+    """This process and all of its descendants, and what the system counts of each."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended meanwhile
-    family = [os.getpid()]
-    for pid in family:
-        family += [child for child, stat in stats.items() if int(stat[1]) == pid]
-    return sum(sum(map(int, stats[pid][11:15])) for pid in family) / os.sysconf("SC_CLK_TCK")
+    found = [os.getpid()]
+    for pid in found:
+        found += [child for child, stat in stats.items() if int(stat[1]) == pid]
+    return {pid: stats[pid] for pid in found}
+
+
+def cpu_seconds() -> float:
+    """Of all of them, also of those that have ended."""
+    return sum(sum(map(int, stat[11:15])) for stat in family().values()) / os.sysconf("SC_CLK_TCK")
+
+
+def largest_worker() -> float:
+    """The most memory that a Python worker had, in megabytes."""
+    found = [0.0]
+    for pid in family():
+        folder = Path("/proc") / str(pid)
+        if pid != os.getpid() and b"pyspark.daemon" in (folder / "cmdline").read_bytes():
+            status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+            found.append(int(status["VmHWM"].split()[0]) / 1000)
+    return max(found)
 
 
 def query(events: DataFrame, out: Path, way: str) -> None:
@@ -152,7 +170,16 @@ def on_spark(spark: SparkSession, n_keys: int, n_rows: int, way: str) -> dict[st
         query(events, out, way)
         cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
         total = N_BATCHES * n_rows
-        return {"cpu": total / cpu, "wall": total / wall, "bytes": size_of(out / "checkpoint") / total}
+        found = {"cpu": total / cpu, "wall": total / wall, "bytes": size_of(out / "checkpoint") / total}
+        if way == "learn":
+            found |= {name: mean_bytes(spark, out, name) for name in ("networks", "samples")}
+        return found | {"worker": largest_worker()}
+
+
+def mean_bytes(spark: SparkSession, out: Path, name: str) -> float:
+    """Of what a checkpoint has in one of its states."""
+    states = spark.read.format("statestore").option("stateVarName", name).load(f"{out}/checkpoint")
+    return float(states.selectExpr("avg(octet_length(user_map_value.content))").first()[0])
 
 
 def alone(n_keys: int, n_rows: int) -> dict[str, float]:
@@ -217,7 +244,32 @@ def table(found: dict[str, Any]) -> str:
 def section(found: dict[str, Any]) -> str:
     """What the page says about them."""
     said = f"Rows with their labels, ten features, {found['rows']:,} in a batch, on two cores of {found['machine']}:"
-    return f"## What it costs\n\n{said}\n\n{table(found)}"
+    own = found["keys"][max(found["keys"], key=int)]
+    least = min(sizes["learn"]["cpu"] / sizes["state"]["cpu"] for sizes in found["keys"].values())
+    written = (
+        f"`learn` is at {100 * least:.0f} % or more of the query that learns nothing but has as many states: what it "
+        f"costs is mostly the engine. A network takes {own['learn']['networks']:,.0f} bytes of state, a sample that has its "
+        f"label {own['learn']['samples']:,.0f}; the largest Python worker had {own['learn']['worker']:,.0f} MB."
+    )
+    return f"## What it costs\n\n{said}\n\n{table(found)}\n\n{written}\n\n{on_paper(own['learn'])}"
+
+
+def on_paper(own: dict[str, float]) -> str:
+    """The cluster for many rows and keys, if everything grows as it did here."""
+    rate = ROWS_A_DAY / 86_400
+    cores = rate / own["cpu"] / BUSY
+    waiting = own["samples"] + 8 * len(FEATURES)  # its features wait with it
+    kept = KEYS * own["networks"] / 1e9, ROWS_A_DAY * waiting / 1e9
+    rows = [
+        ("rows a second, on average", f"{rate:,.0f}"),
+        (f"cores, if they are to be busy {BUSY:.0%} of the time", f"{cores:,.0f}"),
+        ("memory of Python workers, one for each core", f"{cores * own['worker'] / 1000:,.0f} GB"),
+        (f"state of {KEYS:,} keys", f"{kept[0]:,.0f} GB"),
+        ("state of the samples of a day, which is as long as labels take (`wait`)", f"{kept[1]:,.0f} GB"),
+        ("written to the checkpoint", f"{rate * own['bytes'] / 1e6:,.0f} MB a second"),
+    ]
+    lines = "\n".join(f"| {name} | {value} |" for name, value in rows)
+    return f"On paper, for {ROWS_A_DAY:,} rows a day and {KEYS:,} keys:\n\n| | |\n|---|--:|\n{lines}"
 
 
 def main() -> None:
