@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import sys
 import warnings
 from collections.abc import Callable
@@ -20,6 +22,7 @@ _SWITCH = (
     0.001  # seconds after which a thread that wants to run gets its turn, so that answers do not wait for learning
 )
 _CONNECTIONS = 1000
+_BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
 
 
@@ -61,11 +64,24 @@ def server(
     return _Server(config, application, ready)
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        where = f"{host}, port {port}"
+        if error.errno == errno.EADDRINUSE:
+            raise ListenError(f"another program listens on {where}; --port names another, and 0 chooses one") from None
+        raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from None
+
+
 def serve(made: uvicorn.Server) -> None:
     """Serve until the process is told to end."""
+    sockets = [listening(made.config.host, made.config.port)]
     sys.setswitchinterval(_SWITCH)
     warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
-    made.run()
+    made.run(sockets)
 
 
 class _Server(uvicorn.Server):
