@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import socket
 import sys
 import warnings
@@ -14,6 +15,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from devdan.model.compilation import compile_kernel
+from devdan.model.devdan import DEVDAN
 from devdan.model.notice import EncodingWarning
 from devdan.service.app import Application
 from devdan.service.tokens import LOOPBACK, Tokens
@@ -56,6 +59,7 @@ def server(
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing asks where a request comes from
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
         ssl_certfile=None if certificate is None else str(certificate),
@@ -79,6 +83,9 @@ def listening(host: str, port: int) -> socket.socket:
 def serve(made: uvicorn.Server) -> None:
     """Serve until the process is told to end."""
     sockets = [listening(made.config.host, made.config.port)]
+    compile_kernel(DEVDAN())
+    gc.collect()
+    gc.freeze()  # what is there stays, and a look at all of it takes a fifth of a second
     sys.setswitchinterval(_SWITCH)
     warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
     made.run(sockets)
