@@ -141,7 +141,7 @@ def measured(size: float) -> list[tuple[str, str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         serve = ("-m", "devdan", "serve", "--port", "0", "--data", folder)
         with server(*serve) as service, server("-c", BARE) as bare:
-            httpx.put(f"{service.url}/v1/streams/s", json={}, timeout=60).raise_for_status()
+            httpx.put(f"{service.url}/v1/streams/s", json={"max_waiting": 4 * many}, timeout=60).raise_for_status()
             one = {"kind": "predict", "rows": 1, "connections": CONNECTIONS}
             sent(begin(service.port, predict, 500, **one, first=0))
             sent(begin(service.port, labels, 500, **one | {"kind": "labels"}, first=0))

@@ -147,6 +147,22 @@ def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
     assert predictor.classes == ["big", "small"]
 
 
+def test_labels_that_come_long_after_their_rows_read_a_record_once():
+    """However many labels it has, in one record or in several: a record may hold thousands of rows."""
+    rows = Rows(0, [f"r{k}" for k in range(50)], [[float(k)] for k in range(50)], [None] * 50, [None] * 50)
+    asked = []
+
+    def stored(seq):
+        asked.append(seq)
+        return Record(seq, 1, 0.0, rows)
+
+    fold = Fold(Settings(columns=["x"]), stored)
+    for seq, half in ((9, range(25)), (10, range(25, 50))):
+        fold.apply(Record(seq, 1, 0.0, Labels([(7, k) for k in half], ["low" if k < 20 else "high" for k in half])))
+    assert asked == [7]
+    assert fold.tally.n_labels == 50
+
+
 def test_a_log_with_a_gap_is_not_folded():
     fold = Fold(Settings())
     fold.apply(Record(1, 1, 0.0, Columns(["x"])))

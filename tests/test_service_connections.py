@@ -10,6 +10,7 @@ import pytest
 from served import SECONDS, Process, served_here
 
 from devdan.service.engine import Limits
+from devdan.service.server import ListenError, listening
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +88,15 @@ def test_tls(tmp_path):
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"{server.url.replace('https', 'http')}/v2/health/live", timeout=SECONDS)
     server.kill()
+
+
+def test_a_port_that_is_taken_is_told_with_what_helps():
+    with listening("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ListenError, match=rf"another program listens on 127\.0\.0\.1, port {port}; --port"):
+            listening("127.0.0.1", port)
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(ListenError, match=r"cannot listen on 192\.0\.2\.1, port 0"):
+        listening("192.0.2.1", 0)

@@ -111,7 +111,6 @@ class Store:
         return self._connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
 
     def _make_tables(self) -> None:
-        self._connection.execute("PRAGMA page_size = 8192")
         with self._transaction() as connection:
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 import devdan
 from devdan.service import inference, intake, live_page, routes
 from devdan.service.database import Database, UnavailableError
+from devdan.service.direct import Direct
 from devdan.service.engine import ConflictError, Engine, Given, LimitError, Limits
 from devdan.service.gate import App, Gate
 from devdan.service.handling import Service, answered
@@ -61,7 +62,8 @@ class Application:
             self.api.add_exception_handler(kind, _refused)
         self.api.add_exception_handler(UnavailableError, _unavailable)
         self.api.add_exception_handler(StarletteHTTPException, _told)
-        self.gate: App = Gate(self.api, lambda: self._service, tokens, local_only)
+        self._direct = Direct(self.api)
+        self.gate: App = Gate(self._direct, lambda: self._service, tokens, local_only)
 
     @asynccontextmanager
     async def _lifespan(self, api: FastAPI) -> AsyncIterator[None]:
@@ -70,6 +72,7 @@ class Application:
         self._service = service = Service(engine, Metrics(engine), self._predict_unlogged)
         for part in (intake, inference, routes, live_page):
             part.add_routes(api, service)
+        self._direct.find_routes()
         api.openapi = self._described  # type: ignore[method-assign]
         await engine.start(self._model)
         try:

@@ -74,7 +74,8 @@ class Fold:
             self.tally.rows(record, body)
             self._learn(body.values, body.keys, None)
         elif isinstance(body, Labels):
-            rows = [self._rows(seq) for seq, _ in body.rows]
+            found = {seq: self._rows(seq) for seq in dict.fromkeys(seq for seq, _ in body.rows)}
+            rows = [found[seq] for seq, _ in body.rows]
             self.tally.labels(record, body, rows)
             values = [own.values[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True)]
             keys = [own.keys[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True) if own.keys]
@@ -114,8 +115,10 @@ class Fold:
 
     def _rows(self, seq: int) -> tuple[Record, Rows]:
         if seq in self._recent:
+            self._recent.move_to_end(seq)
             return self._recent[seq]
         record = self._stored(seq)
         if record is None or not isinstance(record.body, Rows):
             raise GapError(f"the log lacks the rows of record {seq}, whose labels it has")
+        self._remember(record, record.body)  # labels of one record mostly come together
         return record, record.body

@@ -83,14 +83,14 @@ async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answ
 
 
 def add_routes(api: FastAPI, service: Service) -> None:
-    """Predict, labels and samples."""
+    """Predict, labels and samples, each a function of the request alone; see :mod:`devdan.service.direct`."""
     engine = service.engine
 
     @api.post(
         "/v1/streams/{stream}/predict", summary="Predict rows", openapi_extra=takes("RowsIn") | _STREAM, responses=_SAYS
     )
     async def predict(request: Request) -> Response:
-        live = await service.find(request.path_params["stream"])  # faster than an argument
+        live = await service.find(request.path_params["stream"])
         rows = parsed(_ROWS, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         ids, predictions, predictor, outcome = await predicted(service, live, rows)
@@ -112,9 +112,14 @@ def add_routes(api: FastAPI, service: Service) -> None:
             return _contradicted(answer, outcome)
         return answered(answer)
 
-    @api.post("/v1/streams/{stream}/labels", summary="Labels of rows", openapi_extra=takes("LabelsIn"), responses=_SAYS)
-    async def labels(stream: str, request: Request) -> Response:
-        live = await service.find(stream)
+    @api.post(
+        "/v1/streams/{stream}/labels",
+        summary="Labels of rows",
+        openapi_extra=takes("LabelsIn") | _STREAM,
+        responses=_SAYS,
+    )
+    async def labels(request: Request) -> Response:
+        live = await service.find(request.path_params["stream"])
         given = parsed(_LABELS, await service.body(request)).labels
         check_number(given, engine.limits)
         for one in given:
@@ -125,10 +130,13 @@ def add_routes(api: FastAPI, service: Service) -> None:
         return _told(service, live, outcome, {})
 
     @api.post(
-        "/v1/streams/{stream}/samples", summary="Rows with labels", openapi_extra=takes("SamplesIn"), responses=_SAYS
+        "/v1/streams/{stream}/samples",
+        summary="Rows with labels",
+        openapi_extra=takes("SamplesIn") | _STREAM,
+        responses=_SAYS,
     )
-    async def samples(stream: str, request: Request) -> Response:
-        live = await service.find(stream)
+    async def samples(request: Request) -> Response:
+        live = await service.find(request.path_params["stream"])
         rows = parsed(_SAMPLES, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         check_keys(service, live, [row.key or "" for row in rows] if live.settings.keyed else None)

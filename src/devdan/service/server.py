@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import gc
+import socket
 import sys
 import warnings
 from collections.abc import Callable
@@ -12,6 +15,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from devdan.model.compilation import compile_kernel
+from devdan.model.devdan import DEVDAN
 from devdan.model.notice import EncodingWarning
 from devdan.service.app import Application
 from devdan.service.tokens import LOOPBACK, Tokens
@@ -20,6 +25,7 @@ _SWITCH = (
     0.001  # seconds after which a thread that wants to run gets its turn, so that answers do not wait for learning
 )
 _CONNECTIONS = 1000
+_BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
 
 
@@ -53,6 +59,7 @@ def server(
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # nothing asks where a request comes from
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
         ssl_certfile=None if certificate is None else str(certificate),
@@ -61,11 +68,27 @@ def server(
     return _Server(config, application, ready)
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        where = f"{host}, port {port}"
+        if error.errno == errno.EADDRINUSE:
+            raise ListenError(f"another program listens on {where}; --port names another, and 0 chooses one") from None
+        raise ListenError(f"cannot listen on {where}: {error.strerror or error}") from None
+
+
 def serve(made: uvicorn.Server) -> None:
     """Serve until the process is told to end."""
+    sockets = [listening(made.config.host, made.config.port)]
+    compile_kernel(DEVDAN())
+    gc.collect()
+    gc.freeze()  # what is there stays, and a look at all of it takes a fifth of a second
     sys.setswitchinterval(_SWITCH)
     warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
-    made.run()
+    made.run(sockets)
 
 
 class _Server(uvicorn.Server):
