@@ -38,7 +38,7 @@ test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as p
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_scales.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
 
-test-spark: $(READY)-test $(READY)-spark  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
+test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
 	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/test_spark_engine.py tests/test_spark_kills.py
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked

@@ -16,8 +16,8 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import kind_of
 from devdan.model.devdan import DEVDAN
 from devdan.spark import plan as plans
-from devdan.spark.features import Features
 from devdan.spark.deciding import Event
+from devdan.spark.features import Features
 from devdan.spark.plan import AT, KEY, LABEL, SHARD, Plan, column_of, place_of, text_of_value, value_of
 from devdan.spark.query import check_time, plan_of, shard_and_key
 from devdan.spark.shard import Shard

@@ -14,8 +14,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from devdan.spark import statebytes
-from devdan.spark.features import Features
 from devdan.spark.deciding import LEARNED, PREDICTION, Ledger, Told
+from devdan.spark.features import Features
 from devdan.spark.plan import Plan
 from devdan.spark.shard import Prediction, Shard, has_expired
 from devdan.spark.statebytes import Sample
