@@ -248,7 +248,7 @@ def section(found: dict[str, Any]) -> str:
     least = min(sizes["learn"]["cpu"] / sizes["state"]["cpu"] for sizes in found["keys"].values())
     written = (
         f"`learn` is at {100 * least:.0f} % or more of the query that learns nothing but has as many states: what it "
-        f"costs is mostly the engine. A network takes {own['learn']['networks']:,.0f} bytes of state, a sample that has "
+        f"costs is mostly the engine. A network takes {own['learn']['networks']:,.0f} bytes of state, a sample with "
         f"its label {own['learn']['samples']:,.0f}; the largest Python worker had {own['learn']['worker']:,.0f} MB."
     )
     return f"## What it costs\n\n{said}\n\n{table(found)}\n\n{written}\n\n{on_paper(own['learn'])}"
