@@ -10,7 +10,7 @@ import httpx
 import pyarrow as pa
 import pytest
 from served import Process, served_here
-from test_service import until
+from test_service import limit, until
 from test_service_kill import run
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -83,9 +83,9 @@ def arrow(file=False, **columns):
     return sink.getvalue().to_pybytes()
 
 
-def logged(folder):
+def logged(database):
     """The records of the stream s."""
-    connection = SqliteDatabase(folder, lock=False).connect()
+    connection = database.connect()
     (stream,) = found(connection, "s")
     kept = list(records(connection, stream, 0))
     connection.close()
@@ -263,7 +263,7 @@ def test_read_again_from_the_beginning_nothing_changes(cluster, tmp_path):
         http.application.engine.writer.run_job(forget).result()
         http.predictions.until(lambda messages: len(messages) >= 40)
         answers = {(one.key(), one.value()) for one in http.predictions.messages}
-    before = logged(folder)
+    before = logged(SqliteDatabase(folder, lock=False))
     with door(cluster, kafka._replace(config=QUICK | {"group.id": "somebody-else"}), folder) as http:
         all_are_read(http, 61)
         text = http.get("/metrics").text
@@ -272,7 +272,7 @@ def test_read_again_from_the_beginning_nothing_changes(cluster, tmp_path):
         assert 'outcome="dead"' not in text
         http.predictions.until(lambda messages: len(messages) >= 78)  # all but r1 and r2, which nothing is known of
         assert {(one.key(), one.value()) for one in http.predictions.messages} == answers
-    assert logged(folder) == before
+    assert logged(SqliteDatabase(folder, lock=False)) == before
 
 
 def forget(connection):
@@ -283,7 +283,7 @@ def forget(connection):
 
 def test_while_the_queue_is_full_nothing_is_taken_and_then_everything(cluster, tmp_path):
     kafka = topics("full")
-    with door(cluster, kafka, tmp_path / "data", limits=Limits(queued=1)) as http:
+    with door(cluster, kafka, tmp_path / "data", limits=Limits(queued=1, rows=20)) as http:
         cluster.send(kafka.rows, rows(before=1.0))
         http.predictions.of("before")
         go_on = threading.Event()
@@ -297,6 +297,30 @@ def test_while_the_queue_is_full_nothing_is_taken_and_then_everything(cluster, t
         asks.join()
         http.predictions.of(*(f"r{k}" for k in range(50)))
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 0)
+
+
+def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cluster, tmp_path):
+    kafka = topics("unwritable")
+    with door(cluster, kafka, tmp_path / "data") as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        limit(http, lambda pages: pages)
+        ids = [f"r{k}" for k in range(5000)]
+        cluster.send(kafka.rows, rows(**dict.fromkeys(ids, 1.0)), rows(after=1.0))
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 1)
+        limit(http, lambda pages: 10**6)
+        http.predictions.of(*ids, "after")
+
+
+def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp_path):
+    kafka = topics("deleted")
+    with door(cluster, kafka, tmp_path / "data") as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        http.delete("/v1/streams/s").raise_for_status()
+        cluster.send(kafka.rows, json.dumps({"rows": [{"id": "after", "features": {"other": 1.0}}]}))
+        http.predictions.of("after")
+        assert http.get("/v1/streams/s/samples/before").status_code == 404
 
 
 def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, caplog):
@@ -339,7 +363,7 @@ def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):
             pass
         other.close()
         http.predictions.of(*(f"b{k}" for k in range(20)))
-    ids = [id_ for record in logged(folder) for id_ in getattr(record.body, "ids", ())]
+    ids = [id_ for record in logged(SqliteDatabase(folder, lock=False)) for id_ in getattr(record.body, "ids", ())]
     assert sorted(ids) == sorted({f"{letter}{k}" for letter in "ab" for k in range(20)})
     assert n == len(ids)
 

@@ -1,7 +1,8 @@
 """The service is killed at random moments while messages come from Kafka: nothing is lost, and nothing learned twice.
 
 ``kafka_cluster`` tells which cluster this is. With SQLite one server at a time has the log, so what a rebalance does to
-two servers is tested with a plain consumer in the place of the other, in ``test_service_kafka``.
+two servers is tested in ``test_service_postgresql``, and in ``test_service_kafka`` with a plain consumer in the place
+of the other.
 """
 
 import json
@@ -80,16 +81,18 @@ class Feeder(threading.Thread):
             self.n_messages += 1
 
 
-def killed_often(folder, n_kills, seed):
-    """Kill the server at random moments while messages come; returns how many answers were given again."""
+def killed_often(folder, arguments, database, n_kills, seed, *, beside=False):
+    """Kill the server at random moments while messages come; returns how many answers were given again.
+
+    ``beside``: another server shares the log and the partitions, and is never killed.
+    """
     source = random.Random(seed)
-    folder.mkdir()
 
     def served(group):
         config = folder / group
         config.write_text("".join(f"{name}={value}\n" for name, value in {**QUICK, "group.id": group}.items()))
         return Process(
-            "--data", folder / "data", "--kafka", cluster.brokers, "--rows", "k-rows", "--labels", "k-labels",
+            *arguments, "--kafka", cluster.brokers, "--rows", "k-rows", "--labels", "k-labels",
             "--predictions", "k-predictions", "--stream", "s", "--kafka-config", config,
         )  # fmt: skip
 
@@ -98,6 +101,7 @@ def killed_often(folder, n_kills, seed):
     answers = Reader(cluster, "k-predictions")
     feeder = Feeder(cluster, answers, seed)
     server = served("g")
+    others = [served("g")] if beside else []
     feeder.start()
     try:
         for _ in range(n_kills):
@@ -105,7 +109,8 @@ def killed_often(folder, n_kills, seed):
             answers.until(lambda messages, n=n_before: len(messages) > n)  # it is at work
             feeder.until_further(source.randint(1, 200))
             server.kill()
-            check(SqliteDatabase(folder / "data", lock=False), [])
+            if not beside:
+                check(database(), [])
             server = served("g")
     finally:
         feeder.ends = True
@@ -114,13 +119,12 @@ def killed_often(folder, n_kills, seed):
     with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
         while http.get("/v1/streams/s").json()["labels"] < len(feeder.labels):
             pass
-    assert server.stop() == 0
-    database = SqliteDatabase(folder / "data", lock=False)
-    assert check(database, [feeder]) == (len(feeder.rows), len(feeder.labels))
+    assert [one.stop() for one in [server, *others]] == [0] * (1 + len(others))
+    assert check(database(), [feeder]) == (len(feeder.rows), len(feeder.labels))
     assert answers.keys == {id_.encode() for id_ in feeder.rows}
     assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys), "two answers for a row"
     n_again = len(answers.messages) - len(answers.keys)
-    before = logged(folder / "data")
+    before = logged(database())
 
     server = served("another")  # which reads everything from the beginning
     with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
@@ -129,19 +133,25 @@ def killed_often(folder, n_kills, seed):
     assert server.stop() == 0
     answers.stop()
     cluster.stop()
-    assert logged(folder / "data") == before
+    assert logged(database()) == before
     assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys)
-    connection = database.connect()
+    connection = database().connect()
     (stream,) = found(connection, "s")
     assert replayed(connection, stream).same is True
     connection.close()
     return n_again
 
 
+def in_a_folder(folder, n_kills, seed):
+    return killed_often(
+        folder, ["--data", folder / "data"], lambda: SqliteDatabase(folder / "data", lock=False), n_kills, seed
+    )
+
+
 def test_after_kills_under_load_every_message_counts_once(tmp_path):
-    killed_often(tmp_path / "kafka", KILLS, 1)
+    in_a_folder(tmp_path, KILLS, 1)
 
 
 @pytest.mark.slow
 def test_tens_of_kills(tmp_path):
-    assert killed_often(tmp_path / "kafka", 60, 2) > 0, "no kill came between the log and the answer"
+    assert in_a_folder(tmp_path, 60, 2) > 0, "no kill came between the log and the answer"
