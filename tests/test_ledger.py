@@ -10,6 +10,7 @@ from devdan.service import ledger, register
 from devdan.service.database import UnavailableError
 from devdan.service.ledger import Outcome, Row, Submission
 from devdan.service.logged import Early, Expired, Labels, Rows, Settings
+from devdan.service.register import Source
 from devdan.service.sqlite_database import SqliteDatabase
 
 
@@ -165,6 +166,42 @@ def test_a_full_disk_changes_nothing_and_later_all_is_well(database):
     assert rows(connection, number, *(row(f"r{k}") for k in range(5000))).rows == 5000
 
 
+def test_what_is_read_again_is_known_even_if_its_ids_were_forgotten(database):
+    connection, number = begun(database, wait=10.0)
+    group = [
+        Submission(number, [row("a")], source=Source("t", 0, 0)),
+        Submission(number, [row("a", 2.0), row("b")], source=Source("t", 0, 1)),
+        Submission(number, labels=[("a", "yes"), ("never", "yes")], source=Source("u", 0, 0)),
+        Submission(number, labels=[("a", "no")], source=Source("u", 0, 1)),
+    ]
+    first = ledger.commit(connection, group, 1.0)
+    ledger.expire(connection, 20.0)  # the id never is as if it had not come
+    connection.execute("DELETE FROM samples WHERE id = 'b'")  # as compacting does
+    before = connection.records(number, 0, 100)
+    again = ledger.commit(connection, group, 21.0)
+    assert connection.records(number, 0, 100) == before
+    assert [one.refused for one in again] == [one.refused for one in first]  # which may not have been told yet
+    assert sum(one.rows + one.accepted + one.waiting + one.expired for one in again) == 0
+    other = Submission(number, [row("c")], source=Source("t", 1, 0))  # of another partition
+    assert ledger.commit(connection, [other], 22.0)[0].rows == 1
+    assert register.positions(connection) == {("t", 0): 2, ("t", 1): 1, ("u", 0): 2}
+
+
+def test_positions_go_with_their_stream_and_are_not_those_of_another(database):
+    connection, number = begun(database)
+    ledger.commit(connection, [Submission(number, [row("a")], source=Source("t", 0, 5))], 1.0)
+    with connection.transaction():
+        other = register.create(connection, "other", Settings(), 0.0).number
+    assert ledger.commit(connection, [Submission(other, [row("a")], source=Source("t", 0, 3))], 1.0)[0].rows == 1
+    assert (register.positions(connection, number), register.positions(connection, other)) == (
+        {("t", 0): 6},
+        {("t", 0): 4},
+    )
+    with connection.transaction():
+        register.delete(connection, number)
+    assert register.positions(connection) == {("t", 0): 4}
+
+
 # --- Against an obvious version ----------------------------------------------------------------------------------
 
 
@@ -208,6 +245,39 @@ STEPS = st.lists(
 )
 
 
+def learned_from(connection, number):
+    """By the log: each id with its label."""
+    return [
+        (connection.record(number, seq).body.ids[place], label)
+        for body in bodies(connection, number, Labels)
+        for (seq, place), label in zip(body.rows, body.labels, strict=True)
+    ]
+
+
+@given(STEPS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=8))
+def test_however_often_messages_are_read_again_each_counts_once(tmp_path_factory, steps, readings):
+    """Each reading begins some messages before where the log ends; the last ones are read in the end."""
+    database = SqliteDatabase(tmp_path_factory.mktemp("log") / "data", "off")
+    connection, number = begun(database)
+    events = [one for step in steps for one in step]
+    messages = [
+        Submission(number, [row(id_, value)], source=Source("t", 0, offset))
+        if kind == "row"
+        else Submission(number, labels=[(id_, value)], source=Source("t", 0, offset))
+        for offset, (kind, id_, value) in enumerate(events)
+    ]
+    for back, n in [*readings, (0, len(messages))]:
+        begin = max(register.positions(connection).get(("t", 0), 0) - back, 0)
+        ledger.commit(connection, messages[begin : begin + n], 1.0)
+    naive = Naive()
+    for kind, id_, value in events:
+        (naive.row if kind == "row" else naive.labelled)(id_, value)
+    ids = [id_ for body in bodies(connection, number, Rows) for id_ in body.ids]
+    assert sorted(ids) == sorted(naive.features)
+    assert sorted(learned_from(connection, number)) == sorted(naive.learned)
+    database.close()
+
+
 @given(STEPS)
 def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps):
     """Within a group, rows are taken before labels."""
@@ -229,11 +299,7 @@ def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps)
                 expected = naive.labelled(id_, value)
                 got = next((name for name in ("accepted", "repeated", "waiting") if getattr(outcome, name)), "refused")
             assert got == expected, (group, kind, id_, value)
-    learned = []
-    for body in bodies(connection, number, Labels):
-        for (seq, place), label in zip(body.rows, body.labels, strict=True):
-            learned.append((connection.record(number, seq).body.ids[place], label))
-    assert sorted(learned) == sorted(naive.learned)
+    assert sorted(learned_from(connection, number)) == sorted(naive.learned)
     stream = register.facts(connection)[number]
     assert stream.n_waiting == len(naive.features) - len(naive.learned)
     assert stream.n_early == len(naive.label) - len(naive.learned)

@@ -98,6 +98,12 @@ def test_many_kills_under_load(url):
     killed_often(["--store", url], lambda: postgresql.PostgresqlDatabase(url), 100, 4)
 
 
+@pytest.mark.slow
+def test_two_servers_share_the_partitions_of_topics_and_one_is_killed(url, tmp_path):
+    kafka = pytest.importorskip("test_service_kafka_kill", reason="confluent_kafka is not installed")
+    kafka.killed_often(tmp_path, ["--store", url], lambda: postgresql.PostgresqlDatabase(url), 10, 3, beside=True)
+
+
 def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
     """Connections are closed by the administrator, and no new one is let in for a while."""
     name = urlsplit(url).path.strip("/")

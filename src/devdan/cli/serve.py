@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, say
+
+if TYPE_CHECKING:
+    from devdan.service.app import Door
+    from devdan.service.handling import Service
+    from devdan.service.kafka_settings import Kafka
+
+_KAFKA = "Kafka"
 
 
 @contextmanager
@@ -22,6 +29,38 @@ def _told_about_the_log() -> Iterator[None]:
         yield
     except (InUseError, UnavailableError, ModuleNotFoundError) as error:
         fail(error)
+
+
+def _messages(
+    brokers: str | None,
+    rows: str | None,
+    labels: str | None,
+    predictions: str | None,
+    dead_letters: str | None,
+    stream: str | None,
+    config: Path | None,
+) -> Kafka | None:
+    """What the options say about Kafka; None without any."""
+    needed = {"--kafka": brokers, "--rows": rows, "--labels": labels, "--predictions": predictions}
+    given = needed | {"--dead-letters": dead_letters, "--stream": stream, "--kafka-config": config}
+    if all(value is None for value in given.values()):
+        return None
+    if not (brokers and rows and labels and predictions):
+        named = ", ".join(name for name, value in given.items() if value is not None)
+        lacking = ", ".join(name for name, value in needed.items() if not value)
+        raise ValueError(f"--kafka, --rows, --labels and --predictions go together: {named} given, but not {lacking}")
+    from devdan.service.kafka_settings import Kafka, read_config
+
+    properties = {} if config is None else read_config(config)
+    messages = Kafka(brokers, rows, labels, predictions, stream or rows, dead_letters or None, properties)
+    messages.check()
+    return messages
+
+
+def _door(messages: Kafka) -> Callable[[Service], Door]:
+    from devdan.service.kafka_door import KafkaDoor
+
+    return lambda service: KafkaDoor(service, messages)
 
 
 def serve(
@@ -63,6 +102,51 @@ def serve(
         bool,
         typer.Option("--predict-unlogged", help="Predict even while the log cannot be written; such rows are lost."),
     ] = False,
+    kafka: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="BROKERS",
+            rich_help_panel=_KAFKA,
+            help="host:port, or several with commas: rows and labels come from Kafka, too.",
+        ),
+    ] = None,
+    rows: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where rows come from."),
+    ] = None,
+    labels: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where labels come from."),
+    ] = None,
+    predictions: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where predictions go."),
+    ] = None,
+    dead_letters: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="TOPIC",
+            rich_help_panel=_KAFKA,
+            help="Where messages go that cannot be used; by default, the name of their topic with .dead-letters.",
+        ),
+    ] = None,
+    stream: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(
+            metavar="NAME",
+            rich_help_panel=_KAFKA,
+            help="The stream that they are for, made if need be; by default, of the name of --rows.",
+        ),
+    ] = None,
+    kafka_config: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="FILE",
+            parser=opt.a_path,
+            rich_help_panel=_KAFKA,
+            help="Properties of librdkafka, such as security.protocol=SASL_SSL, on each line one.",
+        ),
+    ] = None,
 ) -> None:
     """Serve predictions over HTTP, and learn from labels whenever they come.
 
@@ -71,6 +155,7 @@ def serve(
     - devdan serve --data streams
     - devdan serve --data streams --model runs/my-devdan --port 9000
     - devdan serve --data streams --host 0.0.0.0 --tokens tokens.txt --tls-certificate c.pem --tls-key k.pem
+    - devdan serve --data streams --kafka localhost:9092 --rows payments --labels frauds --predictions scores
     """
     if (data is None) == (store is None):
         fail("say where the log is: --data DIR, or --store postgresql://…")
@@ -94,13 +179,24 @@ def serve(
         begins = (
             None if model is None else Given.of_file(model_path(model), model.name if model.is_dir() else model.stem)
         )
+        messages = _messages(kafka, rows, labels, predictions, dead_letters, stream, kafka_config)
         opened = database(data, store, durability)
         application = Application(
-            opened, model=begins, tokens=known, local_only=known is None, predict_unlogged=predict_unlogged
+            opened,
+            model=begins,
+            tokens=known,
+            local_only=known is None,
+            predict_unlogged=predict_unlogged,
+            door=None if messages is None else _door(messages),
         )
 
         def ready(chosen: int) -> None:
             say(f"Serving on {scheme}://{host}:{chosen} (documentation: /docs). Ctrl-C ends it.")
+            if messages is not None:
+                say(
+                    f"Kafka at {messages.brokers}: rows from {messages.rows} and labels from {messages.labels} are for "
+                    f"the stream {messages.stream}, predictions go to {messages.predictions}."
+                )
 
         with suppress(KeyboardInterrupt):  # which is how it is ended
             serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))

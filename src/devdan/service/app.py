@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from fastapi import FastAPI, Request
@@ -38,6 +38,16 @@ _STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
 }
 
 
+class Door(Protocol):
+    """Another way in beside HTTP, open while the service runs."""
+
+    async def start(self) -> None:
+        """Open it."""
+
+    async def stop(self) -> None:
+        """Close it."""
+
+
 class Application:
     """The service as an ASGI application; ``engine`` is there once it has started."""
 
@@ -52,8 +62,9 @@ class Application:
         tokens: Tokens | None = None,
         local_only: bool = True,
         predict_unlogged: bool = False,
+        door: Callable[[Service], Door] | None = None,
     ) -> None:
-        self._database, self._model, self._limits = database, model, limits
+        self._database, self._model, self._limits, self._door = database, model, limits, door
         self._predict_unlogged = predict_unlogged
         self.api: FastAPI = FastAPIOffline(
             title="devdan", version=devdan.__version__, description=_ABOUT, redoc_url=None, lifespan=self._lifespan
@@ -75,9 +86,14 @@ class Application:
         self._direct.find_routes()
         api.openapi = self._described  # type: ignore[method-assign]
         await engine.start(self._model)
+        door = None if self._door is None else self._door(service)
+        if door is not None:
+            await door.start()
         try:
             yield
         finally:
+            if door is not None:
+                await door.stop()
             await engine.stop()
             database.close()
 

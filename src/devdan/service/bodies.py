@@ -71,6 +71,9 @@ def parser(kind: type[Body]) -> msgspec.json.Decoder[Body]:
     return msgspec.json.Decoder(kind)
 
 
+ROWS, SAMPLES, LABELS = parser(RowsIn), parser(SamplesIn), parser(LabelsIn)
+
+
 def parsed(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     """The body; raises a ``InvalidError`` that says where it is not valid."""
     try:
@@ -103,6 +106,14 @@ def check_number(items: Sequence[Any], limits: Limits) -> None:
         raise InvalidError("there must be at least one row or label, got none")
     if len(items) > limits.rows:
         raise LimitError(f"a request may have {limits.rows} rows or labels, got {len(items)}; send them in parts")
+
+
+def check_labels(labels: Sequence[LabelIn], limits: Limits) -> None:
+    """Labels of rows."""
+    check_number(labels, limits)
+    for one in labels:
+        check_text(one.id, "an id")
+        check_label(one.label)
 
 
 def check_label(label: Label) -> None:

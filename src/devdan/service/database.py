@@ -13,7 +13,8 @@ from devdan.service.logged import Body, Record, decoded, encoded
 DURABILITIES = ("full", "normal", "off")
 
 # `records` is the truth. `samples` (what became of each id), `waiting` (records with rows or labels that wait for the
-# other) and the last columns of `streams` follow from it; `clock` has the numbers that were given out.
+# other) and the last columns of `streams` follow from it; `clock` has the numbers that were given out, `positions` how
+# far topics were read into each stream.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (
@@ -36,6 +37,10 @@ CREATE TABLE IF NOT EXISTS waiting (
 CREATE TABLE IF NOT EXISTS snapshots (
     stream BIGINT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, model BLOB,
     tally BLOB NOT NULL, PRIMARY KEY (stream, kind)
+);
+CREATE TABLE IF NOT EXISTS positions (
+    stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
+    PRIMARY KEY (stream, topic, partition)
 )
 """
 _AT_ONCE = 500  # parameters of one statement

@@ -193,13 +193,30 @@ class Engine:
 
     # --- Rows and labels -----------------------------------------------------------------------------------------
 
-    def submit(
-        self, live: Live, rows: Sequence[Row] = (), labels: Sequence[tuple[str, Label]] = ()
-    ) -> asyncio.Future[Outcome]:
-        """Have rows or labels written; the outcome is there when they are on disk."""
-        promise: asyncio.Future[Outcome] = self._loop.create_future()
-        self.writer.submit(Submission(live.number, rows, labels), promise)
+    async def submit(self, live: Live, rows: Sequence[Row] = (), labels: Sequence[tuple[str, Label]] = ()) -> Outcome:
+        """Have rows or labels written; returns the outcome when they are on disk."""
+        return (await self.submit_together([Submission(live.number, rows, labels)]))[0]
+
+    def submit_together(self, submissions: Sequence[Submission]) -> asyncio.Future[list[Outcome]]:
+        """Have all written, or none if that fails; the outcomes are there when they are on disk."""
+        promise: asyncio.Future[list[Outcome]] = self._loop.create_future()
+        self.writer.submit(submissions, promise)
         return promise
+
+    async def answered(self, live: Live, ids: Sequence[str]) -> dict[str, tuple[Label | None, float | None]]:
+        """What was answered for rows in the log, by their ids: the label and its probability."""
+
+        def find(connection: Connection) -> dict[str, tuple[Label | None, float | None]]:
+            known = register.samples(connection, live.number, ids)
+            records = {seq: connection.record(live.number, seq) for seq in {one.seq for one in known.values()}}
+            said = {}
+            for id_, sample in known.items():
+                record = records[sample.seq]
+                if record is not None and isinstance(record.body, Rows):
+                    said[id_] = record.body.predicted[sample.place], record.body.confidence[sample.place]
+            return said
+
+        return await self.read(find)
 
     async def sample(self, live: Live, id_: str) -> Known | None:
         """What became of a sample."""

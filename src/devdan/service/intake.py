@@ -10,26 +10,27 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from devdan.service.bodies import (
+    LABELS,
+    ROWS,
+    SAMPLES,
     LabelsIn,
     RowIn,
     RowsIn,
     SamplesIn,
     check_label,
-    check_number,
+    check_labels,
     check_rows,
     parsed,
-    parser,
 )
 from devdan.service.database import UnavailableError
 from devdan.service.engine import LimitError, Live
 from devdan.service.handling import Service, answered, raise_if_refused, takes
 from devdan.service.ledger import Outcome, Row
-from devdan.service.naming import InvalidError, check_text, new_id
+from devdan.service.naming import InvalidError, new_id
 from devdan.service.predictor import Prediction, Predictor
 from devdan.service.writer import BusyError
 
 BODIES = (RowsIn, SamplesIn, LabelsIn)
-_ROWS, _SAMPLES, _LABELS = parser(RowsIn), parser(SamplesIn), parser(LabelsIn)
 _IN_THREAD = 1000  # rows from which on predictions are made beside the event loop
 _STREAM = {"parameters": [{"name": "stream", "in": "path", "required": True, "schema": {"type": "string"}}]}
 _SAYS: dict[int | str, dict[str, Any]] = {
@@ -53,8 +54,10 @@ def check_keys(service: Service, live: Live, keys: Sequence[str] | None) -> None
         raise LimitError(f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these")
 
 
-async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answer:
-    """Predict rows, and write them down with what was answered."""
+async def foreseen(
+    service: Service, live: Live, rows: Sequence[RowIn]
+) -> tuple[list[Row], list[Prediction], Predictor]:
+    """Predict rows; returns them as they are to be written down, and what to answer."""
     predictor = live.predictor
     keys = [row.key or "" for row in rows] if live.settings.keyed else None
     check_keys(service, live, keys)
@@ -72,6 +75,13 @@ async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answ
         Row(id_, row.features, row.key, said.label, said.confidence, None, row.id is None)
         for id_, row, said in zip(ids, rows, predictions, strict=True)
     ]
+    return written, predictions, predictor
+
+
+async def predicted(service: Service, live: Live, rows: Sequence[RowIn]) -> Answer:
+    """Predict rows, and write them down with what was answered."""
+    written, predictions, predictor = await foreseen(service, live, rows)
+    ids = [row.id for row in written]
     try:
         outcome = await service.engine.submit(live, written)
     except (UnavailableError, BusyError):
@@ -91,7 +101,7 @@ def add_routes(api: FastAPI, service: Service) -> None:
     )
     async def predict(request: Request) -> Response:
         live = await service.find(request.path_params["stream"])
-        rows = parsed(_ROWS, await service.body(request)).rows
+        rows = parsed(ROWS, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         ids, predictions, predictor, outcome = await predicted(service, live, rows)
         names = predictor.names
@@ -120,11 +130,8 @@ def add_routes(api: FastAPI, service: Service) -> None:
     )
     async def labels(request: Request) -> Response:
         live = await service.find(request.path_params["stream"])
-        given = parsed(_LABELS, await service.body(request)).labels
-        check_number(given, engine.limits)
-        for one in given:
-            check_text(one.id, "an id")
-            check_label(one.label)
+        given = parsed(LABELS, await service.body(request)).labels
+        check_labels(given, engine.limits)
         outcome = await engine.submit(live, labels=[(one.id, one.label) for one in given])
         raise_if_refused(outcome)
         return _told(service, live, outcome, {})
@@ -137,7 +144,7 @@ def add_routes(api: FastAPI, service: Service) -> None:
     )
     async def samples(request: Request) -> Response:
         live = await service.find(request.path_params["stream"])
-        rows = parsed(_SAMPLES, await service.body(request)).rows
+        rows = parsed(SAMPLES, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         check_keys(service, live, [row.key or "" for row in rows] if live.settings.keyed else None)
         for row in rows:
@@ -152,10 +159,15 @@ def add_routes(api: FastAPI, service: Service) -> None:
         return _told(service, live, outcome, {"ids": ids})
 
 
-def _told(service: Service, live: Live, outcome: Outcome, more: dict[str, Any]) -> Response:
+def counted(service: Service, live: Live, outcome: Outcome) -> dict[str, int]:
+    """Count labels, and return by outcome how many there were."""
     counts = {name: getattr(outcome, name) for name in ("accepted", "repeated", "waiting", "expired")}
     service.metrics.labels(live.name, **counts, refused=len(outcome.refused))
-    answer = counts | more
+    return counts
+
+
+def _told(service: Service, live: Live, outcome: Outcome, more: dict[str, Any]) -> Response:
+    answer: dict[str, Any] = counted(service, live, outcome) | more
     return _contradicted(answer, outcome) if outcome.refused else answered(answer)
 
 

@@ -16,7 +16,7 @@ from devdan.service.database import Connection
 from devdan.service.logged import Columns, Early, Expired, Label, Labels, Rows, Value
 from devdan.service.logged import Record as LogRecord
 from devdan.service.naming import InvalidError
-from devdan.service.register import Facts, Group, Sample, facts, packed, samples
+from devdan.service.register import Facts, Group, Sample, Source, advance, facts, packed, positions, samples
 
 _EARLY = -1  # the place of a label that has no row yet
 _OLDEST = 16  # records looked at for expiry at a time
@@ -35,11 +35,16 @@ class Row(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """What one request brings: rows, or labels by their ids."""
+    """What one request brings: rows, or labels by their ids; ``source`` for what may be read again.
+
+    What is read again is known by its source: nothing of it is new, even if its ids were forgotten since. It must be
+    submitted in the order of its topic.
+    """
 
     stream: int
     rows: Sequence[Row] = ()
     labels: Sequence[tuple[str, Label]] = ()
+    source: Source | None = None
 
 
 class Refused(NamedTuple):
@@ -105,15 +110,21 @@ class _StreamGroup:
         outcomes = [Outcome()] * len(submissions)
         self._expire()  # what is too old by now
         self._samples = self._known(submissions)
+        sources = [one.source for one in submissions if one.source is not None]
+        before_these = positions(self.connection, self.stream.number) if sources else {}
+        again = [
+            one.source is not None and one.source.offset < before_these.get(one.source[:2], 0) for one in submissions
+        ]
         for place, one in enumerate(submissions):
             if one.rows:
-                outcomes[place] = self._take_rows(one)
+                outcomes[place] = self._take_rows(one, again[place])
         self._write_rows()
         for place, one in enumerate(submissions):
             pairs = [*one.labels, *((row.id, row.label) for row in one.rows if row.label is not None)]
             if pairs and outcomes[place].error is None:
-                outcomes[place] = self._take_labels(pairs, outcomes[place])
+                outcomes[place] = self._take_labels(pairs, outcomes[place], again[place])
         self._write_labels()
+        advance(self.connection, self.stream.number, sources)
         self._expire()  # what is too much
         if self.stream != before:
             stream = self.stream
@@ -140,8 +151,10 @@ class _StreamGroup:
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
-    def _take_rows(self, submission: Submission) -> Outcome:
+    def _take_rows(self, submission: Submission, again: bool) -> Outcome:
         if self.stream.columns is None:
+            if again:  # it was refused then
+                return Outcome(repeated_rows=len(submission.rows))
             names = list(dict.fromkeys(name for row in submission.rows for name in row.features))
             if not names:
                 return Outcome(error="the first rows say which columns there are, so they must have features; got none")
@@ -171,6 +184,8 @@ class _StreamGroup:
                 earlier: Any = (values_then, first.key)
             elif sample is not None and sample.place != _EARLY:
                 earlier = self._stored(sample)
+            elif again:
+                earlier = None
             else:
                 self._places[row.id] = len(self._fresh)
                 self._fresh.append((row, own))
@@ -224,7 +239,7 @@ class _StreamGroup:
 
     # --- Labels --------------------------------------------------------------------------------------------------
 
-    def _take_labels(self, pairs: Sequence[tuple[str, Label]], outcome: Outcome) -> Outcome:
+    def _take_labels(self, pairs: Sequence[tuple[str, Label]], outcome: Outcome, again: bool) -> Outcome:
         kind = self.stream.label_kind
         for _, label in pairs:
             own = kind_of(label)
@@ -247,6 +262,8 @@ class _StreamGroup:
                     repeated += 1
                 else:
                     refused.append(Refused(id_, f"its label is {before!r}, which was learned before"))
+            elif again:
+                repeated += 1
             elif id_ in self._places:
                 self._teach(id_, (self._fresh_seq, self._places[id_]), label)
                 accepted += 1

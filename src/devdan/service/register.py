@@ -20,6 +20,14 @@ class Sample(NamedTuple):
     label_seq: int | None
 
 
+class Source(NamedTuple):
+    """Where a submission was read that may be read again: a partition of a topic, and the place in it."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 class Facts(msgspec.Struct):
     """What is known of a stream."""
 
@@ -76,7 +84,7 @@ def create(connection: Connection, name: str, settings: Settings, now: float) ->
 def delete(connection: Connection, number: int) -> None:
     """Remove a stream with all that is kept of it, within a transaction."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
-    for table in ("records", "samples", "waiting", "snapshots"):
+    for table in ("records", "samples", "waiting", "snapshots", "positions"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
 
 
@@ -87,6 +95,25 @@ def samples(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str
         row[0]: Sample(row[1], row[2], None if row[3] is None else _label(row[3]), row[4])
         for row in connection.among(sql, (stream,), ids)
     }
+
+
+def positions(connection: Connection, stream: int | None = None) -> dict[tuple[str, int], int]:
+    """The offset after the last that was decided about, by topic and partition: of one stream, or of any."""
+    where, values = ("", ()) if stream is None else (" WHERE stream = ?", (stream,))
+    found = connection.execute(
+        f"SELECT topic, partition, MAX(position) FROM positions{where} GROUP BY topic, partition", values
+    )
+    return {(topic, partition): position for topic, partition, position in found}
+
+
+def advance(connection: Connection, stream: int, sources: Iterable[Source]) -> None:
+    """Remember what was decided about, within a transaction."""
+    connection.many(
+        "INSERT INTO positions (stream, topic, partition, position) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (stream, topic, partition) DO UPDATE SET position = excluded.position "
+        "WHERE positions.position < excluded.position",
+        [(stream, one.topic, one.partition, one.offset + 1) for one in sources],
+    )
 
 
 class Group:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger
@@ -38,7 +39,7 @@ class Promise(Protocol):
 
 
 class _Item(NamedTuple):
-    submission: Submission | None
+    submissions: Sequence[Submission]
     job: Callable[[Connection], Any] | None
     promise: Promise
     size: int
@@ -64,18 +65,18 @@ class Writer(threading.Thread):
         self.queued = 0  # rows and labels that wait to be written; changed only where promises are made
         self.n_commits = self.n_failures = 0
 
-    def submit(self, submission: Submission, promise: Promise) -> None:
-        """Have rows or labels written; the promise is kept when they are on disk."""
-        size = len(submission.rows) + len(submission.labels)
+    def submit(self, submissions: Sequence[Submission], promise: Promise) -> None:
+        """Have rows or labels written, all of them or none; the promise is kept when they are on disk."""
+        size = sum(len(one.rows) + len(one.labels) for one in submissions)
         if self.queued and self.queued + size > self._most_queued:
             raise BusyError(f"{self.queued} rows and labels wait to be written already; send them again later")
         self.queued += size
-        self._queue.put(_Item(submission, None, promise, size))
+        self._queue.put(_Item(submissions, None, promise, size))
 
     def run_job(self, job: Callable[[Connection], Result]) -> Future[Result]:
         """Have something else written, between two commits."""
         promise: Future[Result] = Future()
-        self._queue.put(_Item(None, job, promise, 0))
+        self._queue.put(_Item((), job, promise, 0))
         return promise
 
     def stop(self) -> None:
@@ -112,7 +113,7 @@ class Writer(threading.Thread):
         connection.close()
 
     def _commit(self, connection: Connection, group: list[_Item]) -> None:
-        submissions = [one.submission for one in group if one.submission is not None]
+        submissions = [one for item in group for one in item.submissions]
         outcomes: list[Outcome] = []
         error: Exception | None = None
         try:
@@ -123,14 +124,16 @@ class Writer(threading.Thread):
             self.n_failures += 1
 
         def tell() -> None:
-            self.queued -= sum(one.size for one in group)
-            for place, one in enumerate(group):
-                if one.promise.done():
+            self.queued -= sum(item.size for item in group)
+            decided = iter(outcomes)
+            for item in group:
+                own = list(islice(decided, len(item.submissions)))
+                if item.promise.done():
                     continue
                 if error is not None:
-                    one.promise.set_exception(error)
+                    item.promise.set_exception(error)
                 else:
-                    one.promise.set_result(outcomes[place])
+                    item.promise.set_result(own)
 
         self._deliver(tell)
         if error is None:

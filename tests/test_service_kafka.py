@@ -1,0 +1,460 @@
+"""Kafka in front of the service, with librdkafka's mock cluster; ``kafka_cluster`` tells what that is and is not."""
+
+import json
+import re
+import sys
+import threading
+from contextlib import contextmanager
+
+import httpx
+import pyarrow as pa
+import pytest
+from served import Process, served_here
+from test_service import limit, until
+from test_service_kill import run
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition  # noqa: E402
+from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
+
+from devdan.service.engine import Limits  # noqa: E402
+from devdan.service.kafka_clients import Clients  # noqa: E402
+from devdan.service.kafka_door import KafkaDoor  # noqa: E402
+from devdan.service.kafka_settings import Kafka, read_config  # noqa: E402
+from devdan.service.replaying import found, records  # noqa: E402
+from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    made = Cluster()
+    yield made
+    made.stop()
+
+
+def topics(name, **options):
+    """Topics and a group of a test's own, for the stream s."""
+    config = QUICK | {"group.id": name} | options.pop("config", {})
+    return Kafka("", f"{name}-rows", f"{name}-labels", f"{name}-predictions", "s", config=config, **options)
+
+
+@contextmanager
+def door(cluster, kafka, folder, **options):
+    """A service in this process with a door to Kafka; ``http.predictions`` reads what it answers."""
+    kafka = kafka._replace(brokers=cluster.brokers)
+    cluster.make(kafka.rows, kafka.labels)
+    reader = Reader(cluster, kafka.predictions)
+    with served_here(folder, door=lambda service: KafkaDoor(service, kafka), **options) as http:
+        http.predictions = reader
+        try:
+            yield http
+        finally:
+            reader.stop()
+
+
+def metric(http, name):
+    """The sum of a metric over its labels."""
+    found = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", http.get("/metrics").text, re.MULTILINE)
+    return sum(map(float, found))
+
+
+def all_are_read(http, n_messages):
+    """Wait for so many messages; a member that is missed for a moment reads some twice."""
+    while metric(http, "devdan_kafka_messages_total") < n_messages or metric(http, "devdan_kafka_lag") > 0:
+        pass
+
+
+def rows(**features):
+    """A message with a row for each id."""
+    return json.dumps({"rows": [{"id": id_, "features": {"x": x, "city": "Köln"}} for id_, x in features.items()]})
+
+
+def labels(**pairs):
+    return json.dumps({"labels": [{"id": id_, "label": label} for id_, label in pairs.items()]})
+
+
+def arrow(file=False, **columns):
+    """The columns as Arrow IPC."""
+    table = pa.table(columns)
+    sink = pa.BufferOutputStream()
+    with (pa.ipc.new_file if file else pa.ipc.new_stream)(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def logged(database):
+    """The records of the stream s."""
+    connection = database.connect()
+    (stream,) = found(connection, "s")
+    kept = list(records(connection, stream, 0))
+    connection.close()
+    return kept
+
+
+# --- What becomes of messages ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shared(cluster, tmp_path_factory):
+    """One door for all tests of single messages: joining a group takes seconds."""
+    kafka = topics("shared", dead_letters="shared-dead")
+    with door(cluster, kafka, tmp_path_factory.mktemp("shared") / "data", limits=Limits(body=2000)) as http:
+        http.topics, http.dead = kafka, Reader(cluster, "shared-dead")
+        http.put("/v1/streams/s", json={})  # unless the door has made it by now
+        http.put("/v1/streams/other", json={})
+        http.put("/v1/streams/keyed", json={"keyed": True})
+        http.post("/v1/streams/s/predict", content=rows(first=1.0)).raise_for_status()
+        http.post("/v1/streams/s/labels", content=labels(first="low")).raise_for_status()
+        yield http
+        http.dead.stop()
+
+
+def test_from_a_row_to_its_late_label_and_a_prediction(cluster, shared):
+    until(shared, "/v1/streams/s", lambda shown: shown["labels"] == 1)
+    cluster.send(shared.topics.rows, rows(a=1.0, b=5.0))
+    one, other = shared.predictions.of("a", "b")
+    assert one == {"stream": "s", "id": "a", "label": "low", "confidence": 1.0}
+    assert other["id"] == "b"
+    cluster.send(shared.topics.labels, labels(a="low", b="high"))
+    until(shared, "/v1/streams/s", lambda shown: shown["labels"] == 3)
+    cluster.send(shared.topics.rows, rows(c=5.0))
+    (answer,) = shared.predictions.of("c")
+    sample = shared.get("/v1/streams/s/samples/c").json()
+    assert (answer["label"], answer["confidence"]) == (sample["predicted"], sample["confidence"])
+    assert 0.5 <= answer["confidence"] < 1.0
+
+
+def test_the_same_row_again_changes_nothing_and_gets_the_same_answer(cluster, shared):
+    cluster.send(shared.topics.rows, rows(again=1.0))
+    before = shared.predictions.of("again")
+    taught = {f"taught{k}": "high" if k % 2 else "low" for k in range(20)}
+    cluster.send(shared.topics.rows, rows(**{id_: float(k) for k, id_ in enumerate(taught)}))
+    cluster.send(shared.topics.labels, labels(**taught))
+    until(shared, "/v1/streams/s/samples/taught19", lambda shown: shown.get("state") == "learned")
+    cluster.send(shared.topics.rows, rows(again=1.0))
+    shared.predictions.until(lambda messages: sum(one.key() == b"again" for one in messages) == 2)
+    assert shared.predictions.of("again") == before  # although the model would say something else by now
+
+
+def test_an_id_that_is_made_follows_from_topic_partition_and_offset(cluster, shared):
+    body = json.dumps({"rows": [{"features": {"x": 1.0}}, {"features": {"x": 2.0}}]})
+    ((partition, offset),) = cluster.send(shared.topics.rows, body)
+    ids = [f"{shared.topics.rows}-{partition}-{offset}-{place}" for place in range(2)]
+    assert [one["id"] for one in shared.predictions.of(*ids)] == ids
+    assert shared.get(f"/v1/streams/s/samples/{ids[1]}").json()["state"] == "waits for its label"
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_arrow_batches_are_as_json_is(cluster, shared, file):
+    ids = [f"arrow-{file}-{k}" for k in range(3)]
+    cluster.send(shared.topics.labels, arrow(file, id=ids, label=["low", "high", "low"]))
+    cluster.send(shared.topics.rows, arrow(file, id=ids, x=[1.0, None, float("nan")], city=["Köln", "Bonn", None]))
+    shared.predictions.of(*ids)
+    for id_ in ids:
+        until(shared, f"/v1/streams/s/samples/{id_}", lambda shown: shown["state"] == "learned")
+    again = [{"id": ids[1], "features": {"x": None, "city": "Bonn"}}, {"id": ids[2], "features": {}}]
+    assert shared.post("/v1/streams/s/predict", json={"rows": again}).json()["repeated"] == 2
+
+
+def test_a_header_names_another_stream(cluster, shared):
+    cluster.send(shared.topics.rows, rows(elsewhere=1.0), headers={"stream": b"other"})
+    body = json.dumps({"rows": [{"id": "with-key", "key": "m7", "features": {"x": 1.0}}]})
+    cluster.send(shared.topics.rows, body, headers={"stream": b"keyed"})
+    answers = shared.predictions.of("elsewhere", "with-key")
+    assert [one["stream"] for one in answers] == ["other", "keyed"]
+    assert shared.get("/v1/streams/other/samples/elsewhere").status_code == 200
+    assert shared.get("/v1/streams/s/samples/elsewhere").status_code == 404
+
+
+ROWS, LABELS = "rows", "labels"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "headers", "says"),
+    [
+        (ROWS, b"{not json", {}, "must be JSON"),
+        (ROWS, b"\xfe\x00", {}, "must be JSON"),
+        (ROWS, None, {}, "must have a body"),
+        (ROWS, b"", {}, "must have a body"),
+        (ROWS, labels(a="x"), {}, "unknown field `labels`"),
+        (ROWS, b'{"rows": []}', {}, "at least one"),
+        (ROWS, b'{"rows": [{"features": {"x": [1]}}]}', {}, "got `array`"),
+        (ROWS, b'{"rows": [{"features": {"x": 1}, "label": 1}]}', {}, "unknown field `label`"),
+        (ROWS, b'{"rows": [{"features": {"x": 1}, "key": "k"}]}', {}, "must not have a key"),
+        (ROWS, b'{"rows": [{"features": {"zip": 1}}]}', {"by": b"tests"}, "has no column 'zip'"),
+        (ROWS, rows(q=1.0), {"stream": b"nowhere"}, "there is no stream 'nowhere'"),
+        (ROWS, rows(q=1.0), {"stream": b"../x"}, "name of a stream must"),
+        (ROWS, rows(**{f"r{k}": 1.0 for k in range(100)}), {}, "may have 2000 bytes"),
+        (ROWS, rows(first=2.0, fresh=1.0), {}, "first: the id was used before"),
+        (ROWS, arrow(id=["w"], x=[1.0])[:100], {}, "cannot be read"),
+        (ROWS, arrow(id=[1], x=[1.0]), {}, "Expected `str"),
+        (ROWS, arrow(x=[float("inf")]), {}, "infinity"),
+        (ROWS, arrow(x=[[1.0]]), {}, "not numbers, text, flags or times"),
+        (LABELS, rows(a=1.0), {}, "unknown field `rows`"),
+        (LABELS, b'{"labels": [{"id": "a", "label": 1.5}]}', {}, "Expected"),
+        (LABELS, labels(first="high"), {}, "first: its label is 'low'"),
+        (LABELS, labels(first=1), {}, "labels of this stream are of type text"),
+        (LABELS, arrow(id=["a"], y=["b"]), {}, "must have the columns id and label"),
+    ],
+)
+def test_what_cannot_be_used_goes_to_the_dead_letters_with_the_reason(cluster, shared, kind, value, headers, says):
+    topic = getattr(shared.topics, kind)
+    value = value.encode() if isinstance(value, str) else value
+    ((partition, offset),) = cluster.send(topic, value, headers=headers, key="its key")
+    place = {"devdan.topic": topic, "devdan.partition": str(partition), "devdan.offset": str(offset)}
+    place = {name: own.encode() for name, own in place.items()}
+
+    def here(messages):
+        return [one for one in messages if place.items() <= dict(one.headers()).items()]
+
+    (letter,) = shared.dead.until(here)
+    told = dict(letter.headers())
+    assert says in told["devdan.reason"].decode()
+    assert (letter.key(), letter.value() or b"") == (b"its key", value or b"")
+    assert headers.items() <= told.items()
+
+
+def test_the_rest_of_a_contradictory_message_counts(cluster, shared):
+    cluster.send(shared.topics.rows, rows(first=7.0, rest=1.0))
+    shared.predictions.of("rest")
+    assert shared.get("/v1/streams/s/samples/rest").status_code == 200
+
+
+def test_metrics_count_messages(cluster, shared):
+    cluster.send(shared.topics.rows, rows(counted=1.0))
+    shared.predictions.of("counted")
+    until(shared, "/v1/streams", lambda _: metric(shared, "devdan_kafka_lag") == 0)
+    assert metric(shared, "devdan_kafka_connected") == 1
+    assert metric(shared, "devdan_kafka_paused") == 0
+    assert metric(shared, "devdan_kafka_predictions_total") >= 1
+    text = shared.get("/metrics").text
+    assert 'devdan_kafka_messages_total{outcome="new",topic="shared-rows"}' in text
+
+
+def test_a_dead_letter_that_is_too_large_goes_without_its_value(cluster, tmp_path):
+    """Messages may be larger than what the producer of dead letters may send."""
+    config = {"message.max.bytes": "1000"}
+    kafka = topics("large", config=config)
+    dead = Reader(cluster, kafka.dead(kafka.rows))
+    with door(cluster, kafka, tmp_path / "data"):
+        cluster.send(kafka.rows, b"x" * 5000)
+        (letter,) = dead.until(list)
+    dead.stop()
+    assert not letter.value()
+    assert dict(letter.headers())["devdan.left-out"].startswith(b"5000 bytes")
+    assert b"must be JSON" in dict(letter.headers())["devdan.reason"]
+
+
+# --- What goes wrong around it -----------------------------------------------------------------------------------
+
+
+def test_read_again_from_the_beginning_nothing_changes(cluster, tmp_path):
+    """By another group, even though the log has forgotten ids meanwhile: messages are known by their places."""
+    folder, kafka = tmp_path / "data", topics("again")
+    cluster.send(kafka.labels, labels(never="low"))  # waits for its row, and is forgotten
+    nameless = json.dumps({"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
+    for k in range(20):
+        cluster.send(kafka.rows, rows(**{f"r{k}": float(k)}), nameless)
+        cluster.send(kafka.labels, labels(**{f"r{k}": "low" if k % 2 else "high"}))
+    with door(cluster, kafka, folder) as http:
+        http.put("/v1/streams/s", json={})
+        all_are_read(http, 61)
+        http.application.engine.writer.run_job(forget).result()
+        http.predictions.until(lambda messages: len(messages) >= 40)
+        answers = {(one.key(), one.value()) for one in http.predictions.messages}
+    before = logged(SqliteDatabase(folder, lock=False))
+    with door(cluster, kafka._replace(config=QUICK | {"group.id": "somebody-else"}), folder) as http:
+        all_are_read(http, 61)
+        text = http.get("/metrics").text
+        assert 'outcome="known"' in text
+        assert 'outcome="new"' not in text
+        assert 'outcome="dead"' not in text
+        http.predictions.until(lambda messages: len(messages) >= 78)  # all but r1 and r2, which nothing is known of
+        assert {(one.key(), one.value()) for one in http.predictions.messages} == answers
+    assert logged(SqliteDatabase(folder, lock=False)) == before
+
+
+def forget(connection):
+    """What expiry and ``keep`` do to ids in the course of time."""
+    with connection.transaction():
+        connection.execute("DELETE FROM samples WHERE id IN ('never', 'r1', 'r2')")
+
+
+def test_while_the_queue_is_full_nothing_is_taken_and_then_everything(cluster, tmp_path):
+    kafka = topics("full")
+    with door(cluster, kafka, tmp_path / "data", limits=Limits(queued=1, rows=20)) as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        go_on = threading.Event()
+        http.application.engine.writer.run_job(lambda _: go_on.wait())
+        asks = threading.Thread(target=http.post, args=["/v1/streams/s/predict"], kwargs={"content": rows(asked=1.0)})
+        asks.start()
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_queued") == 1)
+        cluster.send(kafka.rows, *(rows(**{f"r{k}": 1.0}) for k in range(50)))
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 1)
+        go_on.set()
+        asks.join()
+        http.predictions.of(*(f"r{k}" for k in range(50)))
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 0)
+
+
+def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cluster, tmp_path):
+    kafka = topics("unwritable")
+    with door(cluster, kafka, tmp_path / "data") as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        limit(http, lambda pages: pages)
+        ids = [f"r{k}" for k in range(5000)]
+        cluster.send(kafka.rows, rows(**dict.fromkeys(ids, 1.0)), rows(after=1.0))
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 1)
+        limit(http, lambda pages: 10**6)
+        http.predictions.of(*ids, "after")
+
+
+def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp_path):
+    kafka = topics("deleted")
+    with door(cluster, kafka, tmp_path / "data") as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        http.delete("/v1/streams/s").raise_for_status()
+        cluster.send(kafka.rows, json.dumps({"rows": [{"id": "after", "features": {"other": 1.0}}]}))
+        http.predictions.of("after")
+        assert http.get("/v1/streams/s/samples/before").status_code == 404
+
+
+def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, caplog):
+    cluster = Cluster()
+    soon = {"socket.timeout.ms": "1000", "message.timeout.ms": "1000", "reconnect.backoff.max.ms": "100"}
+    kafka = topics("away", config=soon)
+    with door(cluster, kafka, tmp_path / "data") as http:
+        cluster.send(kafka.rows, rows(before=1.0))
+        http.predictions.of("before")
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 1)
+        cluster.stand_still()
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 0)
+        http.post("/v1/streams/s/predict", content=rows(meanwhile=1.0)).raise_for_status()
+        http.post("/v1/streams/s/labels", content=labels(meanwhile="low")).raise_for_status()
+        cluster.go_on()
+        cluster.send(kafka.rows, rows(after=1.0))
+        http.predictions.of("after")
+        until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 1)
+    cluster.stop()
+    said = [record.getMessage() for record in caplog.records if record.name == "devdan.service.kafka"]
+    away = next(place for place, text in enumerate(said) if "HTTP goes on" in text)
+    assert any("can be reached again" in text for text in said[away:])
+
+
+def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):
+    """Another member takes half of the partitions, and goes without having committed what it was given."""
+    folder, kafka = tmp_path / "data", topics("moved")
+    with door(cluster, kafka, folder) as http:
+        n = sum(len(cluster.send(kafka.rows, rows(**{f"a{k}": 1.0}), partition=k % PARTITIONS)) for k in range(20))
+        http.predictions.of(*(f"a{k}" for k in range(20)))
+        other = Consumer({"bootstrap.servers": cluster.brokers, "group.id": "moved", **QUICK})
+        other.subscribe([kafka.rows, kafka.labels])
+        while not other.assignment():
+            other.poll(0.1)
+        taken = {one.partition for one in other.assignment() if one.topic == kafka.rows}
+        assert 0 < len(taken) < PARTITIONS
+        for k in range(20):
+            n += len(cluster.send(kafka.rows, rows(**{f"b{k}": 1.0}), partition=k % PARTITIONS))
+        while other.poll(0.1) is None:  # it has some of them
+            pass
+        other.close()
+        http.predictions.of(*(f"b{k}" for k in range(20)))
+    ids = [id_ for record in logged(SqliteDatabase(folder, lock=False)) for id_ in getattr(record.body, "ids", ())]
+    assert sorted(ids) == sorted({f"{letter}{k}" for letter in "ab" for k in range(20)})
+    assert n == len(ids)
+
+
+@pytest.mark.parametrize(
+    ("position", "committed", "reset", "begins"),
+    [
+        (7, 5, "earliest", 5),  # what is not committed may lack its predictions
+        (5, 7, "earliest", 5),  # a log that was put back from a copy lacks what was committed since
+        (5, None, "earliest", OFFSET_BEGINNING),  # another group reads all again
+        (None, 7, "earliest", OFFSET_BEGINNING),  # another log has committed it
+        (None, None, "latest", OFFSET_END),
+        (5, None, "latest", OFFSET_BEGINNING),
+    ],
+)
+def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins):
+    class Group:
+        def committed(self, places, timeout):
+            return [TopicPartition("t", 0, -1001 if committed is None else committed)]
+
+        def assign(self, places):
+            self.places = places
+
+    class Nobody:
+        def __getattr__(self, name):
+            return lambda *_: None
+
+    positions = {} if position is None else {("t", 0): position}
+    kafka = Kafka("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})
+    clients = Clients(kafka, Nobody(), lambda: positions, lambda: True)
+    group = Group()
+    clients._assigned(group, [TopicPartition("t", 0)])
+    assert [place.offset for place in group.places] == [begins]
+    clients.close()
+
+
+# --- As users meet it --------------------------------------------------------------------------------------------
+
+GIVEN = ["--rows", "r", "--labels", "l", "--predictions", "p"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--rows", "r"], "--rows given, but not --kafka, --labels, --predictions"),
+        (["--kafka", "h:1", "--rows", "r"], "but not --labels, --predictions"),
+        (["--stream", "s"], "go together"),
+        (["--kafka-config", "f"], "go together"),
+        (["--kafka", "", *GIVEN], "but not --kafka"),
+        (["--kafka", "h:1", *GIVEN, "--dead-letters", "r"], "must be different topics"),
+        (["--kafka", "h:1", "--rows", "r", "--labels", "r", "--predictions", "p"], "must be different topics"),
+        (["--kafka", "h:1", *GIVEN, "--stream", "a b"], "name of a stream must"),
+        (["--kafka", "h:1", "--rows", "r" * 161, *GIVEN[2:], "--stream", "s"], "at most 160 characters"),
+        (["--kafka", "h:1", *GIVEN, "--kafka-config", "nothing"], "No such file"),
+    ],
+)
+def test_wrong_options_are_told_in_a_line(tmp_path, options, says):
+    code, said = run("serve", "--data", tmp_path, *options)
+    assert (code, says in said, "Traceback" in said) == (2, True, False), said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("# of the shop\nsecret", "line 2 of"),
+        ("enable.auto.commit=true", "enable.auto.commit cannot be set"),
+        ("no.such.property=1", "no.such.property"),
+        ("session.timeout.ms=soon", "session.timeout.ms"),
+    ],
+)
+def test_a_file_of_properties_that_is_not_valid_says_where(tmp_path, text, says):
+    (tmp_path / "f").write_text(text)
+    code, said = run("serve", "--data", tmp_path, "--kafka", "h:1", *GIVEN, "--kafka-config", tmp_path / "f")
+    assert (code, says in said, "secret" in said) == (2, True, False), said
+
+
+def test_properties_are_read_as_librdkafka_writes_them(tmp_path):
+    (tmp_path / "f").write_text("# comment\n\nsasl.password = a=b#c \ngroup.id=g\n")
+    assert read_config(tmp_path / "f") == {"sasl.password": "a=b#c", "group.id": "g"}
+
+
+def test_without_the_extra_it_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    monkeypatch.delitem(sys.modules, "devdan.service.kafka_settings")
+    code, said = run("serve", "--data", tmp_path, "--kafka", "h:1", *GIVEN)
+    assert (code, "pip install 'devdan[serve,kafka]'" in said) == (2, True), said
+
+
+def test_without_any_broker_it_serves_and_ctrl_c_ends_it(tmp_path):
+    server = Process("--data", tmp_path / "data", "--kafka", "127.0.0.1:1", *GIVEN)
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
+        until(http, "/v1/streams", lambda shown: [one["stream"] for one in shown["streams"]] == ["r"])
+        assert metric(http, "devdan_kafka_connected") == 0
+    assert server.stop() == 0

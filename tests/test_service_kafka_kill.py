@@ -1,0 +1,157 @@
+"""The service is killed at random moments while messages come from Kafka: nothing is lost, and nothing learned twice.
+
+``kafka_cluster`` tells which cluster this is. With SQLite one server at a time has the log, so what a rebalance does to
+two servers is tested in ``test_service_postgresql``, and in ``test_service_kafka`` with a plain consumer in the place
+of the other.
+"""
+
+import json
+import random
+import threading
+
+import httpx
+import pytest
+from served import Process
+from test_service_kill import check
+
+confluent_kafka = pytest.importorskip("confluent_kafka")
+
+from kafka_cluster import QUICK, SECONDS, Cluster, Reader  # noqa: E402
+from test_service_kafka import all_are_read, logged  # noqa: E402
+
+from devdan.service.replaying import found, replayed  # noqa: E402
+from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402
+
+KILLS = 2  # each takes some seconds; test_tens_of_kills has the rest
+AHEAD = 300  # rows that have no prediction yet
+
+
+class Feeder(threading.Thread):
+    """Sends rows, with ids and without, and labels, some before their rows; remembers what Kafka has."""
+
+    def __init__(self, cluster, answers, seed):
+        super().__init__()
+        self._cluster, self._answers, self._random = cluster, answers, random.Random(seed)
+        self.rows, self.labels, self.n_messages = {}, {}, 0  # by id
+        self._unlabelled, self._n = [], 0
+        self._news, self.ends = threading.Condition(), False
+
+    def run(self):
+        while not self.ends:
+            self._answers.until(lambda _: self.ends or len(self.rows) - len(self._answers.keys) < AHEAD)
+            self._send_rows()
+            if self._random.random() < 0.4:
+                self._send_labels()
+            with self._news:
+                self._news.notify()
+
+    def until_further(self, n):
+        """Wait for so many messages from now on."""
+        with self._news:
+            aim = self.n_messages + n
+            self._news.wait_for(lambda: self.n_messages >= aim)
+
+    def _send_rows(self):
+        size = self._random.choice([1, 3])
+        features = [{"x": self._random.random(), "y": self._random.random()} for _ in range(size)]
+        if self._random.random() < 0.5:
+            (place,) = self._cluster.send("k-rows", json.dumps({"rows": [{"features": own} for own in features]}))
+            ids = [f"k-rows-{place[0]}-{place[1]}-{k}" for k in range(len(features))]
+        else:
+            ids = [f"own-{self._n + k}" for k in range(len(features))]
+            self._n += len(ids)
+            if self._random.random() < 0.1:
+                self._send_labels({ids[0]: features[0]})  # before its row
+            made = [{"id": id_, "features": own} for id_, own in zip(ids, features, strict=True)]
+            self._cluster.send("k-rows", json.dumps({"rows": made}))
+        self.rows |= dict(zip(ids, features, strict=True))
+        self._unlabelled += [id_ for id_ in ids if id_ not in self.labels]
+        self.n_messages += 1
+
+    def _send_labels(self, of=None):
+        if of is None:
+            self._random.shuffle(self._unlabelled)
+            chosen, self._unlabelled = self._unlabelled[:5], self._unlabelled[5:]
+            of = {id_: self.rows[id_] for id_ in chosen}
+        if of:
+            labels = {id_: int(features["x"] > 0.5) for id_, features in of.items()}
+            body = {"labels": [{"id": id_, "label": label} for id_, label in labels.items()]}
+            self._cluster.send("k-labels", json.dumps(body))
+            self.labels |= labels
+            self.n_messages += 1
+
+
+def killed_often(folder, arguments, database, n_kills, seed, *, beside=False):
+    """Kill the server at random moments while messages come; returns how many answers were given again.
+
+    ``beside``: another server shares the log and the partitions, and is never killed.
+    """
+    source = random.Random(seed)
+
+    def served(group):
+        config = folder / group
+        config.write_text("".join(f"{name}={value}\n" for name, value in {**QUICK, "group.id": group}.items()))
+        return Process(
+            *arguments, "--kafka", cluster.brokers, "--rows", "k-rows", "--labels", "k-labels",
+            "--predictions", "k-predictions", "--stream", "s", "--kafka-config", config,
+        )  # fmt: skip
+
+    cluster = Cluster()
+    cluster.make("k-rows", "k-labels")
+    answers = Reader(cluster, "k-predictions")
+    feeder = Feeder(cluster, answers, seed)
+    server = served("g")
+    others = [served("g")] if beside else []
+    feeder.start()
+    try:
+        for _ in range(n_kills):
+            n_before = len(answers.messages)
+            answers.until(lambda messages, n=n_before: len(messages) > n)  # it is at work
+            feeder.until_further(source.randint(1, 200))
+            server.kill()
+            if not beside:
+                check(database(), [])
+            server = served("g")
+    finally:
+        feeder.ends = True
+        feeder.join()
+    answers.until(lambda _: answers.keys >= {id_.encode() for id_ in feeder.rows})
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
+        while http.get("/v1/streams/s").json()["labels"] < len(feeder.labels):
+            pass
+    assert [one.stop() for one in [server, *others]] == [0] * (1 + len(others))
+    assert check(database(), [feeder]) == (len(feeder.rows), len(feeder.labels))
+    assert answers.keys == {id_.encode() for id_ in feeder.rows}
+    assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys), "two answers for a row"
+    n_again = len(answers.messages) - len(answers.keys)
+    before = logged(database())
+
+    server = served("another")  # which reads everything from the beginning
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
+        all_are_read(http, feeder.n_messages)
+        assert 'outcome="new"' not in http.get("/metrics").text
+    assert server.stop() == 0
+    answers.stop()
+    cluster.stop()
+    assert logged(database()) == before
+    assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys)
+    connection = database().connect()
+    (stream,) = found(connection, "s")
+    assert replayed(connection, stream).same is True
+    connection.close()
+    return n_again
+
+
+def in_a_folder(folder, n_kills, seed):
+    return killed_often(
+        folder, ["--data", folder / "data"], lambda: SqliteDatabase(folder / "data", lock=False), n_kills, seed
+    )
+
+
+def test_after_kills_under_load_every_message_counts_once(tmp_path):
+    in_a_folder(tmp_path, KILLS, 1)
+
+
+@pytest.mark.slow
+def test_tens_of_kills(tmp_path):
+    assert in_a_folder(tmp_path, 60, 2) > 0, "no kill came between the log and the answer"
