@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import httpx
 import pyarrow as pa
 import pytest
+from prometheus_client import CollectorRegistry
 from served import Process, served_here
 from test_service import limit, until
 from test_service_kill import run
@@ -22,6 +23,7 @@ from devdan.service.engine import Limits  # noqa: E402
 from devdan.service.kafka_clients import Clients  # noqa: E402
 from devdan.service.kafka_door import KafkaDoor  # noqa: E402
 from devdan.service.kafka_settings import Kafka, read_config  # noqa: E402
+from devdan.service.kafka_watch import Watch  # noqa: E402
 from devdan.service.replaying import found, records  # noqa: E402
 from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402
 
@@ -384,20 +386,22 @@ def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins
         def committed(self, places, timeout):
             return [TopicPartition("t", 0, -1001 if committed is None else committed)]
 
+        def get_watermark_offsets(self, place, timeout):
+            return 0, 6
+
         def assign(self, places):
             self.places = places
 
-    class Nobody:
-        def __getattr__(self, name):
-            return lambda *_: None
-
     positions = {} if position is None else {("t", 0): position}
     kafka = Kafka("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})
-    clients = Clients(kafka, Nobody(), lambda: positions, lambda: True)
+    registry = CollectorRegistry()
+    clients = Clients(kafka, Watch(registry), lambda: positions, lambda: True)
     group = Group()
     clients._assigned(group, [TopicPartition("t", 0)])
     assert [place.offset for place in group.places] == [begins]
     clients.close()
+    is_shorter = position is not None and position > 6  # as a topic that was made anew
+    assert registry.get_sample_value("devdan_kafka_failures_total") == is_shorter
 
 
 # --- As users meet it --------------------------------------------------------------------------------------------

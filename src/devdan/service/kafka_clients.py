@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as Place
 from devdan.service.kafka_settings import Kafka
 from devdan.service.kafka_watch import Watch, library
 
-_MOST = 200  # messages that are taken together
+_MOST, _LARGE = 200, 4 * 2**20  # messages that are taken together, and bytes of them
 _WAIT = 0.5  # seconds for the first of them
 _HOLD = 1.0  # seconds until what could not be written or delivered is tried again
 _PATIENCE = 10.0  # seconds to ask what was committed
@@ -67,6 +67,11 @@ class Clients:
         begins = consumer.committed(partitions, _PATIENCE)
         for place in begins:
             position = known.get((place.topic, place.partition))
+            if position is not None and (end := consumer.get_watermark_offsets(place, _PATIENCE)[1]) < position:
+                self._watch.failed(
+                    f"{place.topic} ends at offset {end} of partition {place.partition}, but {position} were read from "
+                    "it before: if it was made anew, what it has up to there is not taken; use another name"
+                )
             if position is None:
                 place.offset = self._begins
             elif place.offset < 0:
@@ -82,14 +87,17 @@ class Clients:
         if self._hold_until is not None and time.monotonic() >= self._hold_until:
             self._hold_until = None
             self._consumer.resume(self._consumer.assignment())
-        first = self._consumer.poll(_WAIT)
-        if first is None:
-            return []
-        came = []
-        for message in [first, *self._consumer.consume(_MOST - 1, timeout=0)]:
+        came, size = list[Message](), 0
+        for _ in range(_MOST):
+            message = self._consumer.poll(0 if came else _WAIT)
+            if message is None:
+                break
             error = message.error()
             if error is None:
                 came.append(message)
+                size += len(message)
+                if size >= _LARGE:  # more would take longer than a group waits for its members
+                    break
             else:
                 self._watch.failed(error.str())
         return came
