@@ -16,7 +16,7 @@ from test_service_kill import run
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, TopicPartition  # noqa: E402
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition  # noqa: E402
 from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
 
 from devdan.service.engine import Limits  # noqa: E402
@@ -345,6 +345,18 @@ def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, ca
     said = [record.getMessage() for record in caplog.records if record.name == "devdan.service.kafka"]
     away = next(place for place, text in enumerate(said) if "HTTP goes on" in text)
     assert any("can be reached again" in text for text in said[away:])
+
+
+def test_the_same_trouble_is_told_once(caplog):
+    watch = Watch(CollectorRegistry())
+    for attempt in range(3):
+        watch.error(KafkaError(KafkaError._TRANSPORT, f"refused after {attempt} ms"))
+        watch.error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+        watch.statistics('{"brokers": {"b": {"state": "DOWN"}}, "topics": {}}')
+    assert [record.getMessage() for record in caplog.records] == [
+        "Kafka: refused after 0 ms",
+        "no broker of Kafka can be reached; HTTP goes on, and messages are read when one can",
+    ]
 
 
 def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):

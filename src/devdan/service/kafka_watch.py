@@ -54,9 +54,9 @@ class Watch:
             logger.warning("messages wait in Kafka: %s", error)
 
     def error(self, error: KafkaError) -> None:
-        """Told by librdkafka, which goes on trying by itself."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN and error.str() != self._said:  # the former is in statistics
-            self._said = error.str()
+        """Told by librdkafka, which goes on trying by itself; each attempt has a text of its own."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and error.name() != self._said:  # the former is in statistics
+            self._said = error.name()
             logger.warning("Kafka: %s", error.str())
 
     def assigned(self) -> None:
