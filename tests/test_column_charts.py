@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -38,11 +39,13 @@ def test_records_tell_which_columns_mattered_now_and_then(kind):
     records = list(prequential(open_stream(moving_table(), chunk=250), kind))
     told = [(one.start, one.importances) for one in records if one.importances is not None]
     starts = [start for start, _ in told]
-    assert starts == list(range(0, 6000, 500))
+    assert starts[:9] == list(range(0, 4500, 500))
+    assert all(500 < after - before <= after / 8 + 250 for before, after in pairwise(starts[8:]))  # a chunk is 250
     assert all(sum(shares) == pytest.approx(1, abs=0.001) for _, shares in told)
     by_column = dict(told)
     assert by_column[2500][1] > 0.9
-    assert by_column[5500][0] > 0.8
+    assert told[-1][0] >= 5000
+    assert told[-1][1][0] > 0.8
     assert [Record.from_json(one.to_json()) for one in records] == records
 
 

@@ -287,8 +287,9 @@ class _StreamGroup:
             body = Labels([row for _, row, _ in self._taught], [label for _, _, label in self._taught])
             seq = self.group.append(number, body)
             self.connection.many(
-                "UPDATE samples SET label = ?, label_seq = ? WHERE stream = ? AND id = ?",
-                [(packed(label), seq, number, id_) for id_, _, label in self._taught],
+                "INSERT INTO samples (stream, id, seq, place, label, label_seq) VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (stream, id) DO UPDATE SET label = excluded.label, label_seq = excluded.label_seq",
+                [(number, id_, *row, packed(label), seq) for id_, row, label in self._taught],
             )
             closed: dict[int, int] = {}
             for _, (row_seq, _), _ in self._taught:

@@ -90,10 +90,8 @@ class Predictor:
         """Predictions for rows whose columns are all known, or not needed."""
         if not self.classes or self.columns is None:
             return [NOTHING_YET] * len(rows)
-        names = self.columns
-        values = [
-            list(row.values()) if tuple(row) == tuple(names) else [row.get(name) for name in names] for row in rows
-        ]
+        names, in_order = self.columns, tuple(self.columns)
+        values = [list(row.values()) if tuple(row) == in_order else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
         shares = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
         return [self._read(own) for own in shares.tolist()]
