@@ -1452,11 +1452,20 @@ def calibrate_key(
             _calibrate_at(at[2], (state, guess, labels[row : row + 1], weights[row : row + 1]))
 
 
+NETWORKS_AHEAD, SLOTS_AHEAD = 3, 8  # by how many turns they are fetched
+
+
 @compiled
 def look_ahead(table: Words, slots: Words, t: int) -> None:
-    """Fetch the network that comes after the next, as most are in no cache when their turn comes."""
-    if t < len(slots) and slots[t] >= 0:
-        fetch_ahead(table[slots[t], STATE], table[slots[t], N_WORDS])
+    """Fetch a network whose turn is soon, with the codes behind its state, as most are in no cache then.
+
+    Where it is, its slot says, which is fetched before.
+    """
+    n_words, far, near = table.shape[1], t + SLOTS_AHEAD, t + NETWORKS_AHEAD
+    if far < len(slots) and slots[far] >= 0:
+        fetch_ahead(table.ctypes.data + 8 * n_words * slots[far], n_words)
+    if near < len(slots) and slots[near] >= 0:
+        fetch_ahead(table[slots[near], STATE], table[slots[near], N_WORDS] + 8)
 
 
 @entry
@@ -1496,7 +1505,7 @@ def learn_keys(
     n_stopped = 0
     n_passes = 1 if interleaves else last - first + 1
     for k in range(begin, end):
-        look_ahead(table, slots, k + 2)
+        look_ahead(table, slots, k)
         place, mine, visited = table[slots[k]], rows[cuts[k] : cuts[k + 1]], order[cuts[k] : cuts[k + 1]]
         state = floats_at(place[STATE], place[N_WORDS])
         net = Network(state)
@@ -1550,7 +1559,7 @@ def predict_keys(
     """
     n_open = 0
     for t in range(begin, end):
-        look_ahead(table, slots, t + 2)
+        look_ahead(table, slots, t)
         n_classes = 0
         if slots[t] >= 0:
             place = table[slots[t]]
