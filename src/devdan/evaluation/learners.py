@@ -146,7 +146,7 @@ class _Devdan:
         }
 
     def _importances(self) -> tuple[float, ...] | None:
-        """The importances of the columns, if they are due: some eighty times in a run of ten million samples.
+        """The importances of the columns, if they are due: about 75 times in a run of ten million samples.
 
         In all this takes at most as many predictions as there are samples.
         """
