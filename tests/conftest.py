@@ -60,3 +60,14 @@ def browser():
             yield found
     except NoBrowserError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def spark():
+    """Spark on this machine, where there is a Java for it."""
+    import spark_engine  # noqa: PLC0415 (only where there is PySpark)
+
+    spark_engine.needs_java()
+    started = spark_engine.session()
+    yield started
+    started.stop()

@@ -22,14 +22,6 @@ COLUMNS = {"key": "key", "time": "time", "features": list(FEATURES), "label": "l
 
 
 @pytest.fixture(scope="module")
-def spark():
-    spark_engine.needs_java()
-    started = spark_engine.session()
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
 def table():
     return events()
 

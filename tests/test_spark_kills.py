@@ -107,14 +107,6 @@ def _kill(pid):
 
 
 @pytest.fixture(scope="module")
-def spark():
-    spark_engine.needs_java()
-    started = spark_engine.session()
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
 def rows(tmp_path_factory):
     path = tmp_path_factory.mktemp("kills") / "rows"
     spark_engine.write(events(n=20 * N_BATCHES), path, N_BATCHES)
