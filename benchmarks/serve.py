@@ -27,7 +27,10 @@ from deviations import put
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "service.md"
 LOAD = Path(__file__).with_name("load.py")
-FEATURES, CONNECTIONS, BATCH, ROUNDS = 10, 32, 200, 3
+FEATURES, CONNECTIONS, BATCH, ROUNDS, FIFTHS = 10, 32, 200, 3, 5
+PREDICT, LABELS = "/v1/streams/s/predict", "/v1/streams/s/labels"
+ONE: dict[str, Any] = {"kind": "predict", "rows": 1, "connections": CONNECTIONS}
+SEVERAL = ONE | {"rows": BATCH}
 BARE = """
 import sys
 import uvicorn
@@ -121,6 +124,11 @@ def p99(result: dict[str, Any]) -> float:
     return 1000 * float(result["times"][int(0.99 * len(result["times"]))])
 
 
+def middle(name: str, results: list[dict[str, Any]]) -> float:
+    """The median of a figure."""
+    return float(statistics.median(result[name] for result in results))
+
+
 def shown(at: Server) -> dict[str, Any]:
     """What the service says about the stream."""
     answer: dict[str, Any] = httpx.get(f"{at.url}/v1/streams/s", timeout=60).json()
@@ -133,73 +141,82 @@ def all_learned(at: Server, n_labels: int) -> None:
         time.sleep(0.2)
 
 
-def measured(size: float) -> list[tuple[str, str, str]]:
-    """Everything, as rows of a table: what, figure, beside."""
-    singles, batches, many = int(20_000 * size), max(int(1000 * size), 8), int(100_000 * size)
-    predict, labels = "/v1/streams/s/predict", "/v1/streams/s/labels"
-    rows: list[tuple[str, str, str]] = []
+Figures = list[tuple[str, str, str]]  # what, figure, beside
+
+
+def measured(size: float) -> Figures:
+    """Everything, as rows of a table."""
     with tempfile.TemporaryDirectory() as folder:
         serve = ("-m", "devdan", "serve", "--port", "0", "--data", folder)
         with server(*serve) as service, server("-c", BARE) as bare:
-            httpx.put(f"{service.url}/v1/streams/s", json={"max_waiting": 4 * many}, timeout=60).raise_for_status()
-            one = {"kind": "predict", "rows": 1, "connections": CONNECTIONS}
-            sent(begin(service.port, predict, 500, **one, first=0))
-            sent(begin(service.port, labels, 500, **one | {"kind": "labels"}, first=0))
+            settings = {"max_waiting": max(int(400_000 * size), 1)}
+            httpx.put(f"{service.url}/v1/streams/s", json=settings, timeout=60).raise_for_status()
+            sent(begin(service.port, PREDICT, 500, **ONE, first=0))
+            sent(begin(service.port, LABELS, 500, **ONE | {"kind": "labels"}, first=0))
             all_learned(service, 500)
-            ours, theirs = [], []
-            for k in range(ROUNDS):
-                theirs.append(sent(begin(bare.port, "/predict", singles, **one)))
-                ours.append(sent(begin(service.port, predict, singles, **one, first=1_000_000 * (k + 1))))
-            rate, bare_rate = (singles / statistics.median(r["seconds"] for r in some) for some in (ours, theirs))
-            slow, bare_slow = (statistics.median(map(p99, some)) for some in (ours, theirs))
-            rows.append((
-                "single durable predictions per second", f"{rate:,.0f}",
-                f"{bare_rate:,.0f} of the bare endpoint: {100 * rate / bare_rate:.0f} %",
-            ))  # fmt: skip
-            rows.append(
-                ("their 99th percentile", f"{slow:.1f} ms", f"{bare_slow:.1f} ms: {slow / bare_slow:.1f} times")
-            )
-
-            several = {"kind": "predict", "rows": BATCH, "connections": CONNECTIONS}
-            result = sent(begin(service.port, predict, batches, **several, first=10_000_000))
-            fast = batches * BATCH / result["seconds"]
-            rows.append((f"rows per second in batches of {BATCH}", f"{fast:,.0f}", f"{fast / rate:.0f} times singles"))
-
-            few = {"kind": "predict", "rows": 1, "connections": 4}
-            idle = p99(sent(begin(service.port, predict, max(singles // 4, 100), **few, first=20_000_000)))
-            sent(begin(service.port, predict, many // 1000 or 1, **several | {"rows": 1000}, first=30_000_000))
-            before = shown(service)["labels"]
-            sender = begin(
-                service.port, labels, many // 1000 or 1, kind="labels", rows=1000, connections=1, first=30_000_000
-            )
-            busy = p99(sent(begin(service.port, predict, max(singles // 4, 100), **few, first=40_000_000)))
-            sent(sender)
-            all_learned(service, before + (many // 1000 or 1) * 1000)
-            name = f"99th percentile while {many:,} labels are learned"
-            rows.append((name, f"{busy:.1f} ms", f"{idle:.1f} ms idle: {busy / idle:.1f} times"))
-
-            memory = [service.megabytes]
-            for k in range(5):
-                first, n = 50_000_000 + 1_000_000 * k, max(int(100 * size), 1)
-                sent(begin(service.port, predict, n, **several | {"rows": 1000}, first=first))
-                sent(begin(service.port, labels, n, kind="labels", rows=1000, connections=4, first=first))
-                memory.append(service.megabytes)
-            total = 2 * 5 * max(int(100 * size), 1) * 1000
-            told = ", ".join(f"{figure:.0f}" for figure in memory)
-            rows.append(
-                (f"megabytes of memory over {total:,} rows and labels", told, "at the beginning and after each fifth")
-            )
-            n_labels = before + (many // 1000 or 1) * 1000 + total // 2
-            all_learned(service, n_labels)
+            rows = rates(service, bare, size) + while_learning(service, size) + memory(service, size)
+            n_labels = shown(service)["labels"]
         begun = time.perf_counter()
         with server(*serve) as service:
             all_learned(service, n_labels)
-            n_events = shown(service)["rows"] + shown(service)["labels"]
+            n_events = shown(service)["rows"] + n_labels
             seconds = time.perf_counter() - begun
-        rows.append(
-            (f"restart with {n_events:,} rows and labels", f"{seconds:.1f} s", "after a kill, until the model is there")
-        )
-    return rows
+    what = f"restart with {n_events:,} rows and labels"
+    return [*rows, (what, f"{seconds:.1f} s", "after a kill, until the model is there")]
+
+
+def rates(service: Server, bare: Server, size: float) -> Figures:
+    """Rows alone and together, beside a server that does nothing with them."""
+    singles, batches = int(20_000 * size), max(int(1000 * size), 8)
+    ours, theirs, together = [], [], []
+    for k in range(ROUNDS):
+        first = 1_000_000 * (k + 1)
+        theirs.append(sent(begin(bare.port, "/predict", singles, **ONE)))
+        ours.append(sent(begin(service.port, PREDICT, singles, **ONE, first=first)))
+        together.append(sent(begin(service.port, PREDICT, batches, **SEVERAL, first=10 * first)))
+    rate, bare_rate = (singles / middle("seconds", some) for some in (ours, theirs))
+    slow, bare_slow = (statistics.median(map(p99, some)) for some in (ours, theirs))
+    fast = batches * BATCH / middle("seconds", together)
+    beside = f"{bare_rate:,.0f} of the bare endpoint: {100 * rate / bare_rate:.0f} %"
+    return [
+        ("single durable predictions per second", f"{rate:,.0f}", beside),
+        ("their 99th percentile", f"{slow:.1f} ms", f"{bare_slow:.1f} ms: {slow / bare_slow:.1f} times"),
+        (f"rows per second in batches of {BATCH}", f"{fast:,.0f}", f"{fast / rate:.1f} times singles"),
+    ]
+
+
+def while_learning(service: Server, size: float) -> Figures:
+    """How long predictions take while many labels come, and while none do."""
+    n, thousands = max(int(5000 * size), 100), max(int(100 * size), 1)
+    few = {"kind": "predict", "rows": 1, "connections": 4}
+    idle, busy = [], []
+    for k in range(ROUNDS):
+        first = 100_000_000 * (k + 1)
+        idle.append(p99(sent(begin(service.port, PREDICT, n, **few, first=first))))
+        taught = {"rows": 1000, "first": first + 10_000_000}
+        sent(begin(service.port, PREDICT, thousands, **SEVERAL | taught))
+        before = shown(service)["labels"]
+        sender = begin(service.port, LABELS, thousands, kind="labels", connections=1, **taught)
+        busy.append(p99(sent(begin(service.port, PREDICT, n, **few, first=first + 20_000_000))))
+        sent(sender)
+        all_learned(service, before + 1000 * thousands)
+    meanwhile, without = statistics.median(busy), statistics.median(idle)
+    what = f"99th percentile while {1000 * thousands:,} labels are learned"
+    return [(what, f"{meanwhile:.1f} ms", f"{without:.1f} ms idle: {meanwhile / without:.1f} times")]
+
+
+def memory(service: Server, size: float) -> Figures:
+    """What it takes, as rows and labels come."""
+    before, megabytes, thousands = shown(service)["labels"], [service.megabytes], max(int(100 * size), 1)
+    for k in range(FIFTHS):
+        taught = {"rows": 1000, "first": 500_000_000 + 1_000_000 * k}
+        sent(begin(service.port, PREDICT, thousands, **SEVERAL | taught))
+        sent(begin(service.port, LABELS, thousands, kind="labels", connections=4, **taught))
+        megabytes.append(service.megabytes)
+    all_learned(service, before + FIFTHS * 1000 * thousands)
+    what = f"megabytes of memory over {2 * FIFTHS * 1000 * thousands:,} rows and labels"
+    told = ", ".join(f"{figure:.0f}" for figure in megabytes)
+    return [(what, told, "at the beginning and after each fifth")]
 
 
 def main() -> None:

@@ -304,3 +304,16 @@ def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps)
     assert stream.n_waiting == len(naive.features) - len(naive.learned)
     assert stream.n_early == len(naive.label) - len(naive.learned)
     database.close()
+
+
+def test_many_rows_are_several_records(database):
+    connection, number = begun(database)
+    some = [row(f"r{k}", float(k)) for k in range(1200)]
+    assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].rows == 1200
+    written = bodies(connection, number, Rows)
+    assert [(body.first, len(body.ids)) for body in written] == [(0, 500), (500, 500), (1000, 200)]
+    assert ledger.commit(connection, [Submission(number, labels=[("r1100", "x")])], 1.0)[0].accepted == 1
+    ((seq, place),) = bodies(connection, number, Labels)[0].rows
+    assert connection.record(number, seq).body.values[place] == [1100.0]
+    assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].repeated_rows == 1200
+    assert register.facts(connection)[number].n_waiting == 1199

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from devdan.service.engine import LimitError, Limits
-from devdan.service.logged import Label, Settings, Value
-from devdan.service.naming import LONGEST, InvalidError, check_text
+from devdan.service.logged import Settings, Value
+from devdan.service.naming import LONGEST, InvalidError, check_texts
 
 Body = TypeVar("Body")
 
 _LARGEST = 2**53  # integers that floats can tell apart
+_NOT_READ = (msgspec.DecodeError, RecursionError, ValueError)
+_FEW = 50  # columns
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')  # what JSON writes otherwise in a name
+_STREAMS = 100  # whose columns are known to the reader of rows
 _MOST_SECONDS = 100 * 365.25 * 86_400
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
@@ -24,7 +30,7 @@ Given = (
 )
 
 
-class RowIn(msgspec.Struct, forbid_unknown_fields=True):
+class RowIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A row: features by column. Without an id, the service makes one."""
 
     features: dict[str, Value]
@@ -38,7 +44,7 @@ class RowsIn(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[RowIn]
 
 
-class SampleIn(msgspec.Struct, forbid_unknown_fields=True):
+class SampleIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A row that comes with its label."""
 
     features: dict[str, Value]
@@ -53,7 +59,7 @@ class SamplesIn(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[SampleIn]
 
 
-class LabelIn(msgspec.Struct, forbid_unknown_fields=True):
+class LabelIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The label of a row, by the row's id."""
 
     id: Text
@@ -78,26 +84,65 @@ def parsed(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
     """The body; raises a ``InvalidError`` that says where it is not valid."""
     try:
         return decoder.decode(content)
-    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+    except _NOT_READ as error:
         raise InvalidError(f"the body must be JSON as the documentation describes: {error}") from error
+
+
+def parsed_rows(content: bytes, columns: Sequence[str] | None) -> list[RowIn]:
+    """Rows to predict; where it can be had, their features are values in the order of the stream's columns.
+
+    >>> [row.features for row in parsed_rows(b'{"rows": [{"features": {"y": 2, "x": 1}}]}', ["x", "y"])]
+    [(1.0, 2.0)]
+    >>> [row.features for row in parsed_rows(b'{"rows": [{"features": {"z": 2}}]}', ["x", "y"])]
+    [{'z': 2.0}]
+    """
+    decoder = None if columns is None or len(columns) > _FEW else _in_order(tuple(columns))
+    if decoder is None:
+        return parsed(ROWS, content).rows
+    try:
+        rows: list[Any] = decoder.decode(content).rows
+    except _NOT_READ:  # a column that is not known, or worse: whoever knows more will tell
+        return parsed(ROWS, content).rows
+    for row in rows:
+        row.features = msgspec.structs.astuple(row.features)
+    return rows
+
+
+@lru_cache(_STREAMS)
+def _in_order(columns: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
+    """What reads rows of these columns into objects that hold the values alone, in half the time that dicts take.
+
+    It looks for columns one after the other, so in rows that have them in another order, many would take long.
+    """
+    if any(map(_ESCAPED.search, columns)):
+        return None
+    names = [f"_{place}" for place in range(len(columns))]
+    features = msgspec.defstruct(
+        "Features",
+        [(name, Value, None) for name in names],
+        rename=dict(zip(names, columns, strict=True)),
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    row: Any = msgspec.defstruct("RowOfColumns", [("features", features)], bases=(RowIn,), gc=False)
+    return parser(msgspec.defstruct("RowsOfColumns", [("rows", list[row])], forbid_unknown_fields=True))
 
 
 def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits) -> None:
     """Rows with ids; those without get new ones."""
     check_number(rows, limits)
-    for row in rows:
-        if row.id is not None:
-            check_text(row.id, "an id")
-        if len(row.features) > limits.columns:
-            raise LimitError(f"a row may have {limits.columns} features, got {len(row.features)}")
-        if (row.key is None) == keyed:
-            raise InvalidError(
-                "each row must have a key, since the stream was made with keyed"
-                if keyed
-                else "a row must not have a key, since the stream was not made with keyed"
-            )
-        if row.key is not None:
-            check_text(row.key, "a key")
+    widest = max(len(row.features) for row in rows)
+    if widest > limits.columns:
+        raise LimitError(f"a row may have {limits.columns} features, got {widest}")
+    keys = [row.key for row in rows if row.key is not None]
+    if len(keys) != (len(rows) if keyed else 0):
+        raise InvalidError(
+            "each row must have a key, since the stream was made with keyed"
+            if keyed
+            else "a row must not have a key, since the stream was not made with keyed"
+        )
+    check_texts(keys, "a key")
+    check_texts([row.id for row in rows if row.id is not None], "an id")
 
 
 def check_number(items: Sequence[Any], limits: Limits) -> None:
@@ -111,15 +156,8 @@ def check_number(items: Sequence[Any], limits: Limits) -> None:
 def check_labels(labels: Sequence[LabelIn], limits: Limits) -> None:
     """Labels of rows."""
     check_number(labels, limits)
-    for one in labels:
-        check_text(one.id, "an id")
-        check_label(one.label)
-
-
-def check_label(label: Label) -> None:
-    """Raise an error if a label has characters that nobody sees."""
-    if isinstance(label, str):
-        check_text(label, "a label")
+    check_texts([one.id for one in labels], "an id")
+    check_texts([one.label for one in labels if isinstance(one.label, str)], "a label")
 
 
 def check_settings(settings: Settings) -> None:

@@ -75,6 +75,12 @@ class Connection(ABC):
     def close(self) -> None:
         """Give it back."""
 
+    given: str  # a table of texts that come as one parameter, with their places from 0: `given.value`, `given.place`
+
+    @abstractmethod
+    def listed(self, texts: Sequence[str]) -> Any:
+        """Texts as the parameter of ``given``."""
+
     # --- What both databases do alike ----------------------------------------------------------------------------
 
     def among(self, sql: str, first: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, ...]]:
@@ -122,6 +128,7 @@ class Database(ABC):
             connection.close()
 
     is_shared = False  # between several servers
+    labels_at_once = 100  # in one commit: rows that come meanwhile wait for it
 
     def __init__(self) -> None:
         self._local = threading.local()

@@ -7,7 +7,7 @@ comes in: times are in the records, and the model has a seed.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -84,7 +84,7 @@ class Fold:
             self.tally.expired(body)
         self.seq = record.seq
 
-    def _learn(self, values: list[list[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
+    def _learn(self, values: Sequence[Sequence[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
         assert self.columns is not None
         try:
             X = models.table(self.columns, values)

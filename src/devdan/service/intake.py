@@ -6,27 +6,28 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from devdan.service.bodies import (
     LABELS,
-    ROWS,
     SAMPLES,
     LabelsIn,
     RowIn,
     RowsIn,
     SamplesIn,
-    check_label,
     check_labels,
     check_rows,
     parsed,
+    parsed_rows,
 )
 from devdan.service.database import UnavailableError
 from devdan.service.engine import LimitError, Live
 from devdan.service.handling import Service, answered, raise_if_refused, takes
 from devdan.service.ledger import Outcome, Row
-from devdan.service.naming import InvalidError, new_id
+from devdan.service.logged import Label
+from devdan.service.naming import InvalidError, check_texts, new_id
 from devdan.service.predictor import Prediction, Predictor
 from devdan.service.writer import BusyError
 
@@ -52,6 +53,14 @@ def check_keys(service: Service, live: Live, keys: Sequence[str] | None) -> None
     most, predictor = service.engine.limits.keys, live.predictor
     if keys is not None and predictor.n_keys >= most and not all(map(predictor.knows, keys)):
         raise LimitError(f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these")
+
+
+class _Predicted(msgspec.Struct, gc=False):
+    """A prediction as it is answered."""
+
+    id: str
+    label: Label | None
+    probabilities: dict[str, float]
 
 
 async def foreseen(
@@ -101,13 +110,13 @@ def add_routes(api: FastAPI, service: Service) -> None:
     )
     async def predict(request: Request) -> Response:
         live = await service.find(request.path_params["stream"])
-        rows = parsed(ROWS, await service.body(request)).rows
+        rows = parsed_rows(await service.body(request), live.predictor.columns)
         check_rows(rows, live.settings.keyed, engine.limits)
         ids, predictions, predictor, outcome = await predicted(service, live, rows)
         names = predictor.names
         answer: dict[str, Any] = {
             "predictions": [
-                {"id": id_, "label": said.label, "probabilities": dict(zip(names, said.shares, strict=True))}
+                _Predicted(id_, said.label, dict(zip(names, said.shares)))  # noqa: B905 (half as long again)
                 for id_, said in zip(ids, predictions, strict=True)
             ],
             "version": predictor.version,
@@ -147,8 +156,7 @@ def add_routes(api: FastAPI, service: Service) -> None:
         rows = parsed(SAMPLES, await service.body(request)).rows
         check_rows(rows, live.settings.keyed, engine.limits)
         check_keys(service, live, [row.key or "" for row in rows] if live.settings.keyed else None)
-        for row in rows:
-            check_label(row.label)
+        check_texts([row.label for row in rows if isinstance(row.label, str)], "a label")
         ids = [row.id or new_id() for row in rows]
         written = [
             Row(id_, row.features, row.key, None, None, row.label, row.id is None)

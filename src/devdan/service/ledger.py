@@ -6,27 +6,29 @@ decide anything again; what is expired is there as a record too, so that reading
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from devdan.service import models
 from devdan.service.database import Connection
-from devdan.service.logged import Columns, Early, Expired, Label, Labels, Rows, Value
+from devdan.service.logged import Columns, Early, Expired, Features, Label, Labels, Rows, Value
 from devdan.service.logged import Record as LogRecord
 from devdan.service.naming import InvalidError
 from devdan.service.register import Facts, Group, Sample, Source, advance, facts, packed, positions, samples
 
 _EARLY = -1  # the place of a label that has no row yet
 _OLDEST = 16  # records looked at for expiry at a time
+_RECORD = 500  # rows in a record: a label that comes late may have to read all of it
 
 
-class Row(NamedTuple):
+class Row(msgspec.Struct, frozen=True, gc=False):
     """A row as it came, with what was answered; ``label`` for a row that came with its label."""
 
     id: str
-    features: dict[str, Value]
+    features: Features
     key: str | None = None
     predicted: Label | None = None
     confidence: float | None = None
@@ -67,6 +69,24 @@ class Outcome(NamedTuple):
     error: str | None = None
     gone: bool = False  # there is no such stream any more
 
+    def and_then(self, other: Outcome) -> Outcome:
+        """The outcome of a submission that was made in parts.
+
+        >>> Outcome(accepted=2, repeated=1).and_then(Outcome(accepted=1))[2:5]
+        (3, 1, 0)
+        """
+        return Outcome(
+            self.rows + other.rows,
+            self.repeated_rows + other.repeated_rows,
+            self.accepted + other.accepted,
+            self.repeated + other.repeated,
+            self.waiting + other.waiting,
+            self.expired + other.expired,
+            [*self.refused, *other.refused],
+            self.error or other.error,
+            self.gone or other.gone,
+        )
+
 
 def commit(connection: Connection, submissions: Sequence[Submission], now: float) -> list[Outcome]:
     """Decide about a group of submissions and write what counts, in one transaction."""
@@ -97,18 +117,19 @@ class _StreamGroup:
 
     def __init__(self, group: Group, stream: Facts) -> None:
         self.group, self.connection, self.stream = group, group.connection, stream
-        self._fresh: list[tuple[Row, list[Value]]] = []
+        self._fresh: list[Row] = []
+        self._values: list[Sequence[Value]] = []  # of fresh rows, in the order of the columns
         self._places: dict[str, int] = {}  # of fresh rows, by id
         self._taught: list[tuple[str, tuple[int, int], Label]] = []
         self._early: dict[str, Label] = {}
         self._labelled: dict[str, Label] = {}  # within this group
         self._bodies: dict[int, LogRecord | None] = {}
-        self._fresh_seq = 0
+        self._written: list[tuple[int, int]] = []  # the records of fresh rows, and their places there
 
     def decide(self, submissions: Sequence[Submission]) -> list[Outcome]:
         before = msgspec.structs.replace(self.stream)
         outcomes = [Outcome()] * len(submissions)
-        self._expire()  # what is too old by now
+        self._expire()  # a label for what is too old by now comes too late
         self._samples = self._known(submissions)
         sources = [one.source for one in submissions if one.source is not None]
         before_these = positions(self.connection, self.stream.number) if sources else {}
@@ -124,8 +145,10 @@ class _StreamGroup:
             if pairs and outcomes[place].error is None:
                 outcomes[place] = self._take_labels(pairs, outcomes[place], again[place])
         self._write_labels()
-        advance(self.connection, self.stream.number, sources)
-        self._expire()  # what is too much
+        if sources:
+            advance(self.connection, self.stream.number, sources)
+        if self.stream.n_waiting + self.stream.n_early > self.stream.settings.max_waiting:
+            self._expire()
         if self.stream != before:
             stream = self.stream
             columns = None if stream.columns is None else packed(stream.columns)
@@ -155,7 +178,8 @@ class _StreamGroup:
         if self.stream.columns is None:
             if again:  # it was refused then
                 return Outcome(repeated_rows=len(submission.rows))
-            names = list(dict.fromkeys(name for row in submission.rows for name in row.features))
+            named = (row.features for row in submission.rows if isinstance(row.features, dict))  # by now, all are
+            names = list(dict.fromkeys(name for features in named for name in features))
             if not names:
                 return Outcome(error="the first rows say which columns there are, so they must have features; got none")
             try:
@@ -165,39 +189,42 @@ class _StreamGroup:
             self.stream.columns = names
             self.group.append(self.stream.number, Columns(names))
         columns = self.stream.columns
-        values: list[list[Value]] = []
-        in_order, known = tuple(columns), frozenset(columns)
+        values: list[Sequence[Value]] = []
+        known = frozenset(columns)
         for row in submission.rows:
-            if tuple(row.features) == in_order:
-                values.append(list(row.features.values()))
+            features = row.features
+            if isinstance(features, tuple):
+                values.append(features)
                 continue
-            if not known >= row.features.keys():
-                name = next(name for name in row.features if name not in known)
+            if not known >= features.keys():
+                name = next(name for name in features if name not in known)
                 return Outcome(error=f"the stream has no column {name!r}: its columns are {_listed(columns)}")
-            values.append([row.features.get(name) for name in columns])
+            values.append([features.get(name) for name in columns])
         n_rows = n_repeated = 0
         refused = []
         for row, own in zip(submission.rows, values, strict=True):
             sample = None if row.is_new else self._samples.get(row.id)
-            if row.id in self._places:
-                first, values_then = self._fresh[self._places[row.id]]
-                earlier: Any = (values_then, first.key)
+            place = self._places.get(row.id)
+            earlier: tuple[Sequence[Value], str | None] | None
+            if place is not None:
+                earlier = self._values[place], self._fresh[place].key
             elif sample is not None and sample.place != _EARLY:
                 earlier = self._stored(sample)
             elif again:
                 earlier = None
             else:
                 self._places[row.id] = len(self._fresh)
-                self._fresh.append((row, own))
+                self._fresh.append(row)
+                self._values.append(own)
                 n_rows += 1
                 continue
-            if earlier is None or earlier == (own, row.key):
+            if earlier is None or (list(earlier[0]), earlier[1]) == (list(own), row.key):
                 n_repeated += 1
             else:
                 refused.append(Refused(row.id, "the id was used before, with other features or another key"))
         return Outcome(rows=n_rows, repeated_rows=n_repeated, refused=refused)
 
-    def _stored(self, sample: Sample) -> tuple[list[Value], str | None] | None:
+    def _stored(self, sample: Sample) -> tuple[Sequence[Value], str | None] | None:
         """The values and the key of a row in the log, unless it was removed since."""
         if sample.seq not in self._bodies:
             self._bodies[sample.seq] = self.connection.record(self.stream.number, sample.seq)
@@ -208,34 +235,38 @@ class _StreamGroup:
         return body.values[sample.place], None if body.keys is None else body.keys[sample.place]
 
     def _write_rows(self) -> None:
-        if not self._fresh:
-            return
-        rows = [row for row, _ in self._fresh]
-        body = Rows(
-            self.stream.n_rows,
-            [row.id for row in rows],
-            [own for _, own in self._fresh],
-            [row.predicted for row in rows],
-            [row.confidence for row in rows],
-            [row.key or "" for row in rows] if self.stream.settings.keyed else None,
-        )
-        number = self.stream.number
-        seq = self._fresh_seq = self.group.append(number, body)
+        number, keyed = self.stream.number, self.stream.settings.keyed
         early = [id_ for id_ in self._places if id_ in self._samples]
         if early:
-            self.connection.many("DELETE FROM samples WHERE stream = ? AND id = ?", [(number, id_) for id_ in early])
-        self.connection.many(
-            "INSERT INTO samples (stream, id, seq, place) VALUES (?, ?, ?, ?)",
-            [(number, id_, seq, place) for id_, place in self._places.items()],
-        )
-        self.connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (number, seq, self.group.at, len(rows)))
-        self.stream.n_rows += len(rows)
-        self.stream.n_waiting += len(rows)
-        for id_ in early:  # its label has waited for it
-            sample = self._samples.pop(id_)
+            self._delete(early)
+        for start in range(0, len(self._fresh), _RECORD):
+            rows = self._fresh[start : start + _RECORD]
+            ids = [row.id for row in rows]
+            body = Rows(
+                self.stream.n_rows,
+                ids,
+                self._values[start : start + _RECORD],
+                [row.predicted for row in rows],
+                [row.confidence for row in rows],
+                [row.key or "" for row in rows] if keyed else None,
+            )
+            seq = self.group.append(number, body)
+            self._written += [(seq, place) for place in range(len(rows))]
+            self.connection.execute(
+                f"INSERT INTO samples (stream, id, seq, place) SELECT ?, value, ?, place FROM {self.connection.given}",
+                (number, seq, self.connection.listed(ids)),
+            )
+            self.connection.execute(
+                "INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (number, seq, self.group.at, len(rows))
+            )
+            self.stream.n_rows += len(rows)
+            self.stream.n_waiting += len(rows)
+        waited = {id_: self._samples.pop(id_) for id_ in early}  # labels that came before
+        for id_, sample in waited.items():
             assert sample.label is not None
-            self._close(sample.seq, 1, early=True)
-            self._teach(id_, (seq, self._places[id_]), sample.label)
+            self._teach(id_, self._written[self._places[id_]], sample.label)
+        self._close(sample.seq for sample in waited.values())
+        self.stream.n_early -= len(waited)
 
     # --- Labels --------------------------------------------------------------------------------------------------
 
@@ -265,7 +296,7 @@ class _StreamGroup:
             elif again:
                 repeated += 1
             elif id_ in self._places:
-                self._teach(id_, (self._fresh_seq, self._places[id_]), label)
+                self._teach(id_, self._written[self._places[id_]], label)
                 accepted += 1
             elif sample is None:
                 self._early[id_] = label
@@ -286,35 +317,34 @@ class _StreamGroup:
         if self._taught:
             body = Labels([row for _, row, _ in self._taught], [label for _, _, label in self._taught])
             seq = self.group.append(number, body)
-            self.connection.many(
-                "INSERT INTO samples (stream, id, seq, place, label, label_seq) VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (stream, id) DO UPDATE SET label = excluded.label, label_seq = excluded.label_seq",
-                [(number, id_, *row, packed(label), seq) for id_, row, label in self._taught],
-            )
-            closed: dict[int, int] = {}
-            for _, (row_seq, _), _ in self._taught:
-                closed[row_seq] = closed.get(row_seq, 0) + 1
-            for row_seq, n in closed.items():
-                self._close(row_seq, n)
+            for label, ids in _by_label((id_, label) for id_, _, label in self._taught):
+                self.connection.execute(
+                    "UPDATE samples SET label = ?, label_seq = ? "
+                    f"WHERE stream = ? AND id IN (SELECT value FROM {self.connection.given})",
+                    (packed(label), seq, number, self.connection.listed(ids)),
+                )
+            self._close(row_seq for _, (row_seq, _), _ in self._taught)
+            self.stream.n_waiting -= len(self._taught)
         if self._early:
             seq = self.group.append(number, Early(list(self._early), list(self._early.values())))
-            self.connection.many(
-                "INSERT INTO samples (stream, id, seq, place, label, label_seq) VALUES (?, ?, ?, ?, ?, ?)",
-                [(number, id_, seq, _EARLY, packed(label), seq) for id_, label in self._early.items()],
-            )
+            for label, ids in _by_label(self._early.items()):
+                self.connection.execute(
+                    "INSERT INTO samples (stream, id, seq, place, label, label_seq) "
+                    f"SELECT ?, value, ?, ?, ?, ? FROM {self.connection.given}",
+                    (number, seq, _EARLY, packed(label), seq, self.connection.listed(ids)),
+                )
             n = len(self._early)
             self.connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (number, seq, self.group.at, n))
             self.stream.n_early += n
 
-    def _close(self, seq: int, n: int, *, early: bool = False) -> None:
-        """So many rows, or early labels, of a record wait no longer."""
-        where = "WHERE stream = ? AND seq = ?"
-        self.connection.execute(f"UPDATE waiting SET open = open - ? {where}", (n, self.stream.number, seq))
-        self.connection.execute(f"DELETE FROM waiting {where} AND open <= 0", (self.stream.number, seq))
-        if early:
-            self.stream.n_early -= n
-        else:
-            self.stream.n_waiting -= n
+    def _close(self, seqs: Iterable[int]) -> None:
+        """Of these records, one row or early label each time waits no longer."""
+        closed = Counter(seqs)
+        number, where = self.stream.number, "WHERE stream = ? AND seq IN ({})"
+        for n in set(closed.values()):
+            these = [seq for seq, times in closed.items() if times == n]
+            self.connection.among(f"UPDATE waiting SET open = open - ? {where}", (n, number), these)
+        self.connection.among(f"DELETE FROM waiting {where} AND open <= 0", (number,), list(closed))
 
     # --- Expiry --------------------------------------------------------------------------------------------------
 
@@ -341,9 +371,7 @@ class _StreamGroup:
                 else:
                     n_rows += n
                     stream.n_waiting -= n
-            self.connection.many(
-                "DELETE FROM waiting WHERE stream = ? AND seq = ?", [(stream.number, seq) for seq in gone]
-            )
+            self.connection.among("DELETE FROM waiting WHERE stream = ? AND seq IN ({})", (stream.number,), gone)
             if len(gone) < _OLDEST:
                 break
         if up_to:
@@ -355,10 +383,27 @@ class _StreamGroup:
         record = self.connection.record(self.stream.number, seq)
         assert record is not None
         assert isinstance(record.body, Early)
-        self.connection.many(
-            "DELETE FROM samples WHERE stream = ? AND id = ? AND place = ?",
-            [(self.stream.number, id_, _EARLY) for id_ in record.body.ids],
+        self._delete(record.body.ids)
+
+    def _delete(self, ids: Sequence[str]) -> None:
+        """Let go of early labels."""
+        self.connection.execute(
+            f"DELETE FROM samples WHERE stream = ? AND place = ? AND id IN (SELECT value FROM {self.connection.given})",
+            (self.stream.number, _EARLY, self.connection.listed(ids)),
         )
+
+
+def _by_label(pairs: Iterable[tuple[str, Label]]) -> Iterable[tuple[Label, list[str]]]:
+    """The ids of each label, so that one statement is enough for them."""
+    ids: dict[Label, list[str]] = {}
+    for id_, label in pairs:
+        ids.setdefault(label, []).append(id_)
+    return ids.items()
+
+
+def are_alike(labels: Sequence[tuple[str, Label]]) -> bool:
+    """Whether labels are of one kind: then all are of the stream's kind, or none is."""
+    return len({kind_of(label) for _, label in labels}) == 1
 
 
 def kind_of(label: Label) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 Value = float | str | bool | None  # of a feature; None is missing
 Label = int | str | bool
+Features = dict[str, Value] | tuple[Value, ...]  # by column, or in the order of the stream's columns
 
 WAIT = 30 * 86_400.0  # seconds
 MAX_WAITING = 100_000
@@ -50,7 +52,7 @@ class Rows(msgspec.Struct, tag="rows", frozen=True):
 
     first: int
     ids: list[str]
-    values: list[list[Value]]
+    values: Sequence[Sequence[Value]]
     predicted: list[Label | None]
     confidence: list[float | None]
     keys: list[str] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -149,6 +150,9 @@ def table(columns: Sequence[str], values: Sequence[Sequence[Value]]) -> Rows:
     >>> table(["x", "city"], [[1.0, "Bonn"], [None, "Köln"]]).objects()
     [[1.0, None], ['Bonn', 'Köln']]
     """
+    if set(map(type, chain.from_iterable(values))) == {float}:  # nothing to convert
+        flat = np.fromiter(chain.from_iterable(values), float, len(values) * len(columns))
+        return Rows(columns, flat.reshape(len(values), -1))
     named = zip(columns, zip(*values, strict=True), strict=True)
     return Rows.of(columns, [_column(own, name) for name, own in named], len(values))
 

@@ -31,6 +31,13 @@ def check_text(text: str, what: str) -> None:
         raise InvalidError(f"{what} must not have control characters, got {text!r}")
 
 
+def check_texts(texts: Sequence[str], what: str) -> None:
+    """The same for many of them."""
+    if _CONTROL.search("".join(texts)):
+        for text in texts:
+            check_text(text, what)
+
+
 def check_columns(names: Sequence[str]) -> None:
     """Raise an error unless these can be columns."""
     if not names or len(set(names)) < len(names):
@@ -38,7 +45,7 @@ def check_columns(names: Sequence[str]) -> None:
     for name in names:
         if not 1 <= len(name) <= LONGEST:
             raise InvalidError(f"the name of a column must have 1 to {LONGEST} characters, got {len(name)}")
-        check_text(name, "the name of a column")
+    check_texts(names, "the name of a column")
 
 
 def new_id() -> str:

@@ -7,9 +7,10 @@ answer comes from one consistent model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from devdan.encoding.single import SingleRow
@@ -18,11 +19,11 @@ from devdan.model import kernel, mixture
 from devdan.model.kernel import DISCRIMINATIVE
 from devdan.model.state import aligned, scratch_for
 from devdan.service import models
-from devdan.service.logged import Label, Value
+from devdan.service.logged import Features, Label
 from devdan.service.models import Model
 
 
-class Prediction(NamedTuple):
+class Prediction(msgspec.Struct, frozen=True, gc=False):
     """The most probable label, its probability, and that of each class in the predictor's order."""
 
     label: Label | None
@@ -73,10 +74,14 @@ class Predictor:
         """Whether there is a network for the key."""
         return self._model is not None and key in self._model
 
-    def one(self, features: Mapping[str, Value], key: str | None = None) -> Prediction:
+    def one(self, features: Features, key: str | None = None) -> Prediction:
         """The prediction for a row, of a key if the stream has such."""
         if not self.classes:
             return NOTHING_YET
+        if isinstance(features, tuple):
+            assert self.columns is not None
+            named = zip(self.columns, features, strict=True)
+            features = {name: value for name, value in named if value is not None}
         if self._single is None or not self._single.fill(features, self._row):
             return self.many([features], None if key is None else [key])[0]
         out = np.zeros((1, len(self._outputs)))
@@ -86,15 +91,16 @@ class Predictor:
                 kernel.predict_proba(state, scratch, X, out, share)
         return self._read(out[0, self._outputs].tolist())
 
-    def many(self, rows: Sequence[Mapping[str, Value]], keys: Sequence[str] | None = None) -> list[Prediction]:
+    def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[Prediction]:
         """Predictions for rows whose columns are all known, or not needed."""
         if not self.classes or self.columns is None:
             return [NOTHING_YET] * len(rows)
-        names, in_order = self.columns, tuple(self.columns)
-        values = [list(row.values()) if tuple(row) == in_order else [row.get(name) for name in names] for row in rows]
+        names = self.columns
+        values = [row if isinstance(row, tuple) else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
         shares = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
-        return [self._read(own) for own in shares.tolist()]
+        labels = [self.classes[place] for place in shares.argmax(axis=1).tolist()]
+        return list(map(Prediction, labels, shares.max(axis=1).tolist(), shares.tolist()))
 
     def content(self) -> bytes | None:
         """The model file, or None before the first row."""

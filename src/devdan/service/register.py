@@ -90,10 +90,14 @@ def delete(connection: Connection, number: int) -> None:
 
 def samples(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str, Sample]:
     """What is known of some ids."""
-    sql = "SELECT id, seq, place, label, label_seq FROM samples WHERE stream = ? AND id IN ({})"
+    found = connection.execute(
+        "SELECT samples.id, samples.seq, samples.place, samples.label, samples.label_seq "
+        f"FROM {connection.given} CROSS JOIN samples WHERE samples.stream = ? AND samples.id = given.value",
+        (connection.listed(ids), stream),
+    )
     return {
-        row[0]: Sample(row[1], row[2], None if row[3] is None else _label(row[3]), row[4])
-        for row in connection.among(sql, (stream,), ids)
+        id_: Sample(seq, place, None if label is None else _label(label), label_seq)
+        for id_, seq, place, label, label_seq in found
     }
 
 

@@ -24,6 +24,7 @@ from devdan.service.tokens import LOOPBACK, Tokens
 _SWITCH = (
     0.001  # seconds after which a thread that wants to run gets its turn, so that answers do not wait for learning
 )
+_GARBAGE = 100_000  # objects after which garbage is looked for: one request of many rows makes thousands
 _CONNECTIONS = 1000
 _BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
@@ -86,6 +87,7 @@ def serve(made: uvicorn.Server) -> None:
     compile_kernel(DEVDAN())
     gc.collect()
     gc.freeze()  # what is there stays, and a look at all of it takes a fifth of a second
+    gc.set_threshold(_GARBAGE)
     sys.setswitchinterval(_SWITCH)
     warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
     made.run(sockets)

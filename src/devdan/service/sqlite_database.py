@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from devdan.atomic import FileLock, sync_folder
 from devdan.service.database import Connection, Database, InUseError, UnavailableError
@@ -19,8 +19,6 @@ FILE = "events.sqlite"
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 _WAIT = 30.0  # seconds for another writer, which is only ever this process
 _MOVE = 1.0  # seconds after which what is in the journal is moved to its place in the file
-_VALUES = re.compile(r"VALUES (\([^)]*\))")
-_BLOCKS = (256, 64, 16, 4, 1)  # rows that one statement inserts
 _LARGE = 64 * 2**20  # bytes of the journal from which on a commit waits for that
 
 
@@ -35,17 +33,9 @@ def _told() -> Iterator[None]:
         raise
 
 
-@cache
-def _of_rows(sql: str, n: int) -> str:
-    """A statement that inserts this many rows: between any two, other threads would take Python's lock.
-
-    >>> _of_rows("INSERT INTO t VALUES (?, ?) ON CONFLICT (a) DO NOTHING", 2)
-    'INSERT INTO t VALUES (?, ?), (?, ?) ON CONFLICT (a) DO NOTHING'
-    """
-    return _VALUES.sub(lambda found: f"VALUES {', '.join([found[1]] * n)}", sql)
-
-
 class _Sqlite(Connection):
+    given = "(SELECT key AS place, value FROM json_each(?)) AS given"
+
     def __init__(self, path: Path, durability: str) -> None:
         self._path, self._durability = path, durability
         self._opened: sqlite3.Connection | None = None
@@ -67,15 +57,11 @@ class _Sqlite(Connection):
             return self._connection().execute(sql, values).fetchall()
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        rest = list(values)
         with _told():
-            if _VALUES.search(sql):
-                for n in _BLOCKS:
-                    while len(rest) >= n:
-                        self._connection().execute(_of_rows(sql, n), [value for row in rest[:n] for value in row])
-                        del rest[:n]
-            else:
-                self._connection().executemany(sql, rest)
+            self._connection().executemany(sql, values)
+
+    def listed(self, texts: Sequence[str]) -> str:
+        return msgspec.json.encode(texts).decode()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

@@ -1,10 +1,14 @@
-"""The one thread that writes: it commits together whatever has come while the commit before went to the disk."""
+"""The one thread that writes: it commits together whatever has come while the commit before went to the disk.
+
+All but labels, of which each commit takes some: rows, whose answers people wait for, do not wait behind many labels.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -43,10 +47,30 @@ class _Item(NamedTuple):
     job: Callable[[Connection], Any] | None
     promise: Promise
     size: int
+    only_labels: bool = False
+
+
+class _InParts:
+    """The promise for a submission that is made in parts: kept when all of them are on disk."""
+
+    def __init__(self, promise: Promise, n_parts: int) -> None:
+        self._promise, self._left, self._outcome = promise, n_parts, Outcome()
+
+    def done(self) -> bool:
+        return self._promise.done()
+
+    def set_result(self, result: list[Outcome], /) -> None:
+        self._left -= 1
+        self._outcome = self._outcome.and_then(result[0])
+        if self._left == 0:
+            self._promise.set_result([self._outcome])
+
+    def set_exception(self, error: BaseException, /) -> None:
+        self._promise.set_exception(error)
 
 
 class Writer(threading.Thread):
-    """Takes submissions, and jobs that write something else, in the order in which they come.
+    """Takes submissions, and jobs that write something else, in the order in which they come; labels after rows.
 
     What came of a submission is told through ``deliver``, which runs a function where the promises were made;
     ``wrote`` is called with the streams that were written to.
@@ -66,12 +90,24 @@ class Writer(threading.Thread):
         self.n_commits = self.n_failures = 0
 
     def submit(self, submissions: Sequence[Submission], promise: Promise) -> None:
-        """Have rows or labels written, all of them or none; the promise is kept when they are on disk."""
+        """Have rows or labels written; the promise is kept when they are on disk.
+
+        If that fails, none of the rows is, but some of many labels may be; sent again, these are repeated.
+        """
         size = sum(len(one.rows) + len(one.labels) for one in submissions)
         if self.queued and self.queued + size > self._most_queued:
             raise BusyError(f"{self.queued} rows and labels wait to be written already; send them again later")
         self.queued += size
-        self._queue.put(_Item(submissions, None, promise, size))
+        only_labels = all(not one.rows and one.source is None for one in submissions)
+        most = self._database.labels_at_once
+        if len(submissions) == 1 and only_labels and size > most and ledger.are_alike(submissions[0].labels):
+            stream, _, labels, _ = submissions[0]
+            parts = [labels[start : start + most] for start in range(0, size, most)]
+            promise = _InParts(promise, len(parts))
+            for part in parts:
+                self._queue.put(_Item([Submission(stream, labels=part)], None, promise, len(part), True))
+        else:
+            self._queue.put(_Item(submissions, None, promise, size, only_labels))
 
     def run_job(self, job: Callable[[Connection], Result]) -> Future[Result]:
         """Have something else written, between two commits."""
@@ -87,26 +123,29 @@ class Writer(threading.Thread):
     def run(self) -> None:
         connection = self._database.connect()
         due = time.monotonic() + _EXPIRE
+        labels = deque[_Item]()  # for which there was no room yet
         ends = False
-        while not ends:
+        while not ends or labels:
             group: list[_Item] = []
-            next_: _Item | None = None
-            try:
-                next_ = self._queue.get(timeout=max(due - time.monotonic(), 0.0))
-                while next_ is not None and next_.job is None:
-                    group.append(next_)
-                    next_ = None
-                    if sum(one.size for one in group) >= _MOST:
+            job: _Item | None = None
+            size = 0
+            with suppress(queue.Empty):
+                while size < _MOST:
+                    wait = None if group or labels else max(due - time.monotonic(), 0.0)
+                    item = self._queue.get_nowait() if wait is None else self._queue.get(timeout=wait)
+                    if item is None or item.job is not None:
+                        ends, job = ends or item is None, item
                         break
-                    next_ = self._queue.get_nowait()
-                else:
-                    ends = next_ is None
-            except queue.Empty:
-                pass
+                    (labels if item.only_labels else group).append(item)
+                    size += item.size
+            size = 0
+            while labels and size < self._database.labels_at_once:
+                group.append(labels.popleft())
+                size += group[-1].size
             if group:
                 self._commit(connection, group)
-            if next_ is not None and next_.job is not None:
-                self._run(connection, next_.job, next_.promise)
+            if job is not None and job.job is not None:
+                self._run(connection, job.job, job.promise)
             if time.monotonic() >= due:
                 self._expire(connection)
                 due = time.monotonic() + _EXPIRE
