@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +28,7 @@ from devdan.service.engine import LimitError, Live
 from devdan.service.handling import Service, answered, raise_if_refused, takes
 from devdan.service.ledger import Outcome, Row
 from devdan.service.logged import Label
-from devdan.service.naming import InvalidError, check_texts, new_id
+from devdan.service.naming import InvalidError, check_texts, new_id, struct_of
 from devdan.service.predictor import Prediction, Predictor
 from devdan.service.writer import BusyError
 
@@ -60,7 +61,7 @@ class _Predicted(msgspec.Struct, gc=False):
 
     id: str
     label: Label | None
-    probabilities: dict[str, float]
+    probabilities: Any  # by label
 
 
 async def foreseen(
@@ -113,15 +114,14 @@ def add_routes(api: FastAPI, service: Service) -> None:
         rows = parsed_rows(await service.body(request), live.predictor.columns)
         check_rows(rows, live.settings.keyed, engine.limits)
         ids, predictions, predictor, outcome = await predicted(service, live, rows)
-        names = predictor.names
+        named = struct_of(tuple(predictor.names), float) or partial(_as_dict, predictor.names)
         answer: dict[str, Any] = {
             "predictions": [
-                _Predicted(id_, said.label, dict(zip(names, said.shares)))  # noqa: B905 (half as long again)
-                for id_, said in zip(ids, predictions, strict=True)
+                _Predicted(id_, said.label, named(*said.shares)) for id_, said in zip(ids, predictions, strict=True)
             ],
             "version": predictor.version,
         }
-        if not names:
+        if not predictor.names:
             answer["note"] = "no label has been learned yet, so there is no prediction"
         if outcome is None:
             answer["logged"] = False
@@ -177,6 +177,10 @@ def counted(service: Service, live: Live, outcome: Outcome) -> dict[str, int]:
 def _told(service: Service, live: Live, outcome: Outcome, more: dict[str, Any]) -> Response:
     answer: dict[str, Any] = counted(service, live, outcome) | more
     return _contradicted(answer, outcome) if outcome.refused else answered(answer)
+
+
+def _as_dict(names: Sequence[str], *values: float) -> dict[str, float]:
+    return dict(zip(names, values, strict=True))
 
 
 def _contradicted(answer: dict[str, Any], outcome: Outcome) -> Response:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
 
 LONGEST = 200  # characters of an id, a key, a label or the name of a column
+_KNOWN, _FEW = 200, 50  # structs that are kept, and names of one
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -46,6 +52,22 @@ def check_columns(names: Sequence[str]) -> None:
         if not 1 <= len(name) <= LONGEST:
             raise InvalidError(f"the name of a column must have 1 to {LONGEST} characters, got {len(name)}")
     check_texts(names, "the name of a column")
+
+
+@lru_cache(_KNOWN)
+def struct_of(names: tuple[str, ...], kind: Any) -> Any:
+    """A struct with a value of this kind, or None, for each name; None where names are such that JSON escapes them.
+
+    Structs take half the time of dicts. They look for names one after the other, though, so in JSON that has many in
+    another order than theirs, that takes long.
+    """
+    if len(names) > _FEW or any(map(_ESCAPED.search, names)):
+        return None
+    fields = [f"_{place}" for place in range(len(names))]
+    spelled = dict(zip(fields, names, strict=True))
+    return msgspec.defstruct(
+        "Named", [(field, kind | None, None) for field in fields], rename=spelled, forbid_unknown_fields=True, gc=False
+    )
 
 
 def new_id() -> str:
