@@ -10,13 +10,13 @@ from devdan.evaluation.loop import prequential
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
 from devdan.service.fold import Fold, GapError
-from devdan.service.ledger import Row, Submission
 from devdan.service.live_charts import charts
 from devdan.service.logged import Columns, Labels, Record, Rows, Settings
 from devdan.service.predictor import Predictor
 from devdan.service.replaying import found, history, replayed
 from devdan.service.snapshots import Snapshot
 from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service.submissions import Row, Submission
 from devdan.service.tally import MOST_SPANS, Tally
 
 CITIES = ("Bonn", "Köln", "Rome", None)

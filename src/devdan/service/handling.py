@@ -10,9 +10,9 @@ from fastapi import HTTPException, Request
 from fastapi.responses import Response
 
 from devdan.service.engine import Engine, LimitError, Live
-from devdan.service.ledger import Outcome
 from devdan.service.metrics import Metrics
 from devdan.service.naming import InvalidError, check_name
+from devdan.service.submissions import Outcome
 from devdan.service.writer import BusyError
 
 _BYTES = "devdan.bytes"  # of a request's body, in its scope

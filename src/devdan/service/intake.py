@@ -26,10 +26,10 @@ from devdan.service.bodies import (
 from devdan.service.database import UnavailableError
 from devdan.service.engine import LimitError, Live
 from devdan.service.handling import Service, answered, raise_if_refused, takes
-from devdan.service.ledger import Outcome, Row
 from devdan.service.logged import Label
 from devdan.service.naming import InvalidError, check_texts, new_id, struct_of
 from devdan.service.predictor import Prediction, Predictor
+from devdan.service.submissions import Outcome, Row
 from devdan.service.writer import BusyError
 
 BODIES = (RowsIn, SamplesIn, LabelsIn)

@@ -24,10 +24,10 @@ from devdan.service.intake import counted, foreseen
 from devdan.service.kafka_clients import Clients, Headers, Letter
 from devdan.service.kafka_settings import Kafka
 from devdan.service.kafka_watch import Watch, logger
-from devdan.service.ledger import Outcome, Submission
 from devdan.service.logged import Label, Settings
 from devdan.service.naming import InvalidError
 from devdan.service.register import Source
+from devdan.service.submissions import Outcome, Submission
 from devdan.service.writer import BusyError
 
 Result = TypeVar("Result")

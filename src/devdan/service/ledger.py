@@ -6,93 +6,27 @@ decide anything again; what is expired is there as a record too, so that reading
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import msgspec
 
-from devdan.service import models
+from devdan.service import models, register
 from devdan.service.database import Connection
-from devdan.service.logged import Columns, Early, Expired, Features, Label, Labels, Rows, Value
+from devdan.service.logged import Columns, Early, Expired, Label, Labels, Rows, Value
 from devdan.service.logged import Record as LogRecord
 from devdan.service.naming import InvalidError
-from devdan.service.register import Facts, Group, Sample, Source, advance, facts, packed, positions, samples
+from devdan.service.register import Facts, Group, Sample
+from devdan.service.submissions import Outcome, Refused, Row, Submission, kind_of
 
-_EARLY = -1  # the place of a label that has no row yet
 _OLDEST = 16  # records looked at for expiry at a time
 _RECORD = 500  # rows in a record: a label that comes late may have to read all of it
-
-
-class Row(msgspec.Struct, frozen=True, gc=False):
-    """A row as it came, with what was answered; ``label`` for a row that came with its label."""
-
-    id: str
-    features: Features
-    key: str | None = None
-    predicted: Label | None = None
-    confidence: float | None = None
-    label: Label | None = None
-    is_new: bool = False  # the service has made its id just now
-
-
-class Submission(NamedTuple):
-    """What one request brings: rows, or labels by their ids; ``source`` for what may be read again.
-
-    What is read again is known by its source: nothing of it is new, even if its ids were forgotten since. It must be
-    submitted in the order of its topic.
-    """
-
-    stream: int
-    rows: Sequence[Row] = ()
-    labels: Sequence[tuple[str, Label]] = ()
-    source: Source | None = None
-
-
-class Refused(NamedTuple):
-    """A row or label that contradicts what is known of its id."""
-
-    id: str
-    why: str
-
-
-class Outcome(NamedTuple):
-    """What became of a submission: how many of its rows and labels, or why it was refused as a whole."""
-
-    rows: int = 0
-    repeated_rows: int = 0
-    accepted: int = 0
-    repeated: int = 0
-    waiting: int = 0
-    expired: int = 0
-    refused: Sequence[Refused] = ()
-    error: str | None = None
-    gone: bool = False  # there is no such stream any more
-
-    def and_then(self, other: Outcome) -> Outcome:
-        """The outcome of a submission that was made in parts.
-
-        >>> Outcome(accepted=2, repeated=1).and_then(Outcome(accepted=1))[2:5]
-        (3, 1, 0)
-        """
-        return Outcome(
-            self.rows + other.rows,
-            self.repeated_rows + other.repeated_rows,
-            self.accepted + other.accepted,
-            self.repeated + other.repeated,
-            self.waiting + other.waiting,
-            self.expired + other.expired,
-            [*self.refused, *other.refused],
-            self.error or other.error,
-            self.gone or other.gone,
-        )
 
 
 def commit(connection: Connection, submissions: Sequence[Submission], now: float) -> list[Outcome]:
     """Decide about a group of submissions and write what counts, in one transaction."""
     with connection.transaction():
         group = Group(connection, now)
-        known = facts(connection, {one.stream for one in submissions})
+        known = register.facts(connection, {one.stream for one in submissions})
         outcomes: list[Outcome] = [Outcome(gone=True, error="there is no such stream")] * len(submissions)
         for number, stream in known.items():
             places = [place for place, one in enumerate(submissions) if one.stream == number]
@@ -107,7 +41,7 @@ def expire(connection: Connection, now: float) -> None:
     """Let go of what has waited for too long in streams that nothing comes to."""
     with connection.transaction():
         group = Group(connection, now)
-        for stream in facts(connection).values():
+        for stream in register.facts(connection).values():
             _StreamGroup(group, stream).decide([])
         group.close()
 
@@ -132,7 +66,7 @@ class _StreamGroup:
         self._expire()  # a label for what is too old by now comes too late
         self._samples = self._known(submissions)
         sources = [one.source for one in submissions if one.source is not None]
-        before_these = positions(self.connection, self.stream.number) if sources else {}
+        before_these = register.positions(self.connection, self.stream.number) if sources else {}
         again = [
             one.source is not None and one.source.offset < before_these.get(one.source[:2], 0) for one in submissions
         ]
@@ -146,31 +80,17 @@ class _StreamGroup:
                 outcomes[place] = self._take_labels(pairs, outcomes[place], again[place])
         self._write_labels()
         if sources:
-            advance(self.connection, self.stream.number, sources)
+            register.advance(self.connection, self.stream.number, sources)
         if self.stream.n_waiting + self.stream.n_early > self.stream.settings.max_waiting:
             self._expire()
         if self.stream != before:
-            stream = self.stream
-            columns = None if stream.columns is None else packed(stream.columns)
-            self.connection.execute(
-                "UPDATE streams SET columns = ?, label_kind = ?, n_rows = ?, n_waiting = ?, n_early = ?, horizon = ? "
-                "WHERE number = ?",
-                (
-                    columns,
-                    stream.label_kind,
-                    stream.n_rows,
-                    stream.n_waiting,
-                    stream.n_early,
-                    stream.horizon,
-                    stream.number,
-                ),
-            )
+            register.update(self.connection, self.stream)
         return outcomes
 
     def _known(self, submissions: Sequence[Submission]) -> dict[str, Sample]:
         ids = {row.id for one in submissions for row in one.rows if not row.is_new}
         ids |= {id_ for one in submissions for id_, _ in one.labels}
-        return samples(self.connection, self.stream.number, list(ids)) if ids else {}
+        return register.samples(self.connection, self.stream.number, list(ids)) if ids else {}
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +98,7 @@ class _StreamGroup:
         if self.stream.columns is None:
             if again:  # it was refused then
                 return Outcome(repeated_rows=len(submission.rows))
-            named = (row.features for row in submission.rows if isinstance(row.features, dict))  # by now, all are
+            named = (row.features for row in submission.rows if isinstance(row.features, dict))  # others know columns
             names = list(dict.fromkeys(name for features in named for name in features))
             if not names:
                 return Outcome(error="the first rows say which columns there are, so they must have features; got none")
@@ -208,7 +128,7 @@ class _StreamGroup:
             earlier: tuple[Sequence[Value], str | None] | None
             if place is not None:
                 earlier = self._values[place], self._fresh[place].key
-            elif sample is not None and sample.place != _EARLY:
+            elif sample is not None and sample.place != register.EARLY:
                 earlier = self._stored(sample)
             elif again:
                 earlier = None
@@ -238,7 +158,7 @@ class _StreamGroup:
         number, keyed = self.stream.number, self.stream.settings.keyed
         early = [id_ for id_ in self._places if id_ in self._samples]
         if early:
-            self._delete(early)
+            register.remove_early(self.connection, number, early)
         for start in range(0, len(self._fresh), _RECORD):
             rows = self._fresh[start : start + _RECORD]
             ids = [row.id for row in rows]
@@ -252,20 +172,14 @@ class _StreamGroup:
             )
             seq = self.group.append(number, body)
             self._written += [(seq, place) for place in range(len(rows))]
-            self.connection.execute(
-                f"INSERT INTO samples (stream, id, seq, place) SELECT ?, value, ?, place FROM {self.connection.given}",
-                (number, seq, self.connection.listed(ids)),
-            )
-            self.connection.execute(
-                "INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (number, seq, self.group.at, len(rows))
-            )
+            register.add_rows(self.connection, number, seq, self.group.at, ids)
             self.stream.n_rows += len(rows)
             self.stream.n_waiting += len(rows)
         waited = {id_: self._samples.pop(id_) for id_ in early}  # labels that came before
         for id_, sample in waited.items():
             assert sample.label is not None
             self._teach(id_, self._written[self._places[id_]], sample.label)
-        self._close(sample.seq for sample in waited.values())
+        register.close(self.connection, number, (sample.seq for sample in waited.values()))
         self.stream.n_early -= len(waited)
 
     # --- Labels --------------------------------------------------------------------------------------------------
@@ -317,34 +231,13 @@ class _StreamGroup:
         if self._taught:
             body = Labels([row for _, row, _ in self._taught], [label for _, _, label in self._taught])
             seq = self.group.append(number, body)
-            for label, ids in _by_label((id_, label) for id_, _, label in self._taught):
-                self.connection.execute(
-                    "UPDATE samples SET label = ?, label_seq = ? "
-                    f"WHERE stream = ? AND id IN (SELECT value FROM {self.connection.given})",
-                    (packed(label), seq, number, self.connection.listed(ids)),
-                )
-            self._close(row_seq for _, (row_seq, _), _ in self._taught)
+            register.add_labels(self.connection, number, seq, ((id_, label) for id_, _, label in self._taught))
+            register.close(self.connection, number, (row_seq for _, (row_seq, _), _ in self._taught))
             self.stream.n_waiting -= len(self._taught)
         if self._early:
             seq = self.group.append(number, Early(list(self._early), list(self._early.values())))
-            for label, ids in _by_label(self._early.items()):
-                self.connection.execute(
-                    "INSERT INTO samples (stream, id, seq, place, label, label_seq) "
-                    f"SELECT ?, value, ?, ?, ?, ? FROM {self.connection.given}",
-                    (number, seq, _EARLY, packed(label), seq, self.connection.listed(ids)),
-                )
-            n = len(self._early)
-            self.connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (number, seq, self.group.at, n))
-            self.stream.n_early += n
-
-    def _close(self, seqs: Iterable[int]) -> None:
-        """Of these records, one row or early label each time waits no longer."""
-        closed = Counter(seqs)
-        number, where = self.stream.number, "WHERE stream = ? AND seq IN ({})"
-        for n in set(closed.values()):
-            these = [seq for seq, times in closed.items() if times == n]
-            self.connection.among(f"UPDATE waiting SET open = open - ? {where}", (n, number), these)
-        self.connection.among(f"DELETE FROM waiting {where} AND open <= 0", (number,), list(closed))
+            register.add_early(self.connection, number, seq, self.group.at, self._early)
+            self.stream.n_early += len(self._early)
 
     # --- Expiry --------------------------------------------------------------------------------------------------
 
@@ -383,32 +276,7 @@ class _StreamGroup:
         record = self.connection.record(self.stream.number, seq)
         assert record is not None
         assert isinstance(record.body, Early)
-        self._delete(record.body.ids)
-
-    def _delete(self, ids: Sequence[str]) -> None:
-        """Let go of early labels."""
-        self.connection.execute(
-            f"DELETE FROM samples WHERE stream = ? AND place = ? AND id IN (SELECT value FROM {self.connection.given})",
-            (self.stream.number, _EARLY, self.connection.listed(ids)),
-        )
-
-
-def _by_label(pairs: Iterable[tuple[str, Label]]) -> Iterable[tuple[Label, list[str]]]:
-    """The ids of each label, so that one statement is enough for them."""
-    ids: dict[Label, list[str]] = {}
-    for id_, label in pairs:
-        ids.setdefault(label, []).append(id_)
-    return ids.items()
-
-
-def are_alike(labels: Sequence[tuple[str, Label]]) -> bool:
-    """Whether labels are of one kind: then all are of the stream's kind, or none is."""
-    return len({kind_of(label) for _, label in labels}) == 1
-
-
-def kind_of(label: Label) -> str:
-    """What a label is, in words."""
-    return "true or false" if isinstance(label, bool) else "number" if isinstance(label, int) else "text"
+        register.remove_early(self.connection, self.stream.number, record.body.ids)
 
 
 def _listed(names: Sequence[str]) -> str:

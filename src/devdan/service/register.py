@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from devdan.service.database import Connection
 from devdan.service.logged import Body, Columns, Created, Label, Settings
+
+EARLY = -1  # the place of a label that has no row yet
 
 
 class Sample(NamedTuple):
@@ -81,6 +84,17 @@ def create(connection: Connection, name: str, settings: Settings, now: float) ->
     return made
 
 
+def update(connection: Connection, stream: Facts) -> None:
+    """Keep what has changed about a stream, within a transaction."""
+    columns = None if stream.columns is None else packed(stream.columns)
+    counts = stream.n_rows, stream.n_waiting, stream.n_early, stream.horizon
+    connection.execute(
+        "UPDATE streams SET columns = ?, label_kind = ?, n_rows = ?, n_waiting = ?, n_early = ?, horizon = ? "
+        "WHERE number = ?",
+        (columns, stream.label_kind, *counts, stream.number),
+    )
+
+
 def delete(connection: Connection, number: int) -> None:
     """Remove a stream with all that is kept of it, within a transaction."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
@@ -99,6 +113,61 @@ def samples(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str
         id_: Sample(seq, place, None if label is None else _label(label), label_seq)
         for id_, seq, place, label, label_seq in found
     }
+
+
+def add_rows(connection: Connection, stream: int, seq: int, at: float, ids: Sequence[str]) -> None:
+    """The rows of a record wait for their labels, within a transaction."""
+    connection.execute(
+        f"INSERT INTO samples (stream, id, seq, place) SELECT ?, value, ?, place FROM {connection.given}",
+        (stream, seq, connection.listed(ids)),
+    )
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (stream, seq, at, len(ids)))
+
+
+def add_labels(connection: Connection, stream: int, seq: int, labels: Iterable[tuple[str, Label]]) -> None:
+    """Rows have their labels, which a record has."""
+    for label, ids in _by_label(labels):
+        connection.execute(
+            "UPDATE samples SET label = ?, label_seq = ? "
+            f"WHERE stream = ? AND id IN (SELECT value FROM {connection.given})",
+            (packed(label), seq, stream, connection.listed(ids)),
+        )
+
+
+def add_early(connection: Connection, stream: int, seq: int, at: float, labels: Mapping[str, Label]) -> None:
+    """Labels, which a record has, wait for their rows."""
+    for label, ids in _by_label(labels.items()):
+        connection.execute(
+            "INSERT INTO samples (stream, id, seq, place, label, label_seq) "
+            f"SELECT ?, value, ?, ?, ?, ? FROM {connection.given}",
+            (stream, seq, EARLY, packed(label), seq, connection.listed(ids)),
+        )
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (stream, seq, at, len(labels)))
+
+
+def remove_early(connection: Connection, stream: int, ids: Sequence[str]) -> None:
+    """Early labels are as if they had never come."""
+    connection.execute(
+        f"DELETE FROM samples WHERE stream = ? AND place = ? AND id IN (SELECT value FROM {connection.given})",
+        (stream, EARLY, connection.listed(ids)),
+    )
+
+
+def close(connection: Connection, stream: int, seqs: Iterable[int]) -> None:
+    """Of these records, one row or early label each time they are named waits no longer."""
+    closed, where = Counter(seqs), "WHERE stream = ? AND seq IN ({})"
+    for n in set(closed.values()):
+        these = [seq for seq, times in closed.items() if times == n]
+        connection.among(f"UPDATE waiting SET open = open - ? {where}", (n, stream), these)
+    connection.among(f"DELETE FROM waiting {where} AND open <= 0", (stream,), list(closed))
+
+
+def _by_label(labels: Iterable[tuple[str, Label]]) -> Iterable[tuple[Label, list[str]]]:
+    """The ids of each label, so that one statement is enough for them."""
+    ids: dict[Label, list[str]] = {}
+    for id_, label in labels:
+        ids.setdefault(label, []).append(id_)
+    return ids.items()
 
 
 def positions(connection: Connection, stream: int | None = None) -> dict[tuple[str, int], int]:

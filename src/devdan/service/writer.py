@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger
 from devdan.service.database import Connection, Database, UnavailableError
-from devdan.service.ledger import Outcome, Submission
+from devdan.service.submissions import Outcome, Submission, are_alike
 
 Result = TypeVar("Result")
 
@@ -100,7 +100,7 @@ class Writer(threading.Thread):
         self.queued += size
         only_labels = all(not one.rows and one.source is None for one in submissions)
         most = self._database.labels_at_once
-        if len(submissions) == 1 and only_labels and size > most and ledger.are_alike(submissions[0].labels):
+        if len(submissions) == 1 and only_labels and size > most and are_alike(submissions[0].labels):
             stream, _, labels, _ = submissions[0]
             parts = [labels[start : start + most] for start in range(0, size, most)]
             promise = _InParts(promise, len(parts))
