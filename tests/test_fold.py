@@ -123,6 +123,23 @@ def test_compacting_keeps_what_is_needed(log):
     assert replayed(connection, stream).fold.content() == again.content()
 
 
+def test_compacting_removes_a_bounded_number_of_rows_at_a_time(tmp_path):
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        stream = register.create(connection, "s", Settings(), 0.0)
+    some = [Row(f"r{k}", {"x": float(k)}, label="x") for k in range(3000)]
+    ledger.commit(connection, [Submission(stream.number, some)], 1.0)
+    fold = folded(connection, stream.number)
+    base = Snapshot(fold.seq, 2.0, *fold.content())
+    left = []
+    while snapshots.compact(connection, stream.number, base, before=2.0):
+        left += connection.execute("SELECT COUNT(*) FROM samples")
+    assert left == [(2000,), (1000,), (0,)]
+    assert not connection.records(stream.number, 0, 10)
+    database.close()
+
+
 def test_what_the_model_cannot_take_is_counted():
     fold = Fold(Settings(options={"drop": ["x"]}))
     fold.apply(Record(1, 1, 0.0, Columns(["x"])))

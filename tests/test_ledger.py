@@ -1,5 +1,6 @@
 """What becomes of rows and labels: against an obvious version in memory, and in each case that happens."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
@@ -152,6 +153,34 @@ def test_a_deleted_stream_is_gone(database):
     assert rows(connection, number, row("a")).gone
     with connection.transaction():
         assert register.create(connection, "s", Settings(), 0.0).number == number + 1
+
+
+def test_what_is_kept_of_a_deleted_stream_is_removed_in_parts(database):
+    connection, number = begun(database)
+    with connection.transaction():
+        other = register.create(connection, "other", Settings(), 0.0).number
+    for stream in (number, other):
+        many = Submission(stream, [row(f"r{k}") for k in range(1200)], labels=[("early", "x")])
+        assert ledger.commit(connection, [many], 1.0)[0].rows == 1200
+    with connection.transaction():
+        register.delete(connection, number)
+    before = at_first = kept(connection)
+    parts = 0
+    while register.clean(connection):
+        after = kept(connection)
+        assert before[number] - after[number] <= 500
+        before, parts = after, parts + 1
+    assert parts > 3
+    assert (before[number], before[other]) == (0, at_first[other])
+    assert not register.clean(connection)
+
+
+def kept(connection):
+    """How many rows of tables belong to each stream."""
+    counts = Counter()
+    for table in ("records", "samples", "waiting"):
+        counts += Counter(dict(connection.execute(f"SELECT stream, COUNT(*) FROM {table} GROUP BY stream")))
+    return counts
 
 
 def test_a_full_disk_changes_nothing_and_later_all_is_well(database):

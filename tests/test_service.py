@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from served import served_here
 
 from devdan import DEVDAN
+from devdan.service import register
 from devdan.service.engine import Given, Limits
 from devdan.service.server import ListenError, check_address
 from devdan.service.tokens import Tokens, TokensError
@@ -248,6 +249,30 @@ def limit(http, pages):
         connection.execute(f"PRAGMA max_page_count = {pages(now)}")
 
     http.application.engine.writer.run_job(job).result()
+
+
+def test_a_deleted_stream_leaves_nothing_even_if_the_server_ended_meanwhile(tmp_path):
+    def left(http):
+        job = http.application.engine.writer.run_job(lambda connection: connection.execute("SELECT id FROM samples"))
+        return len(job.result())
+
+    with served_here(tmp_path / "data") as http:
+        for name in ("s", "t"):
+            http.put(f"/v1/streams/{name}", json={})
+            http.post(f"/v1/streams/{name}/predict", json=rows(*(f"r{k}" for k in range(1200))))
+
+        def delete(connection):  # as a server does that is killed right after
+            with connection.transaction():
+                register.delete(connection, http.application.engine.streams["s"].number)
+
+        http.application.engine.writer.run_job(delete).result()
+        assert left(http) == 2400
+    with served_here(tmp_path / "data") as http:
+        while left(http) > 1200:
+            pass
+        http.delete("/v1/streams/t")
+        while left(http):
+            pass
 
 
 def test_after_a_restart_everything_is_there(tmp_path):

@@ -14,7 +14,7 @@ DURABILITIES = ("full", "normal", "off")
 
 # `records` is the truth. `samples` (what became of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the numbers that were given out, `positions` how
-# far topics were read into each stream.
+# far topics were read into each stream, `removed` the streams that were deleted but are not yet gone from all tables.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (
@@ -41,7 +41,8 @@ CREATE TABLE IF NOT EXISTS snapshots (
 CREATE TABLE IF NOT EXISTS positions (
     stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
     PRIMARY KEY (stream, topic, partition)
-)
+);
+CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY)
 """
 _AT_ONCE = 500  # parameters of one statement
 

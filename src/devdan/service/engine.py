@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -14,7 +15,7 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import models, register, snapshots
-from devdan.service.database import Connection, Database
+from devdan.service.database import Connection, Database, UnavailableError
 from devdan.service.learner import Learner, Published
 from devdan.service.logged import Label, Rows, Settings
 from devdan.service.naming import InvalidError, check_name
@@ -99,6 +100,7 @@ class Engine:
         self.streams: dict[str, Live] = {}
         self._numbers: dict[int, Live] = {}
         self.is_stopping = False
+        self._cleaning: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.writer = Writer(database, self.limits.queued, self._deliver, self._wake)
         self.learner = Learner(database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)))
@@ -111,6 +113,7 @@ class Engine:
         if model is not None:
             await self._open_model(model)
         self.learner.start()
+        self._clean()
 
     def end_listening(self) -> None:
         """Let those go who follow events."""
@@ -121,6 +124,8 @@ class Engine:
     async def stop(self) -> None:
         """Write what has come, learn it, and keep snapshots."""
         self.end_listening()
+        if self._cleaning is not None:
+            await self._cleaning
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
 
@@ -179,6 +184,18 @@ class Engine:
         await self.write(job)
         if live.number in self._numbers:
             self._remove(live.number)
+        self._clean()
+
+    def _clean(self) -> None:
+        """Begin to remove what is kept of deleted streams; what is left at the end is removed after the next start."""
+
+        async def clean() -> None:
+            with suppress(UnavailableError):
+                while not self.is_stopping and await self.write(register.clean):
+                    pass
+
+        if self._cleaning is None or self._cleaning.done():
+            self._cleaning = self._loop.create_task(clean())
 
     async def _open_model(self, given: Given) -> None:
 

@@ -12,6 +12,7 @@ from devdan.service.database import Connection
 from devdan.service.logged import Body, Columns, Created, Label, Settings
 
 EARLY = -1  # the place of a label that has no row yet
+_AT_ONCE = 500  # rows of a table that are removed in one transaction
 
 
 class Sample(NamedTuple):
@@ -96,10 +97,29 @@ def update(connection: Connection, stream: Facts) -> None:
 
 
 def delete(connection: Connection, number: int) -> None:
-    """Remove a stream with all that is kept of it, within a transaction."""
+    """End a stream, within a transaction; :func:`clean` removes what is kept of it."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
-    for table in ("records", "samples", "waiting", "snapshots", "positions"):
+    for table in ("snapshots", "positions"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
+    connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
+
+
+def clean(connection: Connection) -> bool:
+    """Remove some of what is kept of streams that were deleted; returns whether there may be more.
+
+    A part at a time, so that what comes meanwhile is written in between.
+    """
+    with connection.transaction():
+        found = connection.execute("SELECT stream FROM removed ORDER BY stream LIMIT 1")
+        for (stream,) in found:
+            for table, id_ in (("records", "seq"), ("waiting", "seq"), ("samples", "id")):
+                some = connection.execute(f"SELECT {id_} FROM {table} WHERE stream = ? LIMIT ?", (stream, _AT_ONCE))
+                if some:
+                    ids = [one for (one,) in some]
+                    connection.among(f"DELETE FROM {table} WHERE stream = ? AND {id_} IN ({{}})", (stream,), ids)
+                    return True
+            connection.execute("DELETE FROM removed WHERE stream = ?", (stream,))
+        return bool(found)
 
 
 def samples(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str, Sample]:
@@ -143,6 +163,14 @@ def add_early(connection: Connection, stream: int, seq: int, at: float, labels: 
             (stream, seq, EARLY, packed(label), seq, connection.listed(ids)),
         )
     connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (stream, seq, at, len(labels)))
+
+
+def remove_rows(connection: Connection, stream: int, seq: int, ids: Sequence[str]) -> None:
+    """Forget the rows of a record."""
+    connection.execute(
+        f"DELETE FROM samples WHERE stream = ? AND seq = ? AND id IN (SELECT value FROM {connection.given})",
+        (stream, seq, connection.listed(ids)),
+    )
 
 
 def remove_early(connection: Connection, stream: int, ids: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from devdan.service import register
 from devdan.service.database import Connection
 from devdan.service.fold import Fold
 from devdan.service.logged import Record, Rows
@@ -17,7 +18,7 @@ from devdan.service.register import Facts
 from devdan.service.tally import Tally
 
 LATEST, BASE = "latest", "base"
-_AT_ONCE = 1000  # records removed in one transaction
+_AT_ONCE = 1000  # records or rows removed in one transaction, which predictions may wait for
 
 
 class Snapshot(NamedTuple):
@@ -95,12 +96,14 @@ def compact(connection: Connection, stream: int, base: Snapshot, before: float) 
         )
         if old:
             put(connection, stream, BASE, base)
+        n_ids, gone = 0, []
         for (seq,) in old:
             record = connection.record(stream, seq)
             if record is not None and isinstance(record.body, Rows):
-                connection.many(
-                    "DELETE FROM samples WHERE stream = ? AND id = ? AND seq = ?",
-                    [(stream, id_, seq) for id_ in record.body.ids],
-                )
-        connection.many("DELETE FROM records WHERE stream = ? AND seq = ?", [(stream, seq) for (seq,) in old])
-    return len(old) == _AT_ONCE
+                register.remove_rows(connection, stream, seq, record.body.ids)
+                n_ids += len(record.body.ids)
+            gone.append(seq)
+            if n_ids >= _AT_ONCE:
+                break
+        connection.among("DELETE FROM records WHERE stream = ? AND seq IN ({})", (stream,), gone)
+    return len(gone) < len(old) or len(old) == _AT_ONCE
