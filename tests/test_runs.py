@@ -206,11 +206,21 @@ def test_a_comparison_never_overwrites_one_that_is_there(tmp_path):
     assert "2 runs on sea" in (tmp_path / "comparison.html").read_text()
 
 
-@pytest.mark.parametrize("words", [["run", "sea", "--limit", "500"], ["table", "--streams", "sea"], ["report", "run"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "sea", "--limit", "500", "--out"],
+        ["run", "weather", "--data"],
+        ["table", "--streams", "sea", "--out"],
+        ["report", "run", "--out"],
+        ["report", "run", "--picture"],
+        ["serve", "--data"],
+    ],
+)
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_an_empty_path_is_an_error(words, empty, tmp_path):
-    run = devdan(*words, "--out", empty, folder=tmp_path, code=2)
-    assert "--out needs a path, got an empty text" in run.stderr
+    run = devdan(*words, empty, folder=tmp_path, code=2)
+    assert f"'{words[-1]}': a path is needed" in run.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -10,7 +10,6 @@ from typing import Annotated, Optional
 import typer
 
 from devdan.cli import tracking
-from devdan.cli.console import fail
 from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
@@ -23,7 +22,7 @@ PARENT = Path("runs")
 def a_path(text: str | Path) -> Path:
     """A path that was typed; an empty one would be the current folder, which nobody means by it."""
     if not str(text).strip():
-        fail("--out needs a path, got an empty text")
+        raise typer.BadParameter("a path is needed, got an empty text")
     return Path(text)
 
 
@@ -135,6 +134,7 @@ Data = Annotated[
     Optional[Path],
     typer.Option(
         metavar="DIR",
+        parser=a_path,
         help="Folder with the paper's streams; default: DEVDAN_DATA, or ~/devdan-data.",
         rich_help_panel=STREAM,
     ),

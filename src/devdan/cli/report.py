@@ -25,7 +25,7 @@ def report(
     ] = None,
     picture: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(help="Draw the run as an SVG figure to this file instead."),
+        typer.Option(metavar="PATH", parser=a_path, help="Draw the run as an SVG figure to this file instead."),
     ] = None,
 ) -> None:
     """Write the report of a run again from its records, or compare several runs."""
