@@ -215,12 +215,15 @@ def test_a_comparison_never_overwrites_one_that_is_there(tmp_path):
         ["report", "run", "--out"],
         ["report", "run", "--picture"],
         ["serve", "--data"],
+        ["predict", "m.devdan", "rows.csv", "--out"],
+        ["learn", "m.devdan", "rows.csv", "--out"],
+        ["replay", "log", "--save"],
     ],
 )
 @pytest.mark.parametrize("empty", ["", "  "])
 def test_an_empty_path_is_an_error(words, empty, tmp_path):
     run = devdan(*words, empty, folder=tmp_path, code=2)
-    assert f"'{words[-1]}': a path is needed" in run.stderr
+    assert run.stderr == f"devdan: {words[-1]} needs a path, got an empty text\n"
     assert list(tmp_path.iterdir()) == []
 
 

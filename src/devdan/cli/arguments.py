@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Optional
@@ -10,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from devdan.cli import tracking
+from devdan.cli.console import fail
 from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
@@ -19,11 +21,15 @@ PARENT = Path("runs")
 # ruff: noqa: UP045 (typer on Python 3.10 takes Optional)
 
 
-def a_path(text: str | Path) -> Path:
-    """A path that was typed; an empty one would be the current folder, which nobody means by it."""
-    if not str(text).strip():
-        raise typer.BadParameter("a path is needed, got an empty text")
-    return Path(text)
+def a_path(option: str) -> Callable[[str | Path], Path]:
+    """A reader of the path that was typed; an empty one would be the current folder, which nobody means by it."""
+
+    def path(text: str | Path) -> Path:
+        if not str(text).strip():
+            fail(f"{option} needs a path, got an empty text")
+        return Path(text)
+
+    return path
 
 
 def words(text: str) -> list[str]:
@@ -134,7 +140,7 @@ Data = Annotated[
     Optional[Path],
     typer.Option(
         metavar="DIR",
-        parser=a_path,
+        parser=a_path("--data"),
         help="Folder with the paper's streams; default: DEVDAN_DATA, or ~/devdan-data.",
         rich_help_panel=STREAM,
     ),
@@ -172,7 +178,7 @@ Out = Annotated[
     Optional[Path],
     typer.Option(
         "--out",
-        parser=a_path,
+        parser=a_path("--out"),
         metavar="DIR",
         help=f"Output folder; by default a new one in {PARENT}/.",
         rich_help_panel=RUN,

@@ -21,7 +21,9 @@ def learn(
     chunk: opt.Chunk = 500,
     path: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--out", metavar="NEW", parser=opt.a_path, help="Save it here, and leave MODEL as it is."),
+        typer.Option(
+            "--out", metavar="NEW", parser=opt.a_path("--out"), help="Save it here, and leave MODEL as it is."
+        ),
     ] = None,
 ) -> None:
     """Let a model that `devdan run` or `save` has left learn on from a file with labels, and save it.

@@ -27,7 +27,7 @@ def predict(
         typer.Option(
             "--out",
             metavar="FILE",
-            parser=opt.a_path,
+            parser=opt.a_path("--out"),
             help="Write to a .csv, .parquet or .jsonl file instead; it is there when all is predicted, and not before.",
         ),
     ] = None,

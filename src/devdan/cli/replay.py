@@ -32,7 +32,7 @@ def replay(
     ] = None,
     save: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--save", metavar="FILE", parser=opt.a_path, help="Save the model that was rebuilt."),
+        typer.Option("--save", metavar="FILE", parser=opt.a_path("--save"), help="Save the model that was rebuilt."),
     ] = None,
     model: Annotated[
         Optional[str],  # noqa: UP045

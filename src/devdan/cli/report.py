@@ -18,14 +18,16 @@ def report(
         typer.Option(
             "--out",
             metavar="PATH",
-            parser=a_path,
+            parser=a_path("--out"),
             help="The page; by default report.html in the run's folder, or here "
             "comparison.html, comparison-2.html, …, whichever is free.",
         ),
     ] = None,
     picture: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="PATH", parser=a_path, help="Draw the run as an SVG figure to this file instead."),
+        typer.Option(
+            metavar="PATH", parser=a_path("--picture"), help="Draw the run as an SVG figure to this file instead."
+        ),
     ] = None,
 ) -> None:
     """Write the report of a run again from its records, or compare several runs."""

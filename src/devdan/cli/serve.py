@@ -66,11 +66,11 @@ def _door(messages: Kafka) -> Callable[[Service], Door]:
 def serve(
     data: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--data", metavar="DIR", parser=opt.a_path, help="Folder of the log; made if need be."),
+        typer.Option("--data", metavar="DIR", parser=opt.a_path("--data"), help="Folder of the log; made if need be."),
     ] = None,
     model: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--model", metavar="FILE", parser=opt.a_path, help="A model that becomes a stream."),
+        typer.Option("--model", metavar="FILE", parser=opt.a_path("--model"), help="A model that becomes a stream."),
     ] = None,
     host: Annotated[str, typer.Option(help="Where to listen; beyond this machine, needs --tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses one.")] = 8000,
@@ -88,15 +88,22 @@ def serve(
     ] = "full",
     tokens: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option(metavar="FILE", parser=opt.a_path, help="Tokens: on each line one, and predict,label,admin."),
+        typer.Option(
+            metavar="FILE", parser=opt.a_path("--tokens"), help="Tokens: on each line one, and predict,label,admin."
+        ),
     ] = None,
     certificate: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--tls-certificate", metavar="PEM", parser=opt.a_path, help="Serve HTTPS with this certificate."),
+        typer.Option(
+            "--tls-certificate",
+            metavar="PEM",
+            parser=opt.a_path("--tls-certificate"),
+            help="Serve HTTPS with this certificate.",
+        ),
     ] = None,
     key: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--tls-key", metavar="PEM", parser=opt.a_path, help="Its private key."),
+        typer.Option("--tls-key", metavar="PEM", parser=opt.a_path("--tls-key"), help="Its private key."),
     ] = None,
     predict_unlogged: Annotated[
         bool,
@@ -142,7 +149,7 @@ def serve(
         Optional[Path],  # noqa: UP045
         typer.Option(
             metavar="FILE",
-            parser=opt.a_path,
+            parser=opt.a_path("--kafka-config"),
             rich_help_panel=_KAFKA,
             help="Properties of librdkafka, such as security.protocol=SASL_SSL, on each line one.",
         ),

@@ -61,7 +61,9 @@ def table(
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parallel processes.")] = 1,
     data: Data = None,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", parser=a_path, help="Output folder.")] = Path("table"),
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", parser=a_path("--out"), help="Output folder.")] = Path(
+        "table"
+    ),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Reproduce the paper's Table 1, next to its figures and other common methods, or compare methods on your files.
