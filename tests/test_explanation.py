@@ -162,3 +162,17 @@ def test_an_explanation_shows_itself():
     assert abs(value) == np.abs(told.contributions[0]).max()
     assert repr(told) == "<Explanation of 12 samples by 4 columns>"
     assert len(told) == 12
+
+
+@pytest.mark.parametrize("n_columns", [3, 12])
+def test_the_kernel_is_asked_for_rows_as_it_is_compiled_for(n_columns):
+    """Others would be compiled for, while somebody waits for an explanation."""
+    asked = []
+    X = np.random.default_rng(0).normal(size=(1, n_columns))
+
+    def predict(rows, samples):
+        asked.append(rows.flags.c_contiguous)
+        return rows.sum(axis=1)
+
+    shapley.shapley(predict, X, np.zeros(n_columns), [[j] for j in range(n_columns)], 8)
+    assert all(asked)

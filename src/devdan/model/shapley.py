@@ -37,7 +37,9 @@ def shapley(predict: Predict, X: Floats, neutral: Floats, places: Sequence[Seque
 
     def worth(coalitions: Coalitions) -> Floats:
         """What is predicted for each sample, if only these columns are known."""
-        known = coalitions[:, owner]
+        known = np.ascontiguousarray(
+            coalitions[:, owner]
+        )  # so that rows are in a row: the kernel is compiled for these
         found, step = np.empty((len(X), len(known))), max(1, _ROOM // known.size)
         for start in range(0, len(X), step):
             rows = X[start : start + step]
