@@ -20,7 +20,7 @@ import paper_streams
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model import kernel, mixture, training
+from devdan.model import kernel, mixture, scales, training
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -111,6 +111,7 @@ def altered(changes: list[Change]) -> Any:
 def kernel_is(changed: Any) -> None:
     """Let models that are made from now on learn and predict with this kernel."""
     training.kernel = mixture.kernel = changed
+    scales.SCALING_HORIZON = changed.SCALING_HORIZON  # which is written into states as they are made
 
 
 def put(page: Path, mark: str, table: str) -> None:

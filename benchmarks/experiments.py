@@ -7,6 +7,7 @@ Needs `pip install 'devdan[river]'` and the streams in DEVDAN_DATA; about half a
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -104,6 +105,11 @@ KERNEL: dict[str, list[Change]] = {
     "averages that are never restarted": [("> math.log(1.0 / DOUBT - 1.0)", "> math.inf")],
 }
 
+FIELDS: dict[str, list[Change]] = {
+    "all units of the second network see through fields": [("else net.n_hidden // 2", "else 0")],
+    "fields up to 5 deviations from the mean, not 2.5": [("FARTHEST = 2.5", "FARTHEST = 5.0")],
+}
+
 MIXED: dict[str, list[Change]] = {
     "opinions mixed alike": [("CAUTION = 0.4", "CAUTION = 0.0")],
     "losses at full weight": [("CAUTION = 0.4", "CAUTION = 4.0")],
@@ -142,12 +148,16 @@ SWITCHES: dict[str, dict[str, Any]] = {
 }
 
 SIZES = {
-    "from 8 units, not 32": {"n_hidden": 8},
+    "from 8 units, not 24": {"n_hidden": 8},
     "from 16 units": {"n_hidden": 16},
+    "from 32 units": {"n_hidden": 32},
     "from 64 units": {"n_hidden": 64},
     "of the latest 100, not 1,000": {"reach": 100},
     "of the latest 5,000": {"reach": 5000},
     "ten neighbours vote, too": {"neighbours": 10},
+    "without fields": {"fields": 0},
+    "with 5 fields, not 10": {"fields": 5},
+    "with 20 fields": {"fields": 20},
 }
 
 GENERATIVE: dict[str, dict[str, Any]] = {
@@ -158,6 +168,8 @@ GENERATIVE: dict[str, dict[str, Any]] = {
     "rate 0.001, the paper's": {"generative_learning_rate": 0.001},
     "rate 0.003": {"generative_learning_rate": 0.003},
 }
+
+BOTH: dict[str, dict[str, Any]] = {"without, two networks": {"generative": False}, "**with, two networks**": {}}
 
 
 @cache
@@ -225,7 +237,7 @@ def scales(seeds: int) -> list[str]:
         both = [QUICK, REHEARSED._replace(**changed)]
         make = lambda seed, both=both: DEVDANEnsemble(both, random_state=seed)  # noqa: E731
         lines.append(everywhere(f"second network {title}", make, seeds))
-    for title, changes in MIXED.items():
+    for title, changes in (FIELDS | MIXED).items():
         kernel_is(altered(changes))
         lines.append(measured(title))
     kernel_is(kernel)
@@ -236,9 +248,10 @@ def generative(seeds: int) -> list[str]:
     """What the generative phase adds, where labels are scarce or late."""
     names = (*PAPERS, *OTHERS, *other_streams.WIDE)
     lines = head("labels", "generative phase", *names, "mean")
-    for labels in SCARCE:
+    one = {title: {"rehearse": 0, **options} for title, options in GENERATIVE.items()}
+    for labels, made in itertools.product(SCARCE, (one, BOTH)):
         without: list[float] = []
-        for title, options in GENERATIVE.items():
+        for title, options in made.items():
             rates = [
                 rate(name, lambda seed, options=options: DEVDAN(random_state=seed, **options), seeds, labels=labels)
                 for name in names
@@ -263,7 +276,10 @@ def _beside(made: dict[str, Callable[[int], Any]], seeds: int, names: tuple[str,
 def depth(seeds: int) -> list[str]:
     """Where layers pay."""
     made = {
-        f"`n_layers={n!r}`".replace("'", '"'): lambda seed, n=n: DEVDAN(random_state=seed, n_layers=n)
+        f"`n_layers={n!r}{named}`".replace("'", '"'): lambda seed, n=n, more=more: DEVDAN(
+            random_state=seed, n_layers=n, **more
+        )
+        for named, more in (("", {}), (", rehearse=0", {"rehearse": 0}))
         for n in (1, 2, 3, "auto")
     }
     return _beside(made, seeds, (*other_streams.CURVED, *PAPERS))
@@ -276,6 +292,7 @@ def ensemble(seeds: int) -> list[str]:
     for scale in SCALES:
         named = f"revisits {scale.rehearse} of the latest {scale.reach:,}" if scale.rehearse else "learns once"
         made[f"without the member that {named}"] = [other for other in SCALES if other is not scale]
+    made["without fields"] = [scale._replace(fields=0) for scale in SCALES]
     made["without neighbours"] = [scale._replace(neighbours=0) for scale in SCALES]
     made["twice as many of each"] = [*SCALES, *SCALES]
     made["twice as many revisits"] = [scale._replace(rehearse=2 * scale.rehearse) for scale in SCALES]

@@ -121,14 +121,18 @@ class Naive:
 
     def __init__(self, n_features, word, options, scale=None):
         self.n, self.options, self.random = n_features, options, Random(word)
-        n_hidden, self.rehearse, self.reach, self.neighbours = scale or (options.n_hidden, 0, 0, 0)
+        scale = (*(scale or [options.n_hidden]), 0, 0, 0, 0)[:5]
+        n_hidden, self.rehearse, self.reach, self.neighbours, self.fields = scale
         self.horizon = max(self.reach, 100) if self.reach else 2000  # of the scaling
         self.remembered = []  # samples, their labels and weights
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.n_seen = self.taught = self.observed = 0
         self.generative = Phase("generative", self.n)
         self.discriminative = Phase("discriminative", self.n)
-        self.W = np.array([[self.random.normal(32 / (self.n + 1)) for _ in range(self.n)] for _ in range(n_hidden)]).T
+        self.there = np.ones((self.n * (1 + self.fields), n_hidden), bool)
+        if self.fields:  # half of the units see features through these, the others as they are
+            self.there[self.n :, : n_hidden // 2] = self.there[: self.n, n_hidden // 2 :] = False
+        self.W = np.array([self.first_weights(weights) for weights in self.there.T]).T
         self.b, self.c = np.zeros(n_hidden), np.zeros(self.n)
         self.output, self.eta = np.zeros((n_hidden, 0)), np.zeros(0)
         self.velocity = {name: np.zeros_like(getattr(self, name)) for name in ("W", "b", "output", "eta")}
@@ -163,7 +167,22 @@ class Naive:
         values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
         return recent(values, self.horizon) if len(values) else (math.nan, math.nan)
 
+    def varied(self, values):
+        return self.options.scaling is None or len(np.unique(values[~np.isnan(values)])) > 1
+
     # the network
+
+    def first_weights(self, there):
+        """Of one unit; those that are not there stay zero."""
+        return [self.random.normal(32 / (there.sum() + 1)) if one else 0 for one in there]
+
+    def see(self, x):
+        """What the hidden units see of a scaled sample: the features, and each that has varied through its fields."""
+        within = (x + 2.5) / 5 if self.options.scaling == "standard" else x
+        place = np.clip(self.fields * within - 0.5, 0, max(self.fields - 1, 0))
+        place[[not self.varied(values) for values in self.seen.T]] = np.nan
+        fields = [np.maximum(1 - np.abs(at - np.arange(self.fields)), 0) for at in place]
+        return np.nan_to_num(np.concatenate([x, *fields]))
 
     def corrupt(self, x):
         x = x.copy()
@@ -239,7 +258,7 @@ class Naive:
         if self.options.optimizer == "adaptive":
             self.output = self.output * (1 - 0.005 * self.options.learning_rate)
             error, delta = self.adapted("eta", error), self.adapted("b", delta)
-        self.step("W", np.outer(x, delta))
+        self.step("W", np.outer(x, delta) * (self.there if self.fields else 1))
         self.step("b", delta)
         self.step("output", np.outer(y, error))
         self.step("eta", error)
@@ -270,6 +289,8 @@ class Naive:
             setattr(self, name, getattr(self, name) - self.options.learning_rate * gradient)
             return
         velocity = self.options.momentum * self.velocity[name] - self.options.learning_rate * gradient
+        if name == "W" and self.fields:  # of fields, each sees too few samples in a row
+            velocity[self.n :] = -self.options.learning_rate * gradient[self.n :] / (1 - self.options.momentum)
         self.velocity[name] = velocity
         setattr(self, name, getattr(self, name) + velocity)
 
@@ -386,7 +407,7 @@ class Naive:
         if self.reach == 0:
             self.learn(phase, x, target, every, full)
         else:
-            x = np.nan_to_num(x)
+            x = self.see(x)
             if phase.surprise.drifts(((self.outputs(phase, sigmoid(x @ self.W + self.b)) - target) ** 2).sum()):
                 self.remembered = []
             self.descend(phase, x, target, every, full)
@@ -401,7 +422,7 @@ class Naive:
         last = (len(self.remembered) - 1 - place) // self.reach * self.reach + place
         row, label, weight = self.remembered[last]
         target = np.eye(len(self.eta))[label]
-        x = np.nan_to_num(self.scale(row)[0])
+        x = self.see(self.scale(row)[0])
         self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))
 
     def know(self, label):
@@ -417,13 +438,14 @@ class Naive:
     # what it is used for
 
     def transform(self, row):
-        return sigmoid(np.nan_to_num(self.scale(row)[0]) @ self.W + self.b)
+        return sigmoid(self.see(self.scale(row)[0]) @ self.W + self.b)
 
     def opinions(self, row):
         """What the weights say, what their averages do, and what the nearest of the remembered samples do."""
         x = np.nan_to_num(self.scale(row)[0])
+        seen = self.see(self.scale(row)[0])
         for owner in (self.__dict__, self.slow):
-            yield softmax(sigmoid(x @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
+            yield softmax(sigmoid(seen @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
         if self.neighbours > 0:
             newest = self.remembered[-self.reach :][::-1][: max(100_000 // self.n, self.neighbours)]
             distances = [((np.nan_to_num(self.scale(other)[0]) - x) ** 2).sum() for other, _, _ in newest]

@@ -15,6 +15,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import devdan, kernel, training
 from devdan.model.evolving import PHASES
+from devdan.model.scales import REHEARSED
 from devdan.model.state import check_state, scratch_for
 from devdan.streams import sea
 
@@ -183,7 +184,7 @@ def test_the_network_that_rehearses_neither_evolves_nor_generates():
     X, y = chunk(2000)
     model = DEVDAN(random_state=0).partial_fit(X, y)
     rehearsed = model._nets()[1]
-    assert (rehearsed.n_hidden, rehearsed.n_events) == (32, 0)
+    assert (rehearsed.n_hidden, rehearsed.n_events) == (REHEARSED.n_hidden, 0)
     before = learned(rehearsed)
     model.observe(X)
     assert learned(rehearsed) == before
@@ -310,7 +311,7 @@ def test_classes_named_in_advance_have_outputs_at_once():
 def test_one_class_alone_never_grows_the_network():
     X, _ = chunk(500)
     model = DEVDAN(random_state=0).teach(X, np.zeros(500, int))
-    assert [net.n_hidden for net in model._nets()] == [1, 32]
+    assert [net.n_hidden for net in model._nets()] == [1, REHEARSED.n_hidden]
     np.testing.assert_allclose(model.predict_proba(X), 1, rtol=1e-15)
 
 
@@ -377,7 +378,8 @@ def test_learned_attributes(taught):
     (r, more), n, m = (net.n_hidden for net in taught._nets()), 4, 3
     assert taught.n_seen_ == 200
     assert taught.n_hidden_ == r
-    assert taught.n_parameters_ == sum(units * (n + 1) + m * (units + 1) for units in (r, more))
+    seen = r * n + more // 2 * n + more // 2 * n * REHEARSED.fields  # half of those that rehearse see through fields
+    assert taught.n_parameters_ == seen + sum(units + m * (units + 1) for units in (r, more))
     assert {name: w.shape for name, w in taught.weights_.items()} == {
         "encoder": (n, r), "encoder_bias": (r,), "decoder_bias": (n,), "output": (r, m), "output_bias": (m,),
     }  # fmt: skip

@@ -572,6 +572,18 @@ def test_inputs_that_come_find_room():
     assert Network(larger).n_features == 6 < Network(larger).max_features + 1
 
 
+def test_weights_of_fields_go_with_their_inputs():
+    state = new_state(3, 16, 2, 10, 5, 4, seed=1)
+    net = Network(state)
+    net.n_hidden, net.field_weights[:] = 2, np.arange(3 * 4 * 16).reshape(3, 4, 16)
+    net.field_weights_slow[:] = -net.field_weights
+    changed = Network(with_features(state, 3, [1], 4))
+    for name in ("field_weights", "field_weights_slow"):
+        before, after = getattr(net, name), getattr(changed, name)
+        np.testing.assert_array_equal(after[:2], before[[0, 2]])
+        assert not after[2:].any()
+
+
 def test_rivers_class_from_before_there_was_an_encoding():
     DEVDANClassifier = pytest.importorskip("devdan.river").DEVDANClassifier
     random = np.random.default_rng(0)

@@ -41,7 +41,7 @@ def portions(seed=0, n_portions=6, n_keys=12, most=300, n_features=4):
 
 def words(state):
     """A state without what its room is, and without its events, of which a DEVDAN remembers more."""
-    room = (max(sizes_of(state)[0], 64), 64, 16, 1, 0)
+    room = (max(sizes_of(state)[0], 64), 64, 16, 1, 0, 0)
     bare = with_room(state, room)
     Network(bare).events[:] = 0
     Network(bare).causes[:] = 0
@@ -261,7 +261,7 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
         prior = fleet.prior_
         for key in dict.fromkeys(keys.tolist()):
             if key not in models:
-                state = with_room(prior._networks[0], (4, 64, 8, EVENTS, 0))
+                state = with_room(prior._networks[0], (4, 64, 8, EVENTS, 0, 0))
                 make_young(Network(state))
                 Network(state).random[0] = seed_of(key, fleet._seed)
                 Network(state).grows = 1.0

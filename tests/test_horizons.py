@@ -209,7 +209,7 @@ def test_a_class_weighs_what_it_does_by_the_latest_labels(share):
 # --- Learning ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [(1, 0, 0, 0), (3, 2, 50, 4)], ids=str)
+@pytest.mark.parametrize("scale", [(1,), (3, 2, 50, 4), (4, 2, 50, 0, 5)], ids=str)
 @pytest.mark.parametrize("option", [None, "balanced", {0: 0.5, 1: 4}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_member_learns_from_chunks_what_the_oracle_learns(scale, option, weighted):

@@ -8,6 +8,7 @@ from conftest import plain
 
 from devdan import DEVDAN, ModelFileError
 from devdan.model import devdan, kernel, layers, mixture, modelfile, training
+from devdan.model.scales import REHEARSED
 from devdan.model.state import new_state, resized
 from devdan.streams import sea
 
@@ -88,8 +89,9 @@ def test_each_layer_sees_the_stream_and_the_units_below(deep):
     assert rehearsed.n_features == 6
     assert deep.n_hidden_ == first[1] + second[1] + third[1] == deep.transform(parity(2)[0]).shape[1]
     assert deep.n_layers_ == 3
-    every = (first, second, third, (6, rehearsed.n_hidden))
-    assert deep.n_parameters_ == sum(r * (n + 1) + 2 * (r + 1) for n, r in every)
+    half = rehearsed.n_hidden // 2  # of those that rehearse see through fields
+    every = (first, second, third, (6, half), (6 * REHEARSED.fields, half))
+    assert deep.n_parameters_ == sum(r * (n + 1) + 2 * (r + 1) for n, r in every) - 2  # one network has both halves
 
 
 @pytest.mark.parametrize("n_events", [1000, 1])  # with the second, the events themselves are lost

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import kernel, online, scales
 from devdan.model.online import OnlineNetwork
-from devdan.model.scales import Scale
+from devdan.model.scales import REHEARSED, Scale
 from devdan.streams import sea
 
 X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
@@ -56,7 +56,7 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     ample.learn_rows(X, Y)
     monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert [one.net.max_hidden for one in tight._networks] == [3, 34]
+    assert [one.net.max_hidden for one in tight._networks] == [3, REHEARSED.n_hidden + 2]
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
     assert tight._networks[0].net.max_hidden > 3

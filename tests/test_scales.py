@@ -10,7 +10,7 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model.kernel import Network
 from devdan.model.scales import QUICK, REHEARSED, SCALES, is_scales
 
-SMALL = ((1, 0, 0, 0), (3, 2, 7, 0), (2, 0, 20, 3), (4, 3, 40, 5))
+SMALL = ((1,), (3, 2, 7), (2, 0, 20, 3), (4, 3, 40, 5), (5, 2, 30, 2, 4))
 RAW = DEVDAN(calibrate=False)  # test_calibration.py has the rest
 CASES = {
     "DEVDAN": (RAW, {}),
@@ -86,7 +86,9 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
         order = np.argsort(np.argsort(labels[: len(oracles[0].eta)]))
         for state, oracle in zip(model._networks, oracles, strict=True):
             net = Network(state)
-            agree(net.encoder[:3, : net.n_hidden], oracle.W, f"encoder at {t}")
+            agree(net.encoder[:3, : net.n_hidden], oracle.W[:3], f"encoder at {t}")
+            fields = net.field_weights[:3, :, : net.n_hidden]
+            agree(fields.reshape(-1, net.n_hidden), oracle.W[3:], f"weights of fields at {t}")
             agree(net.output[: net.n_classes, : net.n_hidden].T, oracle.output, f"output at {t}")
             held = [True, oracle.options.averaging > 0, oracle.neighbours > 0]
             agree(net.losses[held], oracle.losses[held], f"losses at {t}")
@@ -156,8 +158,22 @@ def test_a_chunk_is_judged_before_it_is_learned_and_counts_as_its_square_root():
 
 def test_what_is_no_list_of_scales_is_refused():
     assert is_scales(SCALES)
-    assert is_scales([(1,), [3, np.int64(2), 10], (1, 0, 5, 64)])
-    for value in ([], "1", [1], [()], [(0,)], [(1, 1)], [(1, 0, 0, 5)], [(1, 0, 5, 65)], [(1.5,)], [(1, 2, 3, 4, 5)]):
+    assert is_scales([(1,), [3, np.int64(2), 10], (1, 0, 5, 64), (1, 0, 5, 0, 2)])
+    for value in (
+        [],
+        "1",
+        [1],
+        [()],
+        [(0,)],
+        [(1, 1)],
+        [(1, 0, 0, 5)],
+        [(1, 0, 5, 65)],
+        [(1.5,)],
+        [(1, 2, 3, 4, 5, 6)],
+        [(1, 0, 0, 0, 8)],
+        [(1, 0, 5, 0, 1)],
+        [(1, 0, 5, 0, 1001)],
+    ):
         assert not is_scales(value)
         with pytest.raises(ValueError, match="scales must be None or a list of"):
             DEVDANEnsemble(value).fit([[0.0], [1.0]], [0, 1])

@@ -11,6 +11,7 @@ from devdan.model import kernel, units
 from devdan.model.importance import SAMPLES
 from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs
+from devdan.model.state import scratch_for
 
 X = np.random.default_rng(0).normal(size=(1500, 3)) * [1, 10, 0.1] + [0, 50, 3]
 y = np.where(X[:, 0] > 0.7, "high", np.where(X[:, 1] > 50, "middle", "low"))
@@ -44,6 +45,29 @@ def test_units_are_on_for_what_drives_them_and_pull_towards_classes(monkeypatch)
         limit = 2 * kernel.WIDEST * deviation
         for j in range(3):  # exactly the weight in the units of the stream, unless the whole is clipped
             assert abs(adds.get(f"x{j}", 0)) <= min(abs(drivers[f"x{j}"]) * deviation[j], limit[j]) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "minmax"])
+def test_a_unit_that_sees_through_fields_is_driven_as_far_as_a_feature_moves_it(scaling, monkeypatch):
+    monkeypatch.setattr(units, "_STRONGEST", 10)
+    model = DEVDAN(random_state=0, scaling=scaling).fit(X, y)
+    state = model._networks[1]
+    net = Network(state)
+    found = [unit for unit in model.units_ if unit.network == 1][kernel.plain_units(net) :]
+    assert len(found) == net.n_hidden // 2 > 0
+    centres = (np.arange(net.max_fields) + 0.5) / net.max_fields
+    for j in range(3):
+        rows = np.tile(X.mean(axis=0), (net.max_fields, 1))
+        if scaling == "standard":
+            rows[:, j] = net.mean[j] + np.sqrt(net.square[j]) * 5 * (centres - 0.5)
+        else:
+            rows[:, j] = net.low[j] + (net.high[j] - net.low[j]) * centres
+        hidden = np.empty((net.max_fields, net.n_hidden))
+        kernel.transform(state, scratch_for(state), rows, hidden)
+        moved = np.log(hidden / (1 - hidden))
+        for unit in found:
+            sign = 1 if moved[-1, unit.unit] > moved[0, unit.unit] else -1
+            assert dict(unit.weights)[f"x{j}"] == pytest.approx(sign * np.ptp(moved[:, unit.unit]), rel=1e-6)
 
 
 def test_every_network_has_its_units():

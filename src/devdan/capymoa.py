@@ -64,7 +64,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
     rehearse : int, default=5
         How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
-        from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
+        from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
         accurate on short or curved streams, but more than twice as fast.
     calibrate : bool, default=True
         Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent

@@ -65,7 +65,7 @@ def _check_networks(shared: Shared, group: Sequence[Kept]) -> None:
     n_features, n_classes, n_named = (integers[:, places[name]] for name in ("n_features", "n_classes", "n_named"))
     _, _, max_classes, *others = sizes
     n_inputs = np.array([len(order) or shared.n_features_in_ for order in shared.inputs])
-    if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or others != [EVENTS, 0]:
+    if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or others != [EVENTS, 0, 0]:
         raise ValueError("its inputs are not those of the fleet")
     if (n_known > max_classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
         raise ValueError("it has other outputs than classes")

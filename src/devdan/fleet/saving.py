@@ -178,5 +178,5 @@ def _check_network(state: Floats) -> None:
     if len(state) > where and begun.view(np.int64)[where] == 0:
         begun.view(np.int64)[where] = 1
     check_state(begun)
-    if sizes_of(state)[3:] != (EVENTS, 0):
+    if sizes_of(state)[3:] != (EVENTS, 0, 0):
         raise ValueError("its network has another size than those of a fleet")

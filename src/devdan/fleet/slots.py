@@ -49,7 +49,7 @@ def room_for(n_hidden: int) -> int:
 
 def room(features: int, hidden: int, classes: int) -> Sizes:
     """What a network of a fleet has room for; it remembers no samples, which would take more than all the rest."""
-    return features, hidden, max(classes, 2), EVENTS, 0
+    return features, hidden, max(classes, 2), EVENTS, 0, 0
 
 
 def words_of(name: str) -> range:
@@ -64,7 +64,7 @@ class Slots:
     def __init__(self) -> None:
         self.table = np.zeros((0, _WIDTH), np.int64)
         self.index: dict[Key, int] = {}
-        self.largest: Sizes = (0, 0, 0, 0, 0)  # room that any of them has had
+        self.largest: Sizes = (0, 0, 0, 0, 0, 0)  # room that any of them has had
         self.scratch = self.new_scratch()  # of the thread that has the fleet
         self._keys: list[Any] = []
         self._words: list[Any] = []  # of each slot: the state, and after it the codes of the classes

@@ -76,7 +76,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
     rehearse : int, default=5
         How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
-        from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
+        from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
         accurate on short or curved streams, but more than twice as fast.
     calibrate : bool, default=True
         Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent
@@ -106,7 +106,8 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     encoding_ : what became of each column: its kind and values, or why it was left out.
     n_hidden_, n_layers_ : current number of hidden units in all layers, and of layers. The second network, which
         rehearses and does not evolve, is not counted.
-    n_parameters_ : current number of parameters, R(n + 1) + m(R + 1), without the decoder's offsets; of all networks.
+    n_parameters_ : current number of parameters, R(n + 1) + m(R + 1), without the decoder's offsets; of all networks. A
+        unit that sees its n features through F fields has nF + 1 of them instead of n + 1.
     shares_ : the share of each network in the next prediction: of each layer, then of the network that rehearses.
     n_seen_ : samples seen so far.
     events_, n_events_ : the latest growths, prunings and drifts, at most 1,000 per layer, and their total number.

@@ -21,7 +21,17 @@ from devdan.model.insight import Insight
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notebook import EventList, model_html
 from devdan.model.recent import keep_unlabelled
-from devdan.model.state import PHASES, Event, counted, events_of, padded, resized, set_settings, with_features
+from devdan.model.state import (
+    PHASES,
+    Event,
+    counted,
+    events_of,
+    n_parameters,
+    padded,
+    resized,
+    set_settings,
+    with_features,
+)
 from devdan.model.weighing import NO_WEIGHTS
 
 if TYPE_CHECKING:
@@ -228,8 +238,7 @@ class EvolvingClassifier(Insight):
 
     @property
     def n_parameters_(self) -> int:
-        nets = self._nets()
-        return sum(net.n_hidden * (net.n_features + 1) + net.n_classes * (net.n_hidden + 1) for net in nets)
+        return sum(n_parameters(net) for net in self._nets())
 
     @property
     def events_(self) -> EventList[Event]:

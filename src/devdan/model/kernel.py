@@ -27,6 +27,7 @@ from devdan.model.jit import address_of, by_address, compiled, entry
 from devdan.model.memory import (
     Block,
     E,
+    F,
     K,
     M,
     N,
@@ -106,10 +107,12 @@ class Network(Block):
 
     monitors: Floats = numbers(2, 3, 6)  # of each phase: BIAS2, VARIANCE and SURPRISE
     losses: Floats = numbers(3)  # of the opinions BY_WEIGHTS, BY_AVERAGES and BY_MEMORY, on labels not learned yet
-    padding: Floats = numbers(1)  # so that the weights begin with a cache line
+    max_fields: int = integer()  # fields of each feature, if any; with this word the weights begin with a cache line
     encoder: Floats = numbers(N, R)  # W
     encoder_moment: Floats = numbers(N, R)  # of the discriminative gradients: with momentum their sum, else mean square
     encoder_slow: Floats = numbers(N, R)  # exponential average
+    field_weights: Floats = numbers(N, F, R)  # of the units that see features through fields; the others have none
+    field_weights_slow: Floats = numbers(N, F, R)
     encoder_bias: Floats = numbers(R)  # b
     encoder_bias_moment: Floats = numbers(R)
     encoder_bias_slow: Floats = numbers(R)
@@ -164,6 +167,9 @@ class Work(Block):
     nearest: Floats = numbers(MOST_NEIGHBOURS)  # squared distances, rising
     nearest_label: Words = integers(MOST_NEIGHBOURS)
     only: Words = integers(1)  # the order in which a single sample is visited
+    lower: Words = integers(N)  # the lower of the two fields that see a feature
+    in_lower: Floats = numbers(N)  # how much of it that one sees
+    in_upper: Floats = numbers(N)  # and how much the next one
 
 
 # =================================================================================================================
@@ -611,7 +617,9 @@ def step_discriminative(net: Network, work: Work, weight: float) -> None:
     accelerate(net.output_bias, net.output_bias_moment, 1.0, error, m, momentum)
     accelerate(net.encoder_bias, net.encoder_bias_moment, 1.0, delta, r, momentum)
     for j in range(n):
-        accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], delta, r, momentum)
+        accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], delta, n_plain(net), momentum)
+    if net.max_fields > 0:
+        step_fields(net, work, 1.0 / (1.0 - momentum))  # as far as steps with momentum go in the end
 
 
 @compiled
@@ -707,6 +715,8 @@ def scale(net: Network, work: Work) -> None:
             x[j] = min(max(x[j], 0.0), 1.0)
     for j in range(n):
         x[j] *= present[j]
+    if net.max_fields > 0:
+        locate(net, work)
 
 
 @compiled
@@ -732,6 +742,87 @@ def unscale(net: Network, a: Floats, row: Floats) -> None:
             row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * unit
         else:
             row[j] = a[j]
+
+
+# --- Fields: features seen in parts ------------------------------------------------------------------------------
+#
+# A sigmoid of a weighted sum is monotonic in each feature, so that a step here and a bump there take many units. Where
+# a network has fields, half of its units see each feature through these instead: the sigmoid is then one of a sum of
+# functions, one of each feature, that are piecewise linear between the centres of the fields. The other half keeps to
+# weighted sums, by which straight boundaries are simple.
+
+FARTHEST = 2.5  # deviations from the mean that fields reach
+
+
+def plain_units(net: Network) -> int:
+    """How many units, the first ones, see the features as they are."""
+    return net.n_hidden if net.max_fields == 0 else net.n_hidden // 2
+
+
+n_plain = compiled(plain_units)
+
+
+def has_varied(net: Network, feature: int) -> bool:
+    """Whether a feature was seen with different values, so that it can be scaled."""
+    if net.scaling == STANDARD:
+        return net.square[feature] > 0.0  # type: ignore[no-any-return]
+    return net.scaling == UNSCALED or net.high[feature] > net.low[feature]
+
+
+varies = compiled(has_varied)
+
+
+@compiled
+def locate(net: Network, work: Work) -> None:
+    """Find the two neighbouring fields that see each feature, the nearer one more of it.
+
+    The fields divide [0, 1], or as many deviations around the mean, evenly. None sees a feature that is missing, or one
+    that never varied.
+    """
+    n, last, lowest, width = net.n_features, net.max_fields - 1, 0.0, 1.0
+    if net.scaling == STANDARD:
+        lowest, width = -FARTHEST, 2.0 * FARTHEST
+    x, at, in_lower, in_upper, present = work.clean, work.lower, work.in_lower, work.in_upper, work.present
+    per_unit = net.max_fields / width
+    for j in range(n):
+        place = min(max((x[j] - lowest) * per_unit - 0.5, 0.0), float(last))
+        lower = min(int(place), last - 1)
+        seen = present[j] if varies(net, j) else 0.0
+        at[j] = lower
+        in_upper[j] = seen * (place - lower)
+        in_lower[j] = seen - in_upper[j]
+
+
+@compiled
+def add_fields(weights: Floats, work: Work, y: Floats, n: int, first: int, r: int) -> None:
+    """Add what the fields contribute to the units from ``first`` on, two features at a time, as :func:`add_product`."""
+    at, in_lower, in_upper = work.lower, work.in_lower, work.in_upper
+    whole = n - n % 2
+    for j in range(0, whole, 2):
+        k0, x0, x1 = at[j], in_lower[j], in_upper[j]
+        k2, x2, x3 = at[j + 1], in_lower[j + 1], in_upper[j + 1]
+        for i in range(first, r):
+            y[i] += (
+                x0 * weights[j, k0, i]
+                + x1 * weights[j, k0 + 1, i]
+                + x2 * weights[j + 1, k2, i]
+                + x3 * weights[j + 1, k2 + 1, i]
+            )
+    for j in range(whole, n):
+        k0, x0, x1 = at[j], in_lower[j], in_upper[j]
+        for i in range(first, r):
+            y[i] += x0 * weights[j, k0, i] + x1 * weights[j, k0 + 1, i]
+
+
+@compiled
+def step_fields(net: Network, work: Work, factor: float) -> None:
+    """A step of the fields' weights, by that of the units' offsets times a factor."""
+    weights, delta, first, r = net.field_weights, work.delta, n_plain(net), net.n_hidden
+    for j in range(net.n_features):
+        lower, in_lower, in_upper = work.lower[j], factor * work.in_lower[j], factor * work.in_upper[j]
+        for i in range(first, r):
+            weights[j, lower, i] -= in_lower * delta[i]
+            weights[j, lower + 1, i] -= in_upper * delta[i]
 
 
 # --- A rate that adapts to each unit -----------------------------------------------------------------------------
@@ -769,10 +860,13 @@ def step_adaptive(net: Network, work: Work, weight: float) -> None:
         output_bias[o] -= error_o
     for i in range(r):
         b[i] -= delta[i]
+    plain = n_plain(net)
     for j in range(n):
         x_j = x[j]
-        for i in range(r):
+        for i in range(plain):
             W[j, i] -= x_j * delta[i]
+    if net.max_fields > 0:
+        step_fields(net, work, 1.0)
 
 
 # --- Weights of samples and classes: what their losses are multiplied by -----------------------------------------
@@ -834,6 +928,8 @@ def follow(net: Network) -> None:
     share = 1.0 - (1.0 - share) ** STRIDE
     for j in range(net.n_features):
         average(net.encoder_slow[j], net.encoder[j], r, share)
+        for k in range(net.max_fields):
+            average(net.field_weights_slow[j, k], net.field_weights[j, k], r, share)
     average(net.encoder_bias_slow, net.encoder_bias, r, share)
     for o in range(net.n_classes):
         average(net.output_slow[o], net.output[o], r, share)
@@ -845,23 +941,31 @@ def join_averages(net: Network, unit: int) -> None:
     """A new unit enters the averages with its own weights."""
     for j in range(net.n_features):
         net.encoder_slow[j, unit] = net.encoder[j, unit]
+        for k in range(net.max_fields):
+            net.field_weights_slow[j, k, unit] = net.field_weights[j, k, unit]
     net.encoder_bias_slow[unit] = net.encoder_bias[unit]
     for o in range(net.n_classes):
         net.output_slow[o, unit] = net.output[o, unit]
 
 
 @compiled
+def activate(net: Network, work: Work, slow: int, y: Floats, r: int) -> None:
+    """The hidden units for the clean input, by the weights or by their averages."""
+    n, plain = net.n_features, min(n_plain(net), r)
+    W, b = net.encoder_slow if slow == 1 else net.encoder, net.encoder_bias_slow if slow == 1 else net.encoder_bias
+    for i in range(r):
+        y[i] = b[i]
+    add_product(work.clean, W, y, n, plain)
+    if net.max_fields > 0:
+        add_fields(net.field_weights_slow if slow == 1 else net.field_weights, work, y, n, plain, r)
+    sigmoid(y, r)
+
+
+@compiled
 def predict(net: Network, work: Work, slow: int, out: Floats, m: int) -> None:
     """Ĉ for the clean input, by the weights or by their averages."""
-    n, r, x, y = net.n_features, net.n_hidden, work.clean, work.hidden[ACTUAL]
-    encode(
-        x,
-        net.encoder_slow if slow == 1 else net.encoder,
-        net.encoder_bias_slow if slow == 1 else net.encoder_bias,
-        y,
-        n,
-        r,
-    )
+    r, y = net.n_hidden, work.hidden[ACTUAL]
+    activate(net, work, slow, y, r)
     project(
         y,
         net.output_slow if slow == 1 else net.output,
@@ -1145,11 +1249,16 @@ def rise(net: Network, work: Work, phase: int) -> float:
 def begin(net: Network) -> None:
     """Draw the first hidden units."""
     n, n_units = net.n_features, int(net.start)
+    net.n_hidden = n_units
+    plain, n_fields = n_plain(net), n * net.max_fields
     for unit in range(n_units):
         for j in range(n):
-            net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
+            if unit < plain:
+                net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
+            else:
+                for k in range(net.max_fields):
+                    net.field_weights[j, k, unit] = normal(net.random, WEIGHT_VARIANCE / (n_fields + 1))
         join_averages(net, unit)
-    net.n_hidden = n_units
 
 
 @compiled
@@ -1339,11 +1448,11 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     """The activations of the hidden units, one row of ``out`` per sample; at most as many as ``out`` has columns."""
     net = Network(state)
     work = Work(scratch, net)
-    n, r = net.n_features, min(net.n_hidden, out.shape[1])
+    r = min(net.n_hidden, out.shape[1])
     for t in range(len(X)):
-        find(X[t], work.clean, work.present, n)
+        find(X[t], work.clean, work.present, net.n_features)
         scale(net, work)
-        encode(work.clean, net.encoder, net.encoder_bias, out[t], n, r)
+        activate(net, work, BY_WEIGHTS, out[t], r)
 
 
 @entry

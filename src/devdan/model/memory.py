@@ -6,10 +6,11 @@
 ...     max_classes: int = integer()
 ...     max_events: int = integer()
 ...     max_samples: int = integer()
+...     max_fields: int = integer()
 ...     weights: Floats = numbers(N, 2)
->>> pair = Pair.empty((3, 0, 0, 0, 0))
+>>> pair = Pair.empty((3, 0, 0, 0, 0, 0))
 >>> pair.weights[1] = 5, 7
->>> pair.weights.shape, pair.words[5:].tolist()
+>>> pair.weights.shape, pair.words[6:].tolist()
 ((3, 2), [0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
 
 In compiled code ``Pair(words)`` and ``pair.weights`` mean the same. There a block is no more than an address and its
@@ -47,8 +48,15 @@ from devdan.arrays import Floats, Words
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-N, R, M, E, K = SIZES = ("max_features", "max_hidden", "max_classes", "max_events", "max_samples")
-Sizes = tuple[int, int, int, int, int]
+N, R, M, E, K, F = SIZES = (
+    "max_features",
+    "max_hidden",
+    "max_classes",
+    "max_events",
+    "max_samples",
+    "max_fields",
+)
+Sizes = tuple[int, int, int, int, int, int]
 
 
 class Field:
@@ -129,12 +137,12 @@ class Block:
 
     @property
     def sizes(self) -> Sizes:
-        """The room that there is: features, hidden units, classes, events and samples."""
+        """The room that there is: features, hidden units, classes, events, samples and fields."""
         if self._sized_as is not None:
             return self._sized_as.sizes
         words = self.words.view(np.int64)
-        n, r, m, events, samples = [words.item(place) for place in self._size_places]
-        return n, r, m, events, samples
+        n, r, m, events, samples, fields = [words.item(place) for place in self._size_places]
+        return n, r, m, events, samples, fields
 
     @classmethod
     def empty(cls, sizes: Sizes, words: Floats | None = None) -> Self:

@@ -46,10 +46,9 @@ class _Graph:
         return self.add("Clip", x, self.constant(np.float64(low)), self.constant(np.float64(high)))
 
 
-def _scaled(graph: _Graph, net: Network, x: str) -> str:
+def _scaled(graph: _Graph, net: Network, x: str, missing: str) -> str:
     """Scale x as the kernel's ``find`` and ``scale`` do."""
-    n = net.n_features
-    missing, zero = graph.add("IsNaN", x), graph.constant(np.float64(0.0))
+    n, zero = net.n_features, graph.constant(np.float64(0.0))
     x = graph.clipped(graph.add("Where", missing, zero, x), -kernel.LARGEST, kernel.LARGEST)
     if net.scaling == kernel.STANDARD:
         centre, spread, low, high = net.mean[:n], np.sqrt(net.square[:n]), -kernel.WIDEST, kernel.WIDEST
@@ -65,8 +64,31 @@ def _scaled(graph: _Graph, net: Network, x: str) -> str:
     return graph.add("Where", missing, zero, graph.add("Mul", x, counts))
 
 
-def _hidden(graph: _Graph, x: str, encoder: Floats, bias: Floats) -> str:
+def _in_fields(graph: _Graph, net: Network, x: str, missing: str) -> str:
+    """What the fields see of x, as the kernel's ``locate`` has it: the nearer the centre of a field, the more."""
+    n, n_fields = net.n_features, net.max_fields
+    low, width = (-kernel.FARTHEST, 2.0 * kernel.FARTHEST) if net.scaling == kernel.STANDARD else (0.0, 1.0)
+    place = graph.add("Mul", x, graph.constant(np.float64(n_fields / width)))
+    place = graph.add("Sub", place, graph.constant(np.float64(low * n_fields / width + 0.5)))
+    place = graph.clipped(place, 0.0, n_fields - 1.0)
+    place = graph.add("Reshape", place, graph.constant(np.array([-1, n, 1])))
+    apart = graph.add("Abs", graph.add("Sub", place, graph.constant(np.arange(n_fields, dtype=np.float64))))
+    seen = graph.add("Relu", graph.add("Sub", graph.constant(np.float64(1.0)), apart))
+    absent = graph.add("Reshape", missing, graph.constant(np.array([-1, n, 1])))
+    varies = np.array([kernel.has_varied(net, j) for j in range(n)], dtype=np.float64)
+    seen = graph.add("Mul", seen, graph.constant(varies[:, None]))
+    seen = graph.add("Where", absent, graph.constant(np.float64(0.0)), seen)
+    return graph.add("Reshape", seen, graph.constant(np.array([-1, n * n_fields])))
+
+
+def _hidden(graph: _Graph, net: Network, x: str, fields: str | None, slow: str = "") -> str:
+    """The hidden units, by the weights or, with ``_slow``, by their averages; ``fields`` is what those see, if any."""
+    n, r = net.n_features, net.n_hidden
+    encoder, bias = getattr(net, f"encoder{slow}")[:n, :r], getattr(net, f"encoder_bias{slow}")[:r]
     product = graph.add("MatMul", x, graph.constant(encoder))
+    if fields is not None:
+        weights = getattr(net, f"field_weights{slow}")[:n, :, :r].reshape(-1, r)
+        product = graph.add("Add", product, graph.add("MatMul", fields, graph.constant(weights)))
     return graph.add("Sigmoid", graph.add("Add", product, graph.constant(bias)))
 
 
@@ -75,16 +97,18 @@ def _network(
 ) -> tuple[str, list[str]]:
     """The hidden units of a network, and the probabilities by each of its opinions, times its share."""
     net = Network(state)
-    n, r, known = net.n_features, net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
-    x = _scaled(graph, net, x)
-    hidden, parts = _hidden(graph, x, net.encoder[:n, :r], net.encoder_bias[:r]), []
+    r, known = net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
+    missing = graph.add("IsNaN", x)
+    x = _scaled(graph, net, x, missing)
+    fields = _in_fields(graph, net, x, missing) if net.max_fields > 0 else None
+    hidden, parts = _hidden(graph, net, x, fields), []
     for opinion, part in enumerate(mixture.opinions(state, share)):
         if part <= kernel.NEGLIGIBLE:
             continue
         if opinion == kernel.BY_WEIGHTS:
             odds = _softmax(graph, hidden, net.output[outputs, :r], np.where(known, net.output_bias[outputs], -np.inf))
         elif opinion == kernel.BY_AVERAGES:
-            slow = _hidden(graph, x, net.encoder_slow[:n, :r], net.encoder_bias_slow[:r])
+            slow = _hidden(graph, net, x, fields, "_slow")
             offsets = np.where(known, net.output_bias_slow[outputs], -np.inf)
             odds = _softmax(graph, slow, net.output_slow[outputs, :r], offsets)
         else:
@@ -103,7 +127,8 @@ def _nearest(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64]
     n, most = net.n_features, int(net.neighbours)
     n_asked = min(net.n_remembered, net.max_samples, max(kernel.MOST_COMPARED // n, most))
     places = (net.n_remembered - 1 - np.arange(n_asked)) % net.max_samples
-    rows = _scaled(graph, net, graph.constant(net.remembered[places, :n]))
+    kept = graph.constant(net.remembered[places, :n])
+    rows = _scaled(graph, net, kept, graph.add("IsNaN", kept))
     squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), graph.constant(np.array([1])), keepdims=0)
     product = graph.add("MatMul", x, graph.add("Transpose", rows, perm=[1, 0]))
     apart = graph.add("Sub", squares, graph.add("Mul", product, graph.constant(np.float64(2.0))))  # but for x itself

@@ -193,7 +193,7 @@ NETWORK = (
         lambda value: _is_whole(value) and 0 <= value <= LARGEST_REHEARSAL,
         f"an integer from 0 to {LARGEST_REHEARSAL:,}",
         "How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which "
-        "starts from 32 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: "
+        "starts from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: "
         "less accurate on short or curved streams, but more than twice as fast.",
         f"int, default={REHEARSED.rehearse}", is_fixed=True, earlier=0,
     ),
@@ -248,11 +248,11 @@ ENCODING = (
 ENSEMBLE = (
     Option(
         "scales", None, lambda value: value is None or is_scales(value),
-        "None or a list of (n_hidden, rehearse, reach, neighbours): integers, n_hidden at least 1, and reach at least "
-        "1 unless rehearse and neighbours are 0",
+        "None or a list of (n_hidden, rehearse, reach, neighbours, fields): integers, n_hidden at least 1, reach at "
+        "least 1 unless all after it and rehearse are 0, and fields 0 or at least 2",
         "The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled "
-        "samples these are drawn from, and how many of those vote as nearest neighbours. ``None`` is "
-        "``devdan.model.scales.SCALES``.",
+        "samples these are drawn from, how many of those vote as nearest neighbours, and the fields of a feature "
+        "through which half of the units see it. ``None`` is ``devdan.model.scales.SCALES``.",
         "list of tuples, default=None", is_fixed=True,
     ),
     Option(

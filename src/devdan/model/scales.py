@@ -1,8 +1,9 @@
 """Time scales: how networks that learn from the same stream differ in what they revisit and how far back they look.
 
 A network that learns from each sample once lives in the moment, and evolves. One that revisits samples of the past
-finds finer boundaries, but lags behind where these move; it has more hidden units from the start, and always as many.
-No scale serves all streams, so models mix networks of several.
+finds finer boundaries, but lags behind where these move; it has more hidden units from the start, and always as many,
+half of which see each feature through overlapping fields, by which they tell low from middle from high. No scale serves
+all streams, so models mix networks of several.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from devdan.model.kernel import MIXED, MOST_NEIGHBOURS, SCALING_HORIZON
 from devdan.model.state import EVENTS, LARGEST_REHEARSAL, new_state, room_for
 
 _LEAST_HORIZON = 100  # samples from which a feature's mean and deviation can be told
-_MOST_UNITS, _FARTHEST = 100_000, 10_000_000
+_MOST_UNITS, _FARTHEST, _MOST_FIELDS = 100_000, 10_000_000, 1000
 
 
 class Scale(NamedTuple):
@@ -25,35 +26,37 @@ class Scale(NamedTuple):
     rehearse: int = 0  # samples revisited for each new one
     reach: int = 0  # latest labelled samples, from which these are drawn, and over which features are scaled
     neighbours: int = 0  # of those samples that vote
+    fields: int = 0  # of each feature, through which half of the hidden units see it
 
 
 QUICK = Scale()
-REHEARSED = Scale(n_hidden=32, rehearse=5, reach=1000)
+_FIELDS = 10  # of all that revisit
+REHEARSED = Scale(n_hidden=24, rehearse=5, reach=1000, fields=_FIELDS)
 SCALES = (
     QUICK,
-    Scale(n_hidden=16, rehearse=2, reach=10),
-    Scale(n_hidden=16, rehearse=5, reach=100),
-    Scale(n_hidden=32, rehearse=5, reach=500),
-    Scale(n_hidden=128, rehearse=20, reach=1000, neighbours=10),
-    Scale(n_hidden=32, rehearse=20, reach=5000),
+    Scale(n_hidden=16, rehearse=2, reach=10, fields=_FIELDS),
+    Scale(n_hidden=16, rehearse=5, reach=100, fields=_FIELDS),
+    Scale(n_hidden=32, rehearse=5, reach=500, fields=_FIELDS),
+    Scale(n_hidden=64, rehearse=20, reach=1000, neighbours=10, fields=_FIELDS),
+    Scale(n_hidden=32, rehearse=20, reach=5000, fields=_FIELDS),
 )
 
 
 def is_scales(value: Any) -> bool:
-    """Whether it is a list of scales, as tuples or lists of up to four numbers."""
+    """Whether it is a list of scales, as tuples or lists of up to five numbers."""
     if not isinstance(value, (list, tuple)) or len(value) == 0:
         return False
-    return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 4 and _holds(*one) for one in value)
+    return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 5 and _holds(*one) for one in value)
 
 
-def _holds(n_hidden: Any, rehearse: Any = 0, reach: Any = 0, neighbours: Any = 0) -> bool:
-    numbers = (n_hidden, rehearse, reach, neighbours)
-    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, MOST_NEIGHBOURS)
+def _holds(n_hidden: Any, rehearse: Any = 0, reach: Any = 0, neighbours: Any = 0, fields: Any = 0) -> bool:
+    numbers = (n_hidden, rehearse, reach, neighbours, fields)
+    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, MOST_NEIGHBOURS, _MOST_FIELDS)
     if not all(isinstance(number, Integral) for number in numbers):
         return False
     if not all(0 <= number <= most for number, most in zip(numbers, limits, strict=True)):
         return False
-    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == neighbours == 0))
+    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == neighbours == fields == 0) and fields != 1)
 
 
 def settings_at(scale: Scale) -> dict[str, float]:
@@ -69,7 +72,9 @@ def settings_at(scale: Scale) -> dict[str, float]:
 def new_network(n_features: int, n_classes: int, scale: Scale, seed: int) -> Floats:
     """A state with room for what a network of this scale starts with and remembers."""
     n_events = 1 if scale.reach > 0 else EVENTS  # those that rehearse do not evolve, and have none
-    return new_state(n_features, room_for(scale.n_hidden), max(n_classes, 2), n_events, scale.reach, seed=seed)
+    return new_state(
+        n_features, room_for(scale.n_hidden), max(n_classes, 2), n_events, scale.reach, scale.fields, seed=seed
+    )
 
 
 def mixed(settings: dict[str, float], scale: Scale) -> dict[str, float]:

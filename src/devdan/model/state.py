@@ -102,9 +102,11 @@ def room_for(n_hidden: int) -> int:
     return max(ROOM, (n_hidden + 9) // 8 * 8)
 
 
-def new_state(features: int, hidden: int, classes: int, events: int, samples: int = 0, *, seed: int) -> Floats:
+def new_state(
+    features: int, hidden: int, classes: int, events: int, samples: int = 0, fields: int = 0, *, seed: int
+) -> Floats:
     """A state with this much room that has seen nothing; :func:`kernel.learn` draws its first hidden units."""
-    sizes = features, hidden, classes, events, samples
+    sizes = features, hidden, classes, events, samples, fields
     state = aligned(Network.n_words(sizes))
     net = Network.empty(sizes, state)
     net.n_features = features
@@ -123,7 +125,7 @@ def scratch_for(state: Floats) -> Floats:
 
 @lru_cache(maxsize=4096)
 def _n_scratch(features: int, hidden: int, classes: int) -> int:
-    return Work.n_words((features, hidden, classes, 0, 0))
+    return Work.n_words((features, hidden, classes, 0, 0, 0))
 
 
 def sizes_of(state: Floats) -> Sizes:
@@ -136,7 +138,7 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
     if net.averaging == 0.0 < settings["averaging"]:
         net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
         net.losses[kernel.BY_AVERAGES] = net.losses[kernel.BY_WEIGHTS]
-        for name in AVERAGED:
+        for name in (*AVERAGED, "field_weights"):
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
         setattr(net, name, value)
@@ -147,8 +149,8 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
 
 def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
     """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
-    n, r, m, events, samples = sizes_of(state)
-    return with_room(state, (max(n, features), max(r, hidden), max(m, classes), events, samples))
+    n, r, m, events, samples, fields = sizes_of(state)
+    return with_room(state, (max(n, features), max(r, hidden), max(m, classes), events, samples, fields))
 
 
 def with_room(state: Floats, room: Sizes) -> Floats:
@@ -254,6 +256,7 @@ def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -
 def _by_feature(net: Network) -> list[Floats]:
     """Everything that there is of each feature, with the feature as the first axis."""
     weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
+    weights += [net.field_weights, net.field_weights_slow]
     learned = [getattr(net, name) for name in SCALE]
     return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T, net.remembered.T]
 
@@ -305,7 +308,7 @@ def check_states(states: Floats) -> None:
         raise ValueError("the state's sizes are out of range")
     unseen = np.isposinf(nets.low) & np.isneginf(nets.high)
     ranges = (nets.low[~unseen], nets.high[~unseen])
-    learned = _words(nets, np.float64, exclude=(*SETTINGS, "padding", "remembered", *SCALE))
+    learned = _words(nets, np.float64, exclude=(*SETTINGS, "remembered", *SCALE))
     settings = [getattr(nets, name) for name in SETTINGS]
     floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, learned)
     if not all(np.isfinite(array).all() for array in floats):
@@ -333,7 +336,7 @@ def check_states(states: Floats) -> None:
     if (np.abs(sharpness) > kernel.SHARPEST).any() or (information < 0.0).any():
         raise ValueError("the state's calibration is out of range")
     limits = (nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)
-    if any(((setting < 0) | (setting > most)).any() for setting, most in limits):
+    if any(((setting < 0) | (setting > most)).any() for setting, most in limits) or room[5] == 1:
         raise ValueError("the state's settings are out of range")
     events = nets.events
     flags = (nets.monitors[..., kernel.RESTART], events[..., kernel.EVENT_PHASE], events[..., kernel.EVENT_KIND] // 2)
@@ -368,6 +371,13 @@ def _words(nets: _Networks, dtype: type[np.generic], exclude: tuple[str, ...]) -
     fields = Network.fields().items()
     kept = [getattr(nets, name) for name, field in fields if field.dtype == dtype and name not in exclude]
     return np.concatenate([np.ravel(array) for array in kept])
+
+
+def n_parameters(net: Network) -> int:
+    """Of the classifier: the weights and offsets of the hidden units and of the outputs."""
+    plain = kernel.plain_units(net)
+    seen = plain * net.n_features + (net.n_hidden - plain) * net.n_features * net.max_fields
+    return seen + net.n_hidden + net.n_classes * (net.n_hidden + 1)
 
 
 def counted(nets: list[Network], name: str) -> Words:

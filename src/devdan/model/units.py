@@ -68,7 +68,7 @@ def units_of(state: Floats, network: int, hidden: Floats, names: Sequence[str], 
     net = Network(state)
     n, r, m = net.n_features, net.n_hidden, net.n_classes
     mean = hidden.mean(axis=0)
-    encoder, output = net.encoder[:n, :r], net.output[:m, :r]
+    driven, output = net.encoder[:n, :r] + _through_fields(net), net.output[:m, :r]
     pulls = output - output.mean(axis=0) if m > 0 else output
     adds = _added(state, mean) if net.max_samples == 0 and net.generates == 1.0 else np.zeros((0, r))
     return [
@@ -76,12 +76,21 @@ def units_of(state: Floats, network: int, hidden: Floats, names: Sequence[str], 
             network,
             unit,
             float(mean[unit]),
-            _strongest(names, encoder[:, unit]),
+            _strongest(names, driven[:, unit]),
             _strongest(classes, pulls[:, unit]),
             _strongest(names, adds[:, unit]),
         )
         for unit in range(r)
     ]
+
+
+def _through_fields(net: Network) -> Floats:
+    """How much each feature moves each unit that sees it through fields, with the sign of where it rises to."""
+    weights = net.field_weights[: net.n_features, :, : net.n_hidden]
+    if net.max_fields == 0:
+        return np.zeros((net.n_features, net.n_hidden))
+    rises = np.where(weights[:, -1] >= weights[:, 0], 1.0, -1.0)
+    return np.asarray(rises * np.ptp(weights, axis=1))
 
 
 def _added(state: Floats, mean: Floats) -> Floats:
