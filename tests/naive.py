@@ -121,10 +121,11 @@ class Naive:
 
     def __init__(self, n_features, word, options, scale=None):
         self.n, self.options, self.random = n_features, options, Random(word)
-        scale = (*(scale or [options.n_hidden]), 0, 0, 0, 0)[:5]
-        n_hidden, self.rehearse, self.reach, self.neighbours, self.fields = scale
+        scale = (*(scale or [options.n_hidden]), 0, 0, 0, 0, 0)[:6]
+        n_hidden, self.rehearse, self.reach, self.neighbours, self.fields, self.renews = scale
         self.horizon = max(self.reach, 100) if self.reach else 2000  # of the scaling
         self.remembered = []  # samples, their labels and weights
+        self.told_anew, self.ranked = {}, {}  # by feature: since when its scale is another, where its fields are
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.n_seen = self.taught = self.observed = 0
         self.generative = Phase("generative", self.n)
@@ -153,7 +154,7 @@ class Naive:
                 low, high = self.range(self.seen[:, j])
                 x[j] = np.clip((x[j] - low) / (high - low), 0, 1) if high > low else 0
             elif self.options.scaling == "standard":
-                mean, std = self.location(self.seen[:, j])
+                mean, std = self.location(j)
                 x[j] = np.clip((x[j] - mean) / std, -5, 5) if std > 0 else 0
             else:
                 x[j] = np.clip(x[j], 0, 1)
@@ -163,8 +164,15 @@ class Naive:
         values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
         return (values.min(), values.max()) if len(values) else (0, 0)
 
-    def location(self, values):
-        values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
+    def location(self, j):
+        values = np.clip(self.seen[:, j][~np.isnan(self.seen[:, j])], -1e150, 1e150)
+        if j in self.told_anew:  # from then on, sample by sample
+            known, mean, square = self.told_anew[j]
+            for count in range(known + 1, len(values) + 1):
+                share, step = max(1 / count, 1 / self.horizon), values[count - 1] - mean
+                mean += share * step
+                square += share * (step * (values[count - 1] - mean) - square)
+            return mean, math.sqrt(square)
         return recent(values, self.horizon) if len(values) else (math.nan, math.nan)
 
     def varied(self, values):
@@ -176,10 +184,15 @@ class Naive:
         """Of one unit; those that are not there stay zero."""
         return [self.random.normal(32 / (there.sum() + 1)) if one else 0 for one in there]
 
-    def see(self, x):
-        """What the hidden units see of a scaled sample: the features, and each that has varied through its fields."""
+    def see(self, row):
+        """What the hidden units see of a sample: the scaled features, and each that has varied through its fields."""
+        x = self.scale(row)[0]
         within = (x + 2.5) / 5 if self.options.scaling == "standard" else x
         place = np.clip(self.fields * within - 0.5, 0, max(self.fields - 1, 0))
+        for j, places in self.ranked.items():  # each of the steps between places that is left behind counts 1
+            beyond, steps = np.clip(row[j], -1e150, 1e150) - places[:-1], np.diff(places)
+            part = np.where(steps > 0, beyond / np.where(steps > 0, steps, 1), 0.5 * (1 + np.sign(beyond)))
+            place[j] = np.clip(part, 0, 1).sum()
         place[[not self.varied(values) for values in self.seen.T]] = np.nan
         fields = [np.maximum(1 - np.abs(at - np.arange(self.fields)), 0) for at in place]
         return np.nan_to_num(np.concatenate([x, *fields]))
@@ -407,22 +420,76 @@ class Naive:
         if self.reach == 0:
             self.learn(phase, x, target, every, full)
         else:
-            x = self.see(x)
+            x = self.see(row)
             if phase.surprise.drifts(((self.outputs(phase, sigmoid(x @ self.W + self.b)) - target) ** 2).sum()):
                 self.remembered = []
             self.descend(phase, x, target, every, full)
-            self.remembered.append((row, label, weight))
+            self.remembered.append((row.copy(), label, weight))
+            if self.renews and self.options.scaling == "standard":
+                self.see_anew()
         for _ in range(self.rehearse):
             self.revisit()
         self.follow()
 
+    def see_anew(self):
+        """After 32 samples, other units; after twice as many as before, or all that are kept, skewed features."""
+        n = len(self.remembered)
+        rows = [row for row, _, _ in self.remembered[-self.reach :]]
+        for j in range(self.n):
+            newest_first = np.array([row[j] for row in rows[::-1]])
+            blocks = newest_first[: len(rows) // 32 * 32].reshape(-1, 32)
+            if n % 32 == 0 and len(blocks) >= 6 and self.has_other_unit(j, blocks):
+                self.convert(j, rows, blocks)
+        if self.fields and len(rows) >= 64 and (n % self.reach == 0 or (n <= self.reach and math.log2(n).is_integer())):
+            ring = [self.at(place) for place in range(len(rows))][:: math.ceil(len(rows) / 128)]
+            for j in range(self.n):
+                values = np.sort([row[j] for row, _, _ in ring if not np.isnan(row[j])])
+                if len(values) >= self.fields:
+                    shares = np.clip(np.arange(self.fields) / (self.fields - 1), 0.01, 0.99)
+                    places = values[np.floor(shares * (len(values) - 1) + 0.5).astype(int)]
+                    even = np.clip((places - values.mean()) / (values.std() or 1) / 5 + 0.5, 0, 1 - 1e-12) * self.fields
+                    n_even = len(np.unique(np.floor(even)))
+                    if j in self.ranked or (n_even <= 3 and len(np.unique(places)) >= 2 * n_even):
+                        self.ranked[j] = places
+                if j in self.ranked and len(np.unique(self.ranked[j])) == 1:
+                    del self.ranked[j]
+
+    def has_other_unit(self, j, blocks):
+        mean, std = self.location(j)
+        new, old = blocks[:2], blocks[3:]
+        if np.isnan(new).any() or np.isnan(old).any():
+            return False
+        levels, spreads = blocks.mean(axis=1), np.abs(blocks - blocks.mean(axis=1, keepdims=True)).mean(axis=1)
+        if abs(levels[0] - mean) <= std and std / 3 <= spreads[0] <= 1.5 * std:
+            return False
+        if min(spreads[:2].min(), spreads[3:].min()) == 0 or np.ptp(levels[3:]) > 2 * spreads[3:].max():
+            return False
+        wide, narrow = spreads[:2].min() > 4 * spreads[3:].max(), spreads[:2].max() < spreads[3:].min() / 4
+        far = 4 * (np.ptp(levels[3:]) + spreads[3:].max())
+        away = levels[:2].min() > levels[3:].max() + far or levels[:2].max() < levels[3:].min() - far
+        return wide or narrow or away
+
+    def convert(self, j, rows, blocks):
+        levels, spreads = blocks.mean(axis=1), np.abs(blocks - blocks.mean(axis=1, keepdims=True)).mean(axis=1)
+        (level, spread), (before, width) = [(levels[k : k + 2].mean(), spreads[k : k + 2].mean()) for k in (0, 3)]
+        for row in rows:
+            density = np.exp(-abs(row[j] - level) / spread) / spread
+            if np.exp(-abs(row[j] - before) / width) / width > density:
+                row[j] = level + (row[j] - before) / width * spread
+        values = np.array([row[j] for row in rows if not np.isnan(row[j])])
+        self.told_anew[j] = (~np.isnan(self.seen[:, j])).sum(), values.mean(), values.var()
+        if j in self.ranked:
+            self.ranked[j] = level + (self.ranked[j] - before) / width * spread
+
+    def at(self, place):
+        """What is at a place of the ring."""
+        return self.remembered[(len(self.remembered) - 1 - place) // self.reach * self.reach + place]
+
     def revisit(self):
         """One more step on one of the samples in reach, which lie in a ring."""
-        place = int(self.random.uniform() * min(len(self.remembered), self.reach))
-        last = (len(self.remembered) - 1 - place) // self.reach * self.reach + place
-        row, label, weight = self.remembered[last]
+        row, label, weight = self.at(int(self.random.uniform() * min(len(self.remembered), self.reach)))
         target = np.eye(len(self.eta))[label]
-        x = self.see(self.scale(row)[0])
+        x = self.see(row)
         self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))
 
     def know(self, label):
@@ -438,12 +505,12 @@ class Naive:
     # what it is used for
 
     def transform(self, row):
-        return sigmoid(self.see(self.scale(row)[0]) @ self.W + self.b)
+        return sigmoid(self.see(row) @ self.W + self.b)
 
     def opinions(self, row):
         """What the weights say, what their averages do, and what the nearest of the remembered samples do."""
         x = np.nan_to_num(self.scale(row)[0])
-        seen = self.see(self.scale(row)[0])
+        seen = self.see(row)
         for owner in (self.__dict__, self.slow):
             yield softmax(sigmoid(seen @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
         if self.neighbours > 0:
@@ -474,6 +541,6 @@ class Naive:
             low, high = np.transpose([self.range(column) for column in self.seen.T])
             return low + sigmoid(a) * (high - low)
         if self.options.scaling == "standard":
-            mean, std = np.transpose([self.location(column) for column in self.seen.T])
+            mean, std = np.transpose([self.location(j) for j in range(self.n)])
             return mean + np.clip(a, -5, 5) * std
         return sigmoid(a)

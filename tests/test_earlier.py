@@ -41,7 +41,7 @@ def made(member, n_visits=2):
         net.n_seen *= n_visits
         net.n_learned *= n_visits
         net.averaged_since = 1100 * n_visits
-        net.company, net.reserved_settings[0] = 0.0, n_visits
+        net.company, net.renews = 0.0, n_visits  # in whose place that was
         net.losses[2] = 70.0  # of the weights and their averages together
     kernel.Network(old[0]).reserved_integers[:] = 1500, 1500
     return model, old, mean[:, model._classes.outputs]
@@ -93,7 +93,7 @@ def check(again, mean, n_hidden, tmp_path):
     for net, state in zip(again._nets(), again._networks, strict=True):
         assert (net.n_seen, *net.n_learned, net.averaged_since) == (1500, 1500, 1500, 1100)
         assert not net.reserved_integers.any()
-        assert not net.reserved_settings.any()
+        assert net.renews == 0.0
         check_state(state)
     again.save(tmp_path / "again")
     twin = DEVDANEnsemble.load(tmp_path / "again")

@@ -17,6 +17,7 @@ MODELS = {
     "three layers": DEVDAN(n_layers=3, random_state=0),
     "automatic depth": DEVDAN(n_layers="auto", random_state=0),
     "ensemble": DEVDANEnsemble(SMALL, random_state=0),
+    "fields by rank": DEVDANEnsemble([(1,), (4, 2, 100, 0, 5, 1)], random_state=0),
     "min-max, with neighbours": DEVDANEnsemble([(2, 1, 300, 7)], estimator=DEVDAN(scaling="minmax"), random_state=0),
 }
 LABELS = {
@@ -32,6 +33,7 @@ def chunks(n_chunks, labels, missing, seed=0):
         X = random.normal(size=(200, 5)) * [1, 10, 100, 0.1, 0] + [0, 5, -300, 0, 4]  # the last one never varies
         y = labels[((X[:, 0] > 0) + (X[:, 1] > 8).astype(int)) % len(labels)]
         X[random.random(X.shape) < missing] = np.nan
+        X[:, 3] = np.round(np.exp(40 * X[:, 3]))  # skewed, with many values alike
         yield X, y
 
 

@@ -98,6 +98,38 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     assert max(len(oracle.remembered) for oracle in oracles) > 40  # the rings are full and have turned
 
 
+@pytest.mark.parametrize("missing", [0.0, 0.004])
+@pytest.mark.parametrize("renewing", [(4, 1, 224, 3, 8, 1), (4, 1, 200, 0, 0, 1)])
+def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewing, missing):
+    X, y = stream(760, 4, 2, 0.0, seed=3)
+    X[:, 1] = np.exp(3 * X[:, 1])  # skewed
+    X[:, 2] = np.round(np.exp(4 * X[:, 2]))  # so is this, and many of its values are the same
+    X[260:, 0] = 300 * X[260:, 0] + 7
+    X[480:, 1] = X[480:, 1] / 1000
+    X[600:, 0] += 1e5
+    X[np.random.default_rng(1).random(X.shape) < missing] = np.nan
+    model = DEVDANEnsemble([(1,), renewing], estimator=DEVDAN(calibrate=False, learning_rate=0.01), random_state=5)
+    oracles = oracles_of(model, 4)
+    n_converted, was = 0, {}
+    for t in range(len(X)):
+        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1])
+        for oracle in oracles:
+            oracle.observe(X[t])
+            if len(oracle.eta) == 0:
+                oracle.know(1)  # both classes were named in advance
+            oracle.teach(X[t], y[t])
+        n_converted += oracles[1].told_anew != was
+        was = dict(oracles[1].told_anew)
+        if t % 32 == 31:
+            net = Network(model._networks[1])
+            kept = min(net.n_remembered, net.max_samples)
+            expected = [oracles[1].at(place)[0] for place in range(kept)]
+            np.testing.assert_allclose(net.remembered[:kept, :4], expected, rtol=1e-9, err_msg=f"memory at {t}")
+            agree(model.predict_proba(X[t : t + 1])[0], mixed(oracles, X[t]), f"predict_proba at {t}")
+    assert n_converted >= (3 if missing == 0.0 else 1)
+    assert set(oracles[1].ranked) == ({1, 2} if renewing[4] else set())
+
+
 @pytest.mark.parametrize(("n_features", "n_asked"), [(10_000, 10), (9_091, 10), (50_000, 3)])
 def test_of_many_features_fewer_samples_are_asked(n_features, n_asked):
     """But never fewer than those that vote. The nearest one has another label, and is a sample older than those."""
@@ -158,7 +190,7 @@ def test_a_chunk_is_judged_before_it_is_learned_and_counts_as_its_square_root():
 
 def test_what_is_no_list_of_scales_is_refused():
     assert is_scales(SCALES)
-    assert is_scales([(1,), [3, np.int64(2), 10], (1, 0, 5, 64), (1, 0, 5, 0, 2)])
+    assert is_scales([(1,), [3, np.int64(2), 10], (1, 0, 5, 64), (1, 0, 5, 0, 2), (1, 0, 5, 0, 2, 1)])
     for value in (
         [],
         "1",
@@ -169,7 +201,9 @@ def test_what_is_no_list_of_scales_is_refused():
         [(1, 0, 0, 5)],
         [(1, 0, 5, 65)],
         [(1.5,)],
-        [(1, 2, 3, 4, 5, 6)],
+        [(1, 2, 3, 4, 5, 2)],
+        [(1, 0, 0, 0, 0, 1)],
+        [(1, 2, 3, 4, 5, 1, 0)],
         [(1, 0, 0, 0, 8)],
         [(1, 0, 5, 0, 1)],
         [(1, 0, 5, 0, 1001)],

@@ -61,7 +61,7 @@ def _members(states: list[Floats]) -> list[Floats]:
         net.n_seen = n_samples
         net.n_learned[:] = n_samples, n_labels
         net.reserved_integers[:] = 0
-        net.reserved_settings[:] = 0.0
+        net.renews = 0.0  # where the number of visits was
         net.company = kernel.MIXED
         if net.n_classes > 0:
             net.losses[: kernel.BY_MEMORY] += kernel.weigh(state) / kernel.CAUTION  # so that the evidence is 0

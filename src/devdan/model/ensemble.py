@@ -37,8 +37,9 @@ class DEVDANEnsemble(EvolvingClassifier):
     ----------
     scales : list of tuples, default=None
         The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled
-        samples these are drawn from, how many of those vote as nearest neighbours, and the fields of a feature through
-        which half of the units see it. ``None`` is ``devdan.model.scales.SCALES``.
+        samples these are drawn from, how many of those vote as nearest neighbours, the fields of a feature through
+        which half of the units see it, and 1 if it notices a feature's new unit and its skewness. ``None`` is
+        ``devdan.model.scales.SCALES``.
     estimator : DEVDAN, default=None
         All else about the members; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights, and leave
         ``n_hidden`` and ``rehearse`` to the scales.

@@ -64,6 +64,7 @@ ACTUAL, EXPECTED, EXPECTED2 = range(3)  # rows: the sample's value, its expectat
 
 
 MOST_NEIGHBOURS = 64
+MOST_ORDERED = 128
 
 
 class Network(Block):
@@ -101,7 +102,7 @@ class Network(Block):
     adaptive_rate: float = number()
     averaging: float = number()
     company: float = number()  # other networks: ALONE, LAYERED or MIXED
-    reserved_settings: Floats = numbers(1)
+    renews: float = number()  # whether features are seen anew where their unit changes, or where they are skewed
     weighing: float = number()  # of classes: ALIKE, BALANCED or GIVEN
     rehearse: float = number()  # samples revisited for each that is taught
 
@@ -143,6 +144,7 @@ class Network(Block):
     causes: Floats = numbers(E, 2)  # of the events: what was observed, and the bound that it reached
     calibrates: float = number()  # setting: whether probabilities are
     calibration: Floats = numbers(2)  # of the mixture of all networks, in the first of them
+    field_places: Floats = numbers(N, F)  # of a skewed feature: the values at which its fields are; else all alike
 
 
 class Work(Block):
@@ -151,6 +153,7 @@ class Work(Block):
     present: Floats = numbers(N)  # 1, or 0 where the feature is missing
     share: Floats = numbers(N)  # weight of the sample in a running mean
     masked: Floats = numbers(N)  # 1, or 0 where the feature is kept
+    raw: Floats = numbers(N)  # x before it is scaled, for fields
     clean: Floats = numbers(N)  # x, scaled
     target: Floats = numbers(N)  # what the reconstruction should be, in [0, 1]
     inputs: Floats = numbers(2, N)  # x or x̃, and μ / sqrt(1 + πσ²/8)
@@ -166,6 +169,7 @@ class Work(Block):
     unit: Floats = numbers(N)  # and what the rest is multiplied by
     nearest: Floats = numbers(MOST_NEIGHBOURS)  # squared distances, rising
     nearest_label: Words = integers(MOST_NEIGHBOURS)
+    in_order: Floats = numbers(MOST_ORDERED)  # remembered values of a feature, rising
     only: Words = integers(1)  # the order in which a single sample is visited
     lower: Words = integers(N)  # the lower of the two fields that see a feature
     in_lower: Floats = numbers(N)  # how much of it that one sees
@@ -704,6 +708,9 @@ def scale(net: Network, work: Work) -> None:
     """Scale x; a missing feature, or one that never varied, takes the neutral value 0."""
     n, x, present = net.n_features, work.clean, work.present
     low, high, mean, square = net.low, net.high, net.mean, net.square
+    if net.max_fields > 0:
+        for j in range(n):
+            work.raw[j] = x[j]
     if net.scaling == MINMAX:
         for j in range(n):
             x[j] = min(max((x[j] - low[j]) / (high[j] - low[j]), 0.0), 1.0) if high[j] > low[j] else 0.0
@@ -773,11 +780,34 @@ varies = compiled(has_varied)
 
 
 @compiled
+def is_ranked(net: Network, feature: int) -> bool:
+    """Whether the fields of a feature are at values of their own."""
+    places = net.field_places[feature]
+    return places[net.max_fields - 1] > places[0]  # type: ignore[no-any-return]
+
+
+@compiled
+def rank(places: Floats, n_fields: int, value: float) -> float:
+    """Where a value is among the rising places of the fields; if several are there, in their middle."""
+    below, up_to = 0, 0
+    for k in range(n_fields):
+        below += 1 if places[k] < value else 0
+        up_to += 1 if places[k] <= value else 0
+    if up_to > below:
+        return 0.5 * (below + up_to - 1)
+    if below == 0:
+        return 0.0
+    if below == n_fields:
+        return n_fields - 1.0
+    return below - 1 + (value - places[below - 1]) / (places[below] - places[below - 1])  # type: ignore[no-any-return]
+
+
+@compiled
 def locate(net: Network, work: Work) -> None:
     """Find the two neighbouring fields that see each feature, the nearer one more of it.
 
-    The fields divide [0, 1], or as many deviations around the mean, evenly. None sees a feature that is missing, or one
-    that never varied.
+    The fields divide [0, 1], or as many deviations around the mean, evenly, but for a skewed feature. None sees a
+    feature that is missing, or one that never varied.
     """
     n, last, lowest, width = net.n_features, net.max_fields - 1, 0.0, 1.0
     if net.scaling == STANDARD:
@@ -786,6 +816,8 @@ def locate(net: Network, work: Work) -> None:
     per_unit = net.max_fields / width
     for j in range(n):
         place = min(max((x[j] - lowest) * per_unit - 0.5, 0.0), float(last))
+        if is_ranked(net, j):
+            place = rank(net.field_places[j], net.max_fields, work.raw[j])
         lower = min(int(place), last - 1)
         seen = present[j] if varies(net, j) else 0.0
         at[j] = lower
@@ -997,6 +1029,169 @@ def remember(net: Network, row: Floats, label: int, weight: float) -> None:
     net.n_remembered += 1
 
 
+# Two things about features that only the samples themselves tell, not their means and deviations.
+#
+# A feature may come in another unit from some sample on. All that is remembered of it is then converted, and its scale
+# with it; otherwise both would be wrong for as long as they reach back. A unit has changed if a feature's values, for
+# two blocks of samples, are several times as wide, as narrow or as far away as in any block before.
+#
+# A feature may be so skewed that nearly all of its values are in the same few fields. Its fields are then placed where
+# each sees as many remembered values as the next.
+
+BLOCK = 32  # remembered samples in a row that tell a feature's level and spread
+LEAST_BLOCKS = 6  # two of a new unit, one in which it may have begun, three before
+BEYOND = 4.0  # times
+STEADY = 2.0  # spreads by which levels may differ where there is a unit to change; a date, or a season, goes farther
+LEAST_ORDERED = 64  # remembered samples before fields are placed by them
+CROWDED = 3  # fields with nearly all values in them
+
+
+@compiled
+def level_and_spread(net: Network, feature: int, block: int) -> tuple[float, float]:
+    """A feature's mean and mean distance from it in a block of remembered samples, the newest being 0.
+
+    Both are NaN if a value is missing.
+    """
+    newest, total, apart = net.n_remembered - 1 - BLOCK * block, 0.0, 0.0
+    for age in range(BLOCK):
+        total += net.remembered[(newest - age) % net.max_samples, feature]
+    level = total / BLOCK
+    for age in range(BLOCK):
+        apart += abs(net.remembered[(newest - age) % net.max_samples, feature] - level)
+    return level, apart / BLOCK
+
+
+@compiled
+def has_other_unit(net: Network, feature: int, n_blocks: int) -> bool:
+    """Whether the two latest blocks are of another unit than all before the one in which it may have begun."""
+    level, spread = level_and_spread(net, feature, 0)
+    deviation = math.sqrt(net.square[feature])
+    usual = abs(level - net.mean[feature]) <= deviation and deviation / 3.0 <= spread <= 1.5 * deviation
+    if usual or not 0.0 < spread < LARGEST:
+        return False
+    level_before, spread_before = level_and_spread(net, feature, 1)
+    if not 0.0 < spread_before < LARGEST:
+        return False
+    low, high, narrowest, widest = math.inf, -math.inf, math.inf, 0.0
+    for block in range(3, n_blocks):
+        past, width = level_and_spread(net, feature, block)
+        if not 0.0 < width < LARGEST:  # missing, or a time in which nothing varied: that can be told of no unit
+            return False
+        low, high = min(low, past), max(high, past)
+        narrowest, widest = min(narrowest, width), max(widest, width)
+    if high - low > STEADY * widest:
+        return False
+    far = BEYOND * (high - low + widest)
+    is_wide = min(spread, spread_before) > BEYOND * widest
+    is_narrow = max(spread, spread_before) < narrowest / BEYOND
+    is_away = min(level, level_before) > high + far or max(level, level_before) < low - far
+    return is_wide or is_narrow or is_away
+
+
+@compiled
+def is_likelier(value: float, level: float, spread: float, than_level: float, than_spread: float) -> bool:
+    """By Laplace's distributions of these levels and spreads."""
+    return abs(value - level) / spread + math.log(spread) < abs(value - than_level) / than_spread + math.log(
+        than_spread
+    )
+
+
+@compiled
+def converted(value: float, before: float, width_before: float, level: float, spread: float) -> float:
+    """A value in the new unit."""
+    return min(max(level + spread * ((value - before) / width_before), -LARGEST), LARGEST)
+
+
+@compiled
+def convert(net: Network, feature: int, n_kept: int) -> None:
+    """Convert what is remembered of a feature, where it is in the unit of the past; its scale is what that tells."""
+    level, spread = level_and_spread(net, feature, 0)
+    also, also_spread = level_and_spread(net, feature, 1)
+    level, spread = 0.5 * (level + also), 0.5 * (spread + also_spread)
+    before, width = level_and_spread(net, feature, 3)
+    also, also_spread = level_and_spread(net, feature, 4)
+    before, width = 0.5 * (before + also), 0.5 * (width + also_spread)
+    total, square, n_present = 0.0, 0.0, 0.0
+    for k in range(n_kept):
+        value = net.remembered[k, feature]
+        if math.isnan(value):
+            continue
+        if is_likelier(value, before, width, level, spread):
+            value = converted(value, before, width, level, spread)
+            net.remembered[k, feature] = value
+        total += value
+        n_present += 1.0
+    mean = total / n_present
+    for k in range(n_kept):
+        value = net.remembered[k, feature]
+        square += 0.0 if math.isnan(value) else (value - mean) ** 2
+    net.mean[feature], net.square[feature] = mean, square / n_present
+    for k in range(net.max_fields):
+        net.field_places[feature, k] = converted(net.field_places[feature, k], before, width, level, spread)
+
+
+@compiled
+def put_in_order(net: Network, values: Floats, feature: int, n_kept: int) -> int:
+    """Sort remembered values of a feature, of many of them some; returns how many are not missing."""
+    every, n_values = (n_kept + MOST_ORDERED - 1) // MOST_ORDERED, 0
+    for k in range(0, n_kept, every):
+        value = min(max(net.remembered[k, feature], -LARGEST), LARGEST)
+        if not math.isnan(net.remembered[k, feature]):
+            spot = n_values
+            while spot > 0 and values[spot - 1] > value:
+                values[spot] = values[spot - 1]
+                spot -= 1
+            values[spot] = value
+            n_values += 1
+    return n_values
+
+
+@compiled
+def nth_place(values: Floats, n_values: int, field: int, n_fields: int) -> float:
+    """The value at which a field is, so that each sees as many; the outermost leave one in a hundred outside."""
+    share = min(max(field / (n_fields - 1.0), 0.01), 0.99)
+    return values[int(share * (n_values - 1) + 0.5)]  # type: ignore[no-any-return]
+
+
+@compiled
+def is_skewed(values: Floats, n_values: int, n_fields: int) -> bool:
+    """Whether even fields crowd in a few what fields at ranks would see in at least twice as many."""
+    mean, square = 0.0, 0.0
+    for k in range(n_values):
+        mean += values[k] / n_values
+    for k in range(n_values):
+        square += (values[k] - mean) ** 2 / n_values
+    per_unit = n_fields / (2.0 * FARTHEST * math.sqrt(square)) if square > 0.0 else 0.0
+    n_different, n_even, last, last_even = 0, 0, math.nan, -1
+    for field in range(n_fields):
+        place = nth_place(values, n_values, field, n_fields)
+        even = int(min(max((place - mean) * per_unit + 0.5 * n_fields, 0.0), n_fields - 1.0))
+        n_different += 0 if place == last else 1
+        n_even += 0 if even == last_even else 1
+        last, last_even = place, even
+    return n_even <= CROWDED and n_different >= 2 * n_even
+
+
+@compiled
+def see_anew(net: Network, work: Work) -> None:
+    """Convert features whose unit has changed, after each block; place the fields of skewed ones, ever more seldom."""
+    n_all, n_fields = net.n_remembered, net.max_fields
+    n_kept = min(n_all, net.max_samples)
+    if n_all % BLOCK == 0 and n_kept // BLOCK >= LEAST_BLOCKS:
+        for j in range(net.n_features):
+            if has_other_unit(net, j, n_kept // BLOCK):
+                convert(net, j, n_kept)
+    is_doubled = n_all <= net.max_samples and n_all & (n_all - 1) == 0
+    if n_fields > 0 and n_kept >= LEAST_ORDERED and (is_doubled or n_all % net.max_samples == 0):
+        for j in range(net.n_features):
+            n_values = put_in_order(net, work.in_order, j, n_kept)
+            if n_values < n_fields:
+                continue
+            if is_ranked(net, j) or is_skewed(work.in_order, n_values, n_fields):
+                for k in range(n_fields):
+                    net.field_places[j, k] = nth_place(work.in_order, n_values, k, n_fields)
+
+
 @compiled
 def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, weight: float) -> None:
     """One step on a new sample, which is then remembered with its own weight, and some on those remembered before.
@@ -1008,6 +1203,8 @@ def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, w
         net.n_remembered = 0
     step_labelled(net, work, weight)
     remember(net, row, label, own)
+    if net.renews == 1.0 and net.scaling == STANDARD:
+        see_anew(net, work)
     for _ in range(int(net.rehearse)):
         revisit(net, work)
 

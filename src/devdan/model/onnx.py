@@ -64,13 +64,16 @@ def _scaled(graph: _Graph, net: Network, x: str, missing: str) -> str:
     return graph.add("Where", missing, zero, graph.add("Mul", x, counts))
 
 
-def _in_fields(graph: _Graph, net: Network, x: str, missing: str) -> str:
+def _in_fields(graph: _Graph, net: Network, x: str, raw: str, missing: str) -> str:
     """What the fields see of x, as the kernel's ``locate`` has it: the nearer the centre of a field, the more."""
     n, n_fields = net.n_features, net.max_fields
     low, width = (-kernel.FARTHEST, 2.0 * kernel.FARTHEST) if net.scaling == kernel.STANDARD else (0.0, 1.0)
     place = graph.add("Mul", x, graph.constant(np.float64(n_fields / width)))
     place = graph.add("Sub", place, graph.constant(np.float64(low * n_fields / width + 0.5)))
     place = graph.clipped(place, 0.0, n_fields - 1.0)
+    is_ranked = net.field_places[:n, -1] > net.field_places[:n, 0]
+    if is_ranked.any():
+        place = graph.add("Where", graph.constant(is_ranked), _ranks(graph, net, raw), place)
     place = graph.add("Reshape", place, graph.constant(np.array([-1, n, 1])))
     apart = graph.add("Abs", graph.add("Sub", place, graph.constant(np.arange(n_fields, dtype=np.float64))))
     seen = graph.add("Relu", graph.add("Sub", graph.constant(np.float64(1.0)), apart))
@@ -79,6 +82,19 @@ def _in_fields(graph: _Graph, net: Network, x: str, missing: str) -> str:
     seen = graph.add("Mul", seen, graph.constant(varies[:, None]))
     seen = graph.add("Where", absent, graph.constant(np.float64(0.0)), seen)
     return graph.add("Reshape", seen, graph.constant(np.array([-1, n * n_fields])))
+
+
+def _ranks(graph: _Graph, net: Network, raw: str) -> str:
+    """Where values are among the places of the fields, as the kernel's ``rank`` has it: how many steps they passed."""
+    n = net.n_features
+    value = graph.add("Reshape", raw, graph.constant(np.array([-1, n, 1])))
+    low, step = net.field_places[:n, :-1], np.diff(net.field_places[:n])
+    beyond = graph.add("Sub", value, graph.constant(low))
+    passed = graph.add("Div", beyond, graph.constant(np.where(step > 0.0, step, 1.0)))
+    half = graph.constant(np.float64(0.5))  # of places at the same value
+    at_once = graph.add("Add", graph.add("Mul", graph.add("Sign", beyond), half), half)
+    passed = graph.clipped(graph.add("Where", graph.constant(step > 0.0), passed, at_once), 0.0, 1.0)
+    return graph.add("ReduceSum", passed, graph.constant(np.array([2])), keepdims=0)
 
 
 def _hidden(graph: _Graph, net: Network, x: str, fields: str | None, slow: str = "") -> str:
@@ -99,8 +115,8 @@ def _network(
     net = Network(state)
     r, known = net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
     missing = graph.add("IsNaN", x)
-    x = _scaled(graph, net, x, missing)
-    fields = _in_fields(graph, net, x, missing) if net.max_fields > 0 else None
+    raw, x = x, _scaled(graph, net, x, missing)
+    fields = _in_fields(graph, net, x, raw, missing) if net.max_fields > 0 else None
     hidden, parts = _hidden(graph, net, x, fields), []
     for opinion, part in enumerate(mixture.opinions(state, share)):
         if part <= kernel.NEGLIGIBLE:

@@ -27,36 +27,39 @@ class Scale(NamedTuple):
     reach: int = 0  # latest labelled samples, from which these are drawn, and over which features are scaled
     neighbours: int = 0  # of those samples that vote
     fields: int = 0  # of each feature, through which half of the hidden units see it
+    renews: int = 0  # 1 if it notices when a feature changes its unit, or that one is skewed
 
 
 QUICK = Scale()
 _FIELDS = 10  # of all that revisit
-REHEARSED = Scale(n_hidden=24, rehearse=5, reach=1000, fields=_FIELDS)
+REHEARSED = Scale(n_hidden=24, rehearse=5, reach=1000, fields=_FIELDS, renews=1)
 SCALES = (
     QUICK,
     Scale(n_hidden=16, rehearse=2, reach=10, fields=_FIELDS),
     Scale(n_hidden=16, rehearse=5, reach=100, fields=_FIELDS),
-    Scale(n_hidden=32, rehearse=5, reach=500, fields=_FIELDS),
-    Scale(n_hidden=64, rehearse=20, reach=1000, neighbours=10, fields=_FIELDS),
+    Scale(n_hidden=32, rehearse=5, reach=500, fields=_FIELDS, renews=1),
+    Scale(n_hidden=64, rehearse=20, reach=1000, neighbours=10, fields=_FIELDS, renews=1),
     Scale(n_hidden=32, rehearse=20, reach=5000, fields=_FIELDS),
 )
 
 
 def is_scales(value: Any) -> bool:
-    """Whether it is a list of scales, as tuples or lists of up to five numbers."""
+    """Whether it is a list of scales, as tuples or lists of up to six numbers."""
     if not isinstance(value, (list, tuple)) or len(value) == 0:
         return False
-    return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 5 and _holds(*one) for one in value)
+    return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 6 and _holds(*one) for one in value)
 
 
-def _holds(n_hidden: Any, rehearse: Any = 0, reach: Any = 0, neighbours: Any = 0, fields: Any = 0) -> bool:
-    numbers = (n_hidden, rehearse, reach, neighbours, fields)
-    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, MOST_NEIGHBOURS, _MOST_FIELDS)
+def _holds(
+    n_hidden: Any, rehearse: Any = 0, reach: Any = 0, neighbours: Any = 0, fields: Any = 0, renews: Any = 0
+) -> bool:
+    numbers = (n_hidden, rehearse, reach, neighbours, fields, renews)
+    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, MOST_NEIGHBOURS, _MOST_FIELDS, 1)
     if not all(isinstance(number, Integral) for number in numbers):
         return False
     if not all(0 <= number <= most for number, most in zip(numbers, limits, strict=True)):
         return False
-    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == neighbours == fields == 0) and fields != 1)
+    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == neighbours == fields == renews == 0) and fields != 1)
 
 
 def settings_at(scale: Scale) -> dict[str, float]:
@@ -65,6 +68,7 @@ def settings_at(scale: Scale) -> dict[str, float]:
         "start": float(scale.n_hidden),
         "rehearse": float(scale.rehearse),
         "neighbours": float(scale.neighbours),
+        "renews": float(scale.renews),
         "scaling_horizon": float(max(scale.reach, _LEAST_HORIZON)) if scale.reach > 0 else SCALING_HORIZON,
     }
 

@@ -33,7 +33,12 @@ SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
 HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
 REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
-_ENDED_BEFORE = (WEIGHED[0], REMEMBERED[0], "causes")  # the fields before which the states of earlier versions end
+_ENDED_BEFORE = (
+    WEIGHED[0],
+    REMEMBERED[0],
+    "causes",
+    "field_places",
+)  # the fields before which the states of earlier versions end
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -256,7 +261,7 @@ def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -
 def _by_feature(net: Network) -> list[Floats]:
     """Everything that there is of each feature, with the feature as the first axis."""
     weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
-    weights += [net.field_weights, net.field_weights_slow]
+    weights += [net.field_weights, net.field_weights_slow, net.field_places]
     learned = [getattr(net, name) for name in SCALE]
     return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T, net.remembered.T]
 
@@ -308,14 +313,14 @@ def check_states(states: Floats) -> None:
         raise ValueError("the state's sizes are out of range")
     unseen = np.isposinf(nets.low) & np.isneginf(nets.high)
     ranges = (nets.low[~unseen], nets.high[~unseen])
-    learned = _words(nets, np.float64, exclude=(*SETTINGS, "remembered", *SCALE))
+    learned = _words(nets, np.float64, exclude=(*SETTINGS, "remembered", "field_places", *SCALE))
     settings = [getattr(nets, name) for name in SETTINGS]
-    floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, learned)
+    floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, nets.field_places, learned)
     if not all(np.isfinite(array).all() for array in floats):
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
         raise ValueError("the state holds weights or statistics that are too large")
-    if any((np.abs(array) > kernel.LARGEST).any() for array in (nets.mean, *ranges)):
+    if any((np.abs(array) > kernel.LARGEST).any() for array in (nets.mean, nets.field_places, *ranges)):
         raise ValueError("the state holds feature values that are too large")
     monitored = [nets.monitors[..., word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE)]
     counts = [nets.scale_count, nets.input_count, monitored[0], nets.square, nets.input_square, monitored[2]]
@@ -346,12 +351,14 @@ def check_states(states: Floats) -> None:
 
 
 def _check_remembered(nets: _Networks) -> None:
-    """What is in use of the rings must be labelled samples."""
+    """What is in use of the rings must be labelled samples, and the fields placed by them must be in their order."""
     labels = nets.remembered_label
     is_kept = np.arange(labels.shape[1]) < nets.n_remembered[:, None]
     is_label = (labels >= 0) & (labels < nets.n_classes[:, None])
     if np.isinf(nets.remembered).any() or not is_label[is_kept].all():
         raise ValueError("the state remembers samples that cannot have been learned")
+    if (np.diff(nets.field_places) < 0.0).any():
+        raise ValueError("the state's fields are out of order")
 
 
 class _Networks:
