@@ -165,8 +165,9 @@ class Work(Block):
     every_class: Floats = numbers(M)  # ones
     prediction: Floats = numbers(3, M)  # Ĉ, E[Ĉ], E[Ĉ²]
     flat_prediction: Floats = one_row(prediction)
-    zero: Floats = numbers(N)  # what is subtracted from a remembered feature
-    unit: Floats = numbers(N)  # and what the rest is multiplied by
+    zero: Floats = numbers(N)  # what is subtracted from a feature to scale it
+    unit: Floats = numbers(N)  # and what the rest is divided by
+    per_unit: Floats = numbers(N)  # one over that
     nearest: Floats = numbers(MOST_NEIGHBOURS)  # squared distances, rising
     nearest_label: Words = integers(MOST_NEIGHBOURS)
     in_order: Floats = numbers(MOST_ORDERED)  # remembered values of a feature, rising
@@ -704,24 +705,32 @@ def learn_scaling(net: Network, work: Work) -> None:
 
 
 @compiled
+def measure(net: Network, work: Work) -> None:
+    """What features are scaled by until the scaling learns again: their zeros and units.
+
+    The unit of one that never varied is infinite, so that it takes the neutral value 0.
+    """
+    zero, unit = work.zero, work.unit
+    for j in range(net.n_features):
+        if net.scaling == STANDARD:
+            zero[j], unit[j] = net.mean[j], math.sqrt(net.square[j]) if net.square[j] > 0.0 else math.inf
+        elif net.scaling == MINMAX:
+            seen = net.high[j] > net.low[j]
+            zero[j], unit[j] = net.low[j] if seen else 0.0, net.high[j] - net.low[j] if seen else math.inf
+        else:
+            zero[j], unit[j] = 0.0, 1.0
+
+
+@compiled
 def scale(net: Network, work: Work) -> None:
     """Scale x; a missing feature, or one that never varied, takes the neutral value 0."""
-    n, x, present = net.n_features, work.clean, work.present
-    low, high, mean, square = net.low, net.high, net.mean, net.square
+    n, x, present, zero, unit = net.n_features, work.clean, work.present, work.zero, work.unit
+    low, high = (-WIDEST, WIDEST) if net.scaling == STANDARD else (0.0, 1.0)
     if net.max_fields > 0:
         for j in range(n):
             work.raw[j] = x[j]
-    if net.scaling == MINMAX:
-        for j in range(n):
-            x[j] = min(max((x[j] - low[j]) / (high[j] - low[j]), 0.0), 1.0) if high[j] > low[j] else 0.0
-    elif net.scaling == STANDARD:
-        for j in range(n):
-            x[j] = min(max((x[j] - mean[j]) / math.sqrt(square[j]), -WIDEST), WIDEST) if square[j] > 0.0 else 0.0
-    else:
-        for j in range(n):
-            x[j] = min(max(x[j], 0.0), 1.0)
     for j in range(n):
-        x[j] *= present[j]
+        x[j] = present[j] * min(max((x[j] - zero[j]) / unit[j], low), high)
     if net.max_fields > 0:
         locate(net, work)
 
@@ -958,10 +967,11 @@ def follow(net: Network) -> None:
     r, age = net.n_hidden, net.n_learned[DISCRIMINATIVE] - net.averaged_since
     share = max(1.0 - net.averaging, 10.0 / (age + 9.0))  # at first, about the latest tenth of the samples
     share = 1.0 - (1.0 - share) ** STRIDE
+    plain = n_plain(net)
     for j in range(net.n_features):
-        average(net.encoder_slow[j], net.encoder[j], r, share)
+        average(net.encoder_slow[j], net.encoder[j], plain, share)
         for k in range(net.max_fields):
-            average(net.field_weights_slow[j, k], net.field_weights[j, k], r, share)
+            average(net.field_weights_slow[j, k, plain:], net.field_weights[j, k, plain:], r - plain, share)
     average(net.encoder_bias_slow, net.encoder_bias, r, share)
     for o in range(net.n_classes):
         average(net.output_slow[o], net.output[o], r, share)
@@ -1181,6 +1191,7 @@ def see_anew(net: Network, work: Work) -> None:
         for j in range(net.n_features):
             if has_other_unit(net, j, n_kept // BLOCK):
                 convert(net, j, n_kept)
+                measure(net, work)
     is_doubled = n_all <= net.max_samples and n_all & (n_all - 1) == 0
     if n_fields > 0 and n_kept >= LEAST_ORDERED and (is_doubled or n_all % net.max_samples == 0):
         for j in range(net.n_features):
@@ -1226,23 +1237,16 @@ def revisit(net: Network, work: Work) -> None:
 @compiled
 def recall(net: Network, work: Work, out: Floats, m: int) -> None:
     """The share of each class among the remembered samples, scaled as inputs are, that are nearest to this one."""
-    n, low, high, zero, unit = net.n_features, 0.0, 1.0, work.zero, work.unit
-    if net.scaling == STANDARD:
-        low, high = -WIDEST, WIDEST
+    n, zero, per_unit = net.n_features, work.zero, work.per_unit
+    low, high = (-WIDEST, WIDEST) if net.scaling == STANDARD else (0.0, 1.0)
     for j in range(n):
-        zero[j], unit[j] = 0.0, 1.0
-        if net.scaling == STANDARD:
-            zero[j], unit[j] = net.mean[j], 1.0 / math.sqrt(net.square[j]) if net.square[j] > 0.0 else 0.0
-        elif net.scaling == MINMAX:
-            varies = net.high[j] > net.low[j]
-            zero[j] = net.low[j] if varies else 0.0
-            unit[j] = 1.0 / (net.high[j] - net.low[j]) if varies else 0.0
+        per_unit[j] = 1.0 / work.unit[j]  # multiplying takes less time, and there are many to compare with
     clean, nearest, labels, n_near, most = work.clean, work.nearest, work.nearest_label, 0, int(net.neighbours)
     for age in range(min(net.n_remembered, net.max_samples, max(MOST_COMPARED // n, most))):
         place = (net.n_remembered - 1 - age) % net.max_samples
         row, distance = net.remembered[place], 0.0
         for j in range(n):
-            value = min(max((min(max(row[j], -LARGEST), LARGEST) - zero[j]) * unit[j], low), high)
+            value = min(max((min(max(row[j], -LARGEST), LARGEST) - zero[j]) * per_unit[j], low), high)
             distance += ((0.0 if math.isnan(row[j]) else value) - clean[j]) ** 2
         if n_near < most or distance < nearest[n_near - 1]:
             n_near = min(n_near + 1, most)
@@ -1511,6 +1515,8 @@ def visit(
             net.n_seen += 1
         if new or net.scaling == MINMAX:
             learn_scaling(net, work)
+        if new or net.scaling == MINMAX or t == start:
+            measure(net, work)
         scale(net, work)
         weight = weight_of_sample(weights, order[t])
         for phase in range(first, last + 1):
@@ -1578,7 +1584,9 @@ def shuffle(random: Random, order: Words) -> None:
 def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
     """:func:`judge` one of several layers; all are judged before the lowest learns, since the others build on it."""
     net = Network(state)
-    judge(net, Work(scratch, net), X, labels, weights, order)
+    work = Work(scratch, net)
+    measure(net, work)
+    judge(net, work, X, labels, weights, order)
 
 
 @entry
@@ -1597,6 +1605,7 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
     if m == 0:
         return
     of_all = evidence(net)
+    measure(net, work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
@@ -1646,6 +1655,7 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     net = Network(state)
     work = Work(scratch, net)
     r = min(net.n_hidden, out.shape[1])
+    measure(net, work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, net.n_features)
         scale(net, work)
@@ -1658,6 +1668,7 @@ def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     net = Network(state)
     work = Work(scratch, net)
     n, r, hidden, target = net.n_features, net.n_hidden, work.hidden[ACTUAL], work.target
+    measure(net, work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
         scale(net, work)
