@@ -18,6 +18,7 @@ import numpy as np
 import other_streams
 import paper_streams
 from deviations import Change, altered, kernel_is, put
+from sklearn.linear_model import LogisticRegression
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import registry
@@ -158,6 +159,7 @@ SIZES = {
     "without fields": {"fields": 0},
     "with 5 fields, not 10": {"fields": 5},
     "with 20 fields": {"fields": 20},
+    "that does not see features anew": {"renews": 0},
 }
 
 GENERATIVE: dict[str, dict[str, Any]] = {
@@ -293,6 +295,7 @@ def ensemble(seeds: int) -> list[str]:
         named = f"revisits {scale.rehearse} of the latest {scale.reach:,}" if scale.rehearse else "learns once"
         made[f"without the member that {named}"] = [other for other in SCALES if other is not scale]
     made["without fields"] = [scale._replace(fields=0) for scale in SCALES]
+    made["that does not see features anew"] = [scale._replace(renews=0) for scale in SCALES]
     made["without neighbours"] = [scale._replace(neighbours=0) for scale in SCALES]
     made["twice as many of each"] = [*SCALES, *SCALES]
     made["twice as many revisits"] = [scale._replace(rehearse=2 * scale.rehearse) for scale in SCALES]
@@ -306,6 +309,38 @@ def ensemble(seeds: int) -> list[str]:
         kernel_is(altered(changes))
         lines.append(everywhere(title, lambda seed: DEVDANEnsemble(random_state=seed), min(seeds, 2)))
     kernel_is(kernel)
+    return lines
+
+
+def features(seeds: int) -> list[str]:
+    """Skewed features, and features whose units change, in chunks of 100."""
+    both = [QUICK, REHEARSED._replace(renews=0)]
+    none = [scale._replace(renews=0) for scale in SCALES]
+    made: dict[str, Callable[[int], Any]] = {
+        "**`DEVDAN()`**": lambda seed: DEVDAN(random_state=seed),
+        "its second network does not see features anew": lambda seed: DEVDANEnsemble(both, random_state=seed),
+        "**`DEVDANEnsemble()`**": lambda seed: DEVDANEnsemble(random_state=seed),
+        "none of its members sees features anew": lambda seed: DEVDANEnsemble(none, random_state=seed),
+        "`river-arf`": lambda seed: registry.build("river-arf", seed=seed),
+    }
+    lines = head("", *other_streams.UNEVEN)
+    for title, make in made.items():
+        lines.append(row(title, [rate(name, make, min(seeds, 3), chunk=100) for name in other_streams.UNEVEN]))
+    return lines
+
+
+def ceiling(seeds: int) -> list[str]:
+    """What is right on Hyperplane in hindsight: two straight boundaries, with a change from one to the other."""
+    X, y = (np.concatenate(part) for part in zip(*load("hyperplane", 0, 500), strict=True))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    early, late = slice(44_000), slice(66_000, None)  # before the change begins, and after it
+    is_right = [LogisticRegression(C=100.0).fit(X[part], y[part]).predict(X) == y for part in (early, late)]
+    n_right = np.cumsum(is_right[0])[:-1] + np.cumsum(is_right[1][::-1])[::-1][1:]
+    lines = head("", "hyperplane, chunk 1")
+    lines.append(row("two straight boundaries, each fitted to its whole half", [100 * n_right.max() / len(y)]))
+    for name, make in (("DEVDAN", DEVDAN), ("DEVDANEnsemble", DEVDANEnsemble)):
+        measured = rate("hyperplane", lambda seed, make=make: make(random_state=seed), min(seeds, 3), chunk=1)
+        lines.append(row(f"`{name}()`", [measured]))
     return lines
 
 
@@ -352,6 +387,8 @@ TABLES: dict[str, Callable[[int], list[str]]] = {
     "parts": parts,
     "generative": generative,
     "depth": depth,
+    "features": features,
+    "ceiling": ceiling,
     "calibration": calibration,
     "peers": peers,
 }

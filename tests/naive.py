@@ -422,7 +422,7 @@ class Naive:
         else:
             x = self.see(row)
             if phase.surprise.drifts(((self.outputs(phase, sigmoid(x @ self.W + self.b)) - target) ** 2).sum()):
-                self.remembered = []
+                self.remembered = self.remembered if self.looks_strange() else []
             self.descend(phase, x, target, every, full)
             self.remembered.append((row.copy(), label, weight))
             if self.renews and self.options.scaling == "standard":
@@ -454,15 +454,27 @@ class Naive:
                 if j in self.ranked and len(np.unique(self.ranked[j])) == 1:
                     del self.ranked[j]
 
-    def has_other_unit(self, j, blocks):
+    def is_usual(self, j, values):
         mean, std = self.location(j)
+        spread = np.abs(values - values.mean()).mean()
+        return abs(values.mean() - mean) <= std and std / 3 <= spread <= 1.5 * std
+
+    def looks_strange(self):
+        if not self.renews or self.options.scaling != "standard" or len(self.remembered) < 192:
+            return False
+        latest = np.array([row for row, _, _ in self.remembered[-32:]])
+        return any(np.ptp(latest[:, j]) > 0 and not self.is_usual(j, latest[:, j]) for j in range(self.n))
+
+    def has_other_unit(self, j, blocks):
         new, old = blocks[:2], blocks[3:]
         if np.isnan(new).any() or np.isnan(old).any():
             return False
         levels, spreads = blocks.mean(axis=1), np.abs(blocks - blocks.mean(axis=1, keepdims=True)).mean(axis=1)
-        if abs(levels[0] - mean) <= std and std / 3 <= spreads[0] <= 1.5 * std:
+        if self.is_usual(j, blocks[0]):
             return False
         if min(spreads[:2].min(), spreads[3:].min()) == 0 or np.ptp(levels[3:]) > 2 * spreads[3:].max():
+            return False
+        if np.ptp(levels[:2]) > 2 * spreads[:2].min() or spreads[:2].max() > 2 * spreads[:2].min():
             return False
         wide, narrow = spreads[:2].min() > 4 * spreads[3:].max(), spreads[:2].max() < spreads[3:].min() / 4
         far = 4 * (np.ptp(levels[3:]) + spreads[3:].max())

@@ -105,7 +105,7 @@ def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewi
     X[:, 1] = np.exp(3 * X[:, 1])  # skewed
     X[:, 2] = np.round(np.exp(4 * X[:, 2]))  # so is this, and many of its values are the same
     X[260:, 0] = 300 * X[260:, 0] + 7
-    X[480:, 1] = X[480:, 1] / 1000
+    X[480:, 3] = X[480:, 3] / 1000 - 2
     X[600:, 0] += 1e5
     X[np.random.default_rng(1).random(X.shape) < missing] = np.nan
     model = DEVDANEnsemble([(1,), renewing], estimator=DEVDAN(calibrate=False, learning_rate=0.01), random_state=5)
@@ -126,7 +126,7 @@ def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewi
             expected = [oracles[1].at(place)[0] for place in range(kept)]
             np.testing.assert_allclose(net.remembered[:kept, :4], expected, rtol=1e-9, err_msg=f"memory at {t}")
             agree(model.predict_proba(X[t : t + 1])[0], mixed(oracles, X[t]), f"predict_proba at {t}")
-    assert n_converted >= (3 if missing == 0.0 else 1)
+    assert n_converted >= (2 if missing == 0.0 else 1)
     assert set(oracles[1].ranked) == ({1, 2} if renewing[4] else set())
 
 

@@ -1043,7 +1043,8 @@ def remember(net: Network, row: Floats, label: int, weight: float) -> None:
 #
 # A feature may come in another unit from some sample on. All that is remembered of it is then converted, and its scale
 # with it; otherwise both would be wrong for as long as they reach back. A unit has changed if a feature's values, for
-# two blocks of samples, are several times as wide, as narrow or as far away as in any block before.
+# two blocks of samples, are several times as wide, as narrow or as far away as in any block before. An error that rises
+# while inputs look strange is no reason to forget, since there would be nothing left to convert.
 #
 # A feature may be so skewed that nearly all of its values are in the same few fields. Its fields are then placed where
 # each sees as many remembered values as the next.
@@ -1051,7 +1052,7 @@ def remember(net: Network, row: Floats, label: int, weight: float) -> None:
 BLOCK = 32  # remembered samples in a row that tell a feature's level and spread
 LEAST_BLOCKS = 6  # two of a new unit, one in which it may have begun, three before
 BEYOND = 4.0  # times
-STEADY = 2.0  # spreads by which levels may differ where there is a unit to change; a date, or a season, goes farther
+STEADY = 2.0  # spreads by which levels may differ in one unit, and times for spreads; dates and seasons go farther
 LEAST_ORDERED = 64  # remembered samples before fields are placed by them
 CROWDED = 3  # fields with nearly all values in them
 
@@ -1072,15 +1073,35 @@ def level_and_spread(net: Network, feature: int, block: int) -> tuple[float, flo
 
 
 @compiled
+def is_usual(net: Network, feature: int, level: float, spread: float) -> bool:
+    """Whether such values are about as the feature was."""
+    deviation = math.sqrt(net.square[feature])
+    is_near: bool = abs(level - net.mean[feature]) <= deviation
+    return is_near and deviation / 3.0 <= spread <= 1.5 * deviation
+
+
+@compiled
+def looks_strange(net: Network) -> bool:
+    """Whether a feature's latest values are unlike those before, so that a unit may have changed."""
+    if net.renews == 0.0 or net.scaling != STANDARD or net.n_remembered < BLOCK * LEAST_BLOCKS:
+        return False
+    for j in range(net.n_features):
+        level, spread = level_and_spread(net, j, 0)
+        if 0.0 < spread < LARGEST and not is_usual(net, j, level, spread):
+            return True
+    return False
+
+
+@compiled
 def has_other_unit(net: Network, feature: int, n_blocks: int) -> bool:
     """Whether the two latest blocks are of another unit than all before the one in which it may have begun."""
     level, spread = level_and_spread(net, feature, 0)
-    deviation = math.sqrt(net.square[feature])
-    usual = abs(level - net.mean[feature]) <= deviation and deviation / 3.0 <= spread <= 1.5 * deviation
-    if usual or not 0.0 < spread < LARGEST:
+    if not 0.0 < spread < LARGEST or is_usual(net, feature, level, spread):
         return False
     level_before, spread_before = level_and_spread(net, feature, 1)
-    if not 0.0 < spread_before < LARGEST:
+    narrower = min(spread, spread_before)
+    alike = abs(level - level_before) <= STEADY * narrower and max(spread, spread_before) <= STEADY * narrower
+    if not 0.0 < spread_before < LARGEST or not alike:  # otherwise the unit changed within one of them
         return False
     low, high, narrowest, widest = math.inf, -math.inf, math.inf, 0.0
     for block in range(3, n_blocks):
@@ -1092,7 +1113,7 @@ def has_other_unit(net: Network, feature: int, n_blocks: int) -> bool:
     if high - low > STEADY * widest:
         return False
     far = BEYOND * (high - low + widest)
-    is_wide = min(spread, spread_before) > BEYOND * widest
+    is_wide = narrower > BEYOND * widest
     is_narrow = max(spread, spread_before) < narrowest / BEYOND
     is_away = min(level, level_before) > high + far or max(level, level_before) < low - far
     return is_wide or is_narrow or is_away
@@ -1207,10 +1228,11 @@ def see_anew(net: Network, work: Work) -> None:
 def learn_again(net: Network, work: Work, row: Floats, label: int, own: float, weight: float) -> None:
     """One step on a new sample, which is then remembered with its own weight, and some on those remembered before.
 
-    If the sample tells of a real drift, those are of a past concept, and are forgotten.
+    If the sample tells of a real drift, those are of a past concept, and are forgotten; but not if the inputs look
+    strange, since the error may then be due to these.
     """
     predict(net, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
-    if rise(net, work, DISCRIMINATIVE) > 0.0:
+    if rise(net, work, DISCRIMINATIVE) > 0.0 and not looks_strange(net):
         net.n_remembered = 0
     step_labelled(net, work, weight)
     remember(net, row, label, own)
