@@ -454,22 +454,29 @@ class Naive:
                 if j in self.ranked and len(np.unique(self.ranked[j])) == 1:
                     del self.ranked[j]
 
+    def levels_and_spreads(self, blocks):
+        """What varies only by rounding has no spread."""
+        levels = blocks.mean(axis=-1)
+        spreads = np.abs(blocks - levels[..., None]).mean(axis=-1)
+        return levels, np.where(spreads <= 1e-9 * np.abs(levels), 0, spreads)
+
     def is_usual(self, j, values):
         mean, std = self.location(j)
-        spread = np.abs(values - values.mean()).mean()
+        spread = self.levels_and_spreads(values)[1]
         return abs(values.mean() - mean) <= std and std / 3 <= spread <= 1.5 * std
 
     def looks_strange(self):
         if not self.renews or self.options.scaling != "standard" or len(self.remembered) < 192:
             return False
         latest = np.array([row for row, _, _ in self.remembered[-32:]])
-        return any(np.ptp(latest[:, j]) > 0 and not self.is_usual(j, latest[:, j]) for j in range(self.n))
+        spreads = self.levels_and_spreads(latest.T)[1]
+        return any(spreads[j] > 0 and not self.is_usual(j, latest[:, j]) for j in range(self.n))
 
     def has_other_unit(self, j, blocks):
         new, old = blocks[:2], blocks[3:]
         if np.isnan(new).any() or np.isnan(old).any():
             return False
-        levels, spreads = blocks.mean(axis=1), np.abs(blocks - blocks.mean(axis=1, keepdims=True)).mean(axis=1)
+        levels, spreads = self.levels_and_spreads(blocks)
         if self.is_usual(j, blocks[0]):
             return False
         if min(spreads[:2].min(), spreads[3:].min()) == 0 or np.ptp(levels[3:]) > 2 * spreads[3:].max():
@@ -482,7 +489,7 @@ class Naive:
         return wide or narrow or away
 
     def convert(self, j, rows, blocks):
-        levels, spreads = blocks.mean(axis=1), np.abs(blocks - blocks.mean(axis=1, keepdims=True)).mean(axis=1)
+        levels, spreads = self.levels_and_spreads(blocks)
         (level, spread), (before, width) = [(levels[k : k + 2].mean(), spreads[k : k + 2].mean()) for k in (0, 3)]
         for row in rows:
             density = np.exp(-abs(row[j] - level) / spread) / spread

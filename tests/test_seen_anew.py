@@ -60,7 +60,7 @@ def test_what_moves_or_pauses_has_kept_its_unit(kind):
         "rising": time + X[:, 2],
         "seasonal": 30 * np.sin(time / 300) + X[:, 2],
         "rare": np.where(time % 100 < 3, X[:, 2], 0.0),
-        "constant": np.where(time < 700, 5.0, X[:, 2]),
+        "constant": np.where(time < 700, 0.1, X[:, 2]),
         "missing": np.where(time % 31 == 0, np.nan, np.where(time < 700, 1.0, 1000.0) * X[:, 2]),
     }[kind]
     model, right = learned(X, y)

@@ -1051,6 +1051,7 @@ def remember(net: Network, row: Floats, label: int, weight: float) -> None:
 
 BLOCK = 32  # remembered samples in a row that tell a feature's level and spread
 LEAST_BLOCKS = 6  # two of a new unit, one in which it may have begun, three before
+ROUNDING = 1e-9  # of a level; a smaller spread is none
 BEYOND = 4.0  # times
 STEADY = 2.0  # spreads by which levels may differ in one unit, and times for spreads; dates and seasons go farther
 LEAST_ORDERED = 64  # remembered samples before fields are placed by them
@@ -1061,7 +1062,7 @@ CROWDED = 3  # fields with nearly all values in them
 def level_and_spread(net: Network, feature: int, block: int) -> tuple[float, float]:
     """A feature's mean and mean distance from it in a block of remembered samples, the newest being 0.
 
-    Both are NaN if a value is missing.
+    Both are NaN if a value is missing. What does not vary but for rounding has no spread.
     """
     newest, total, apart = net.n_remembered - 1 - BLOCK * block, 0.0, 0.0
     for age in range(BLOCK):
@@ -1069,7 +1070,7 @@ def level_and_spread(net: Network, feature: int, block: int) -> tuple[float, flo
     level = total / BLOCK
     for age in range(BLOCK):
         apart += abs(net.remembered[(newest - age) % net.max_samples, feature] - level)
-    return level, apart / BLOCK
+    return level, 0.0 if apart <= ROUNDING * abs(total) else apart / BLOCK
 
 
 @compiled
