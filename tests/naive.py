@@ -192,7 +192,7 @@ class Naive:
         for j, places in self.ranked.items():  # each of the steps between places that is left behind counts 1
             beyond, steps = np.clip(row[j], -1e150, 1e150) - places[:-1], np.diff(places)
             part = np.where(steps > 0, beyond / np.where(steps > 0, steps, 1), 0.5 * (1 + np.sign(beyond)))
-            place[j] = np.clip(part, 0, 1).sum()
+            place[j] = (place[j] + np.clip(part, 0, 1).sum()) / 2
         place[[not self.varied(values) for values in self.seen.T]] = np.nan
         fields = [np.maximum(1 - np.abs(at - np.arange(self.fields)), 0) for at in place]
         return np.nan_to_num(np.concatenate([x, *fields]))

@@ -815,8 +815,9 @@ def rank(places: Floats, n_fields: int, value: float) -> float:
 def locate(net: Network, work: Work) -> None:
     """Find the two neighbouring fields that see each feature, the nearer one more of it.
 
-    The fields divide [0, 1], or as many deviations around the mean, evenly, but for a skewed feature. None sees a
-    feature that is missing, or one that never varied.
+    The fields divide [0, 1], or as many deviations around the mean, evenly. A skewed feature is halfway between where
+    it is there and its rank, so that both its many alike and its few far out are told apart. None sees a feature that
+    is missing, or one that never varied.
     """
     n, last, lowest, width = net.n_features, net.max_fields - 1, 0.0, 1.0
     if net.scaling == STANDARD:
@@ -826,7 +827,7 @@ def locate(net: Network, work: Work) -> None:
     for j in range(n):
         place = min(max((x[j] - lowest) * per_unit - 0.5, 0.0), float(last))
         if is_ranked(net, j):
-            place = rank(net.field_places[j], net.max_fields, work.raw[j])
+            place = 0.5 * (place + rank(net.field_places[j], net.max_fields, work.raw[j]))
         lower = min(int(place), last - 1)
         seen = present[j] if varies(net, j) else 0.0
         at[j] = lower
@@ -1046,8 +1047,8 @@ def remember(net: Network, row: Floats, label: int, weight: float) -> None:
 # two blocks of samples, are several times as wide, as narrow or as far away as in any block before. An error that rises
 # while inputs look strange is no reason to forget, since there would be nothing left to convert.
 #
-# A feature may be so skewed that nearly all of its values are in the same few fields. Its fields are then placed where
-# each sees as many remembered values as the next.
+# A feature may be so skewed that nearly all of its values are in the same few fields. It is then seen by its rank among
+# remembered values, too.
 
 BLOCK = 32  # remembered samples in a row that tell a feature's level and spread
 LEAST_BLOCKS = 6  # two of a new unit, one in which it may have begun, three before

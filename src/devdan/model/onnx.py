@@ -73,7 +73,8 @@ def _in_fields(graph: _Graph, net: Network, x: str, raw: str, missing: str) -> s
     place = graph.clipped(place, 0.0, n_fields - 1.0)
     is_ranked = net.field_places[:n, -1] > net.field_places[:n, 0]
     if is_ranked.any():
-        place = graph.add("Where", graph.constant(is_ranked), _ranks(graph, net, raw), place)
+        between = graph.add("Mul", graph.add("Add", place, _ranks(graph, net, raw)), graph.constant(np.float64(0.5)))
+        place = graph.add("Where", graph.constant(is_ranked), between, place)
     place = graph.add("Reshape", place, graph.constant(np.array([-1, n, 1])))
     apart = graph.add("Abs", graph.add("Sub", place, graph.constant(np.arange(n_fields, dtype=np.float64))))
     seen = graph.add("Relu", graph.add("Sub", graph.constant(np.float64(1.0)), apart))
