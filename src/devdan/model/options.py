@@ -248,11 +248,12 @@ ENCODING = (
 ENSEMBLE = (
     Option(
         "scales", None, lambda value: value is None or is_scales(value),
-        "None or a list of (n_hidden, rehearse, reach, neighbours, fields): integers, n_hidden at least 1, reach at "
-        "least 1 unless all after it and rehearse are 0, and fields 0 or at least 2",
+        "None or a list of (n_hidden, rehearse, reach, neighbours, fields, renews): integers, n_hidden at least 1, "
+        "reach at least 1 unless all after it and rehearse are 0, fields 0 or at least 2, and renews 0 or 1",
         "The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled "
-        "samples these are drawn from, how many of those vote as nearest neighbours, and the fields of a feature "
-        "through which half of the units see it. ``None`` is ``devdan.model.scales.SCALES``.",
+        "samples these are drawn from, how many of those vote as nearest neighbours, the fields of a feature "
+        "through which half of the units see it, and 1 if it notices a feature's new unit and its skewness. ``None`` "
+        "is ``devdan.model.scales.SCALES``.",
         "list of tuples, default=None", is_fixed=True,
     ),
     Option(
