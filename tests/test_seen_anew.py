@@ -52,16 +52,17 @@ def test_it_recovers_from_a_new_unit_where_others_do_not():
     assert rates[0] > rates[1] + 0.05
 
 
-@pytest.mark.parametrize("kind", ["rising", "seasonal", "rare", "constant", "missing"])
+@pytest.mark.parametrize("kind", ["rising", "jumping", "seasonal", "rare", "constant", "missing"])
 def test_what_moves_or_pauses_has_kept_its_unit(kind):
     X, y = squares(1500)
     time = np.arange(1500)
     X[:, 2] = {
         "rising": time + X[:, 2],
+        "jumping": time + np.where(time < 1250, 0, 50_000),  # a date, after a pause
         "seasonal": 30 * np.sin(time / 300) + X[:, 2],
         "rare": np.where(time % 100 < 3, X[:, 2], 0.0),
-        "constant": np.where(time < 700, 0.1, X[:, 2]),
-        "missing": np.where(time % 31 == 0, np.nan, np.where(time < 700, 1.0, 1000.0) * X[:, 2]),
+        "constant": np.where(time < 1250, 0.1, X[:, 2]),
+        "missing": np.where(time % 31 == 0, np.nan, np.where(time < 1250, 1.0, 1000.0) * X[:, 2]),
     }[kind]
     model, right = learned(X, y)
     net = Network(model._networks[0])
