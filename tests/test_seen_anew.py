@@ -58,7 +58,7 @@ def test_what_moves_or_pauses_has_kept_its_unit(kind):
     time = np.arange(1500)
     X[:, 2] = {
         "rising": time + X[:, 2],
-        "jumping": time + np.where(time < 1250, 0, 50_000),  # a date, after a pause
+        "jumping": 0.01 * time + X[:, 2] + np.where(time < 1250, 0, 500),  # as a date after a pause
         "seasonal": 30 * np.sin(time / 300) + X[:, 2],
         "rare": np.where(time % 100 < 3, X[:, 2], 0.0),
         "constant": np.where(time < 1250, 0.1, X[:, 2]),
