@@ -495,7 +495,7 @@ class Naive:
             density = np.exp(-abs(row[j] - level) / spread) / spread
             if np.exp(-abs(row[j] - before) / width) / width > density:
                 row[j] = level + (row[j] - before) / width * spread
-        values = np.array([row[j] for row in rows if not np.isnan(row[j])])
+        values = np.clip([row[j] for row in rows if not np.isnan(row[j])], -1e150, 1e150)
         self.told_anew[j] = (~np.isnan(self.seen[:, j])).sum(), values.mean(), values.var()
         if j in self.ranked:
             self.ranked[j] = level + (self.ranked[j] - before) / width * spread

@@ -98,6 +98,17 @@ def test_values_as_large_as_numbers_can_be():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+def test_an_outlier_in_memory_does_not_spoil_a_new_unit():
+    X, y = squares(1000)
+    X[576 + 15, 0] = 1e300  # in the block in which the unit changes, which is not compared
+    X[600:, 0] = 1000 * X[600:, 0]
+    model, _ = learned(X[:680], y[:680], chunk=1)
+    net = Network(model._networks[0])
+    assert net.remembered[:, 0].max() == 1e300
+    assert np.median(np.abs(net.remembered[: net.n_remembered, 0])) > 300  # converted
+    check_state(model._networks[0])
+
+
 def test_a_state_from_before_goes_on_as_it_was():
     """It ends before the places of fields; what it does not notice, it does not notice from now on either."""
     X, y = squares(900)

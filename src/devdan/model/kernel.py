@@ -1152,12 +1152,12 @@ def convert(net: Network, feature: int, n_kept: int) -> None:
         if is_likelier(value, before, width, level, spread):
             value = converted(value, before, width, level, spread)
             net.remembered[k, feature] = value
-        total += value
+        total += min(max(value, -LARGEST), LARGEST)
         n_present += 1.0
     mean = total / n_present
     for k in range(n_kept):
         value = net.remembered[k, feature]
-        square += 0.0 if math.isnan(value) else (value - mean) ** 2
+        square += 0.0 if math.isnan(value) else (min(max(value, -LARGEST), LARGEST) - mean) ** 2
     net.mean[feature], net.square[feature] = mean, square / n_present
     for k in range(net.max_fields):
         net.field_places[feature, k] = converted(net.field_places[feature, k], before, width, level, spread)
