@@ -261,6 +261,8 @@ def main() -> None:
         "",
         "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
         "",
+        "The rows of `devdan` and `devdan-ensemble` are from before features were seen anew.",
+        "",
         scarce["progress"],
         scarce["scarcity"],
         "## When a class is rare",

@@ -45,6 +45,16 @@ def mixed(oracles, row):
     return weights / weights.sum() @ [oracle.predict_proba(row) for oracle in oracles]
 
 
+def teach_all(model, oracles, row, label):
+    """One labelled sample to the model and to the oracles, of two classes that are named in advance."""
+    model.partial_fit(row[None], [label], classes=[0, 1])
+    for oracle in oracles:
+        oracle.observe(row)
+        if len(oracle.eta) == 0:
+            oracle.know(1)
+        oracle.teach(row, label)
+
+
 class All:
     """Several oracles as one."""
 
@@ -112,12 +122,7 @@ def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewi
     oracles = oracles_of(model, 4)
     n_converted, was = 0, {}
     for t in range(len(X)):
-        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1])
-        for oracle in oracles:
-            oracle.observe(X[t])
-            if len(oracle.eta) == 0:
-                oracle.know(1)  # both classes were named in advance
-            oracle.teach(X[t], y[t])
+        teach_all(model, oracles, X[t], y[t])
         n_converted += oracles[1].told_anew != was
         was = dict(oracles[1].told_anew)
         if t % 32 == 31:
@@ -155,12 +160,7 @@ def test_at_a_real_drift_a_network_forgets_what_it_remembers():
     oracles = oracles_of(model, 3)
     n_remembered = []
     for t in range(600):
-        model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1])
-        for oracle in oracles:
-            oracle.observe(X[t])
-            if len(oracle.eta) == 0:
-                oracle.know(1)  # both classes were named in advance
-            oracle.teach(X[t], y[t])
+        teach_all(model, oracles, X[t], y[t])
         n_remembered.append(Network(model._networks[1]).n_remembered)
         assert n_remembered[-1] == len(oracles[1].remembered)
         if t % 10 == 0:
