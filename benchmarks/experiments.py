@@ -111,6 +111,12 @@ FIELDS: dict[str, list[Change]] = {
     "fields up to 5 deviations from the mean, not 2.5": [("FARTHEST = 2.5", "FARTHEST = 5.0")],
 }
 
+BEYOND: dict[str, list[Change]] = {
+    "values beyond all that was taught are seen as they are": [
+        ("    if net.stays_within == 0.0 or net.n_ranged[0]", "    if net.n_ranged[0] >= 0 or net.n_ranged[0]")
+    ],
+}
+
 MIXED: dict[str, list[Change]] = {
     "opinions mixed alike": [("CAUTION = 0.4", "CAUTION = 0.0")],
     "losses at full weight": [("CAUTION = 0.4", "CAUTION = 4.0")],
@@ -220,7 +226,7 @@ def parts(seeds: int) -> list[str]:
         return everywhere(title, lambda seed: DEVDAN(random_state=seed, rehearse=0, **options), seeds)
 
     lines = [*head("changed", *EVERYWHERE), measured("**nothing**")]
-    for title, changes in KERNEL.items():
+    for title, changes in (BEYOND | KERNEL).items():
         kernel_is(altered(changes))
         lines.append(measured(title))
     kernel_is(kernel)
@@ -239,7 +245,7 @@ def scales(seeds: int) -> list[str]:
         both = [QUICK, REHEARSED._replace(**changed)]
         make = lambda seed, both=both: DEVDANEnsemble(both, random_state=seed)  # noqa: E731
         lines.append(everywhere(f"second network {title}", make, seeds))
-    for title, changes in (FIELDS | MIXED).items():
+    for title, changes in (BEYOND | FIELDS | MIXED).items():
         kernel_is(altered(changes))
         lines.append(measured(title))
     kernel_is(kernel)
@@ -305,7 +311,7 @@ def ensemble(seeds: int) -> list[str]:
         lines.append(everywhere(title, make, min(seeds, 2)))
     without = lambda seed: DEVDANEnsemble(estimator=DEVDAN(generative=False), random_state=seed)  # noqa: E731
     lines.append(everywhere("`generative=False`", without, min(seeds, 2)))
-    for title, changes in MIXED.items():
+    for title, changes in (BEYOND | MIXED).items():
         kernel_is(altered(changes))
         lines.append(everywhere(title, lambda seed: DEVDANEnsemble(random_state=seed), min(seeds, 2)))
     kernel_is(kernel)

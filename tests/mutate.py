@@ -31,7 +31,10 @@ ROOT = Path(__file__).parent.parent
 KERNEL = Path("src/devdan/model/kernel.py")
 
 # Those that kill most come first.
-TESTS = ("kernel", "scales", "horizons", "modelfile", "classifier", "online", "ensemble", "layers", "fleet")
+TESTS = (
+    *("kernel", "scales", "horizons", "modelfile", "classifier", "online", "ensemble", "layers", "fleet"),
+    *("ranges", "seen_anew"),
+)
 # Parts of the names of tests that are left out.
 SLOW = (  # without the JIT
     *("very_many", "told_apart", "runs_out"),

@@ -127,6 +127,7 @@ class Naive:
         self.remembered = []  # samples, their labels and weights
         self.told_anew, self.ranked = {}, {}  # by feature: since when its scale is another, where its fields are
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
+        self.ranges, self.n_ranged = [[[] for _ in range(n_features)]], 0  # values taught, by the horizon and feature
         self.n_seen = self.taught = self.observed = 0
         self.generative = Phase("generative", self.n)
         self.discriminative = Phase("discriminative", self.n)
@@ -159,6 +160,23 @@ class Naive:
             else:
                 x[j] = np.clip(x[j], 0, 1)
         return x, sigmoid(x) if self.options.scaling == "standard" else x
+
+    def within(self, row):
+        """Values beyond the two latest ranges, as their ends."""
+        if self.options.scaling != "standard" or self.n_ranged < 100:
+            return row
+        row = row.copy()
+        for j in range(self.n):
+            known = [value for window in self.ranges[-2:] for value in window[j]]
+            row[j] = np.clip(row[j], min(known), max(known)) if known else row[j]
+        return row
+
+    def widen(self, row):
+        self.n_ranged += 1
+        if self.n_ranged > 1 and (self.n_ranged - 1) % self.horizon == 0:
+            self.ranges.append([[] for _ in row])
+        for j in np.flatnonzero(~np.isnan(row)):
+            self.ranges[-1][j].append(np.clip(row[j], -1e150, 1e150))
 
     def range(self, values):
         values = np.clip(values[~np.isnan(values)], -1e150, 1e150)
@@ -413,6 +431,7 @@ class Naive:
         self.taught += 1
         x, _ = self.scale(row)
         self.know(label)
+        self.widen(row)
         target = np.zeros(len(self.eta))
         target[label] = 1
         self.labels, self.label_weights = np.append(self.labels, label), np.append(self.label_weights, weight)
@@ -497,6 +516,9 @@ class Naive:
                 row[j] = level + (row[j] - before) / width * spread
         values = np.clip([row[j] for row in rows if not np.isnan(row[j])], -1e150, 1e150)
         self.told_anew[j] = (~np.isnan(self.seen[:, j])).sum(), values.mean(), values.var()
+        for window in self.ranges[:-1]:
+            window[j] = []
+        self.ranges[-1][j] = list(values)
         if j in self.ranked:
             self.ranked[j] = level + (self.ranked[j] - before) / width * spread
 
@@ -524,10 +546,11 @@ class Naive:
     # what it is used for
 
     def transform(self, row):
-        return sigmoid(self.see(row) @ self.W + self.b)
+        return sigmoid(self.see(self.within(row)) @ self.W + self.b)
 
     def opinions(self, row):
         """What the weights say, what their averages do, and what the nearest of the remembered samples do."""
+        row = self.within(row)
         x = np.nan_to_num(self.scale(row)[0])
         seen = self.see(row)
         for owner in (self.__dict__, self.slow):
@@ -555,7 +578,7 @@ class Naive:
         return np.exp(-0.4 * self.losses[held]).sum()
 
     def reconstruct(self, row):
-        a = self.transform(row) @ self.W.T + self.c
+        a = sigmoid(self.see(row) @ self.W + self.b) @ self.W.T + self.c
         if self.options.scaling == "minmax":
             low, high = np.transpose([self.range(column) for column in self.seen.T])
             return low + sigmoid(a) * (high - low)

@@ -250,10 +250,10 @@ def test_options_may_change_between_chunks(taught):
 
 
 def test_averages_switched_on_in_mid_stream_begin_with_the_weights_as_they_are():
-    X, y = chunk(2000, seed=1)
+    X, y = chunk(1900, seed=1)
     still = {"learning_rate": 0.0, "grow": False, "prune": False}
     model = DEVDAN(random_state=0, averaging=0.0)
-    for start in range(0, 2000, 100):
+    for start in range(0, 1900, 100):
         model.partial_fit(X[start : start + 100], y[start : start + 100])
     before = model.observe(X[:1]).predict_proba(X)
     model.set_params(averaging=0.998, **still).teach(X[:1], y[:1])

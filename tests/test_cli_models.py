@@ -26,6 +26,7 @@ from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model
 from devdan.cli import app
 from devdan.cli.console import stoppable
 from devdan.model import modelfile
+from devdan.model.scales import SCALES
 from devdan.runs.runfolder import RunFolder
 from devdan.serving.predicting import Predicting
 from devdan.streams import StreamError, files, open_stream
@@ -268,9 +269,9 @@ def test_ensembles_predict_learn_and_show(tmp_path):
     labels = model.predict(pd.read_csv(tmp_path / "t.csv")[HEAD[:-1]]).tolist()
     assert [row[0] for row in cells(devdan("predict", "run", "t.csv", folder=tmp_path).stdout)[1:]] == labels
     shown = json.loads(devdan("show", "run", "--json", folder=tmp_path).stdout)
-    assert (shown["kind"], shown["n_members"], shown["n_layers"]) == ("DEVDANEnsemble", 6, None)
+    assert (shown["kind"], shown["n_members"], shown["n_layers"]) == ("DEVDANEnsemble", len(SCALES), None)
     assert (shown["n_samples"], shown["n_labels"]) == (400, 400)
-    assert "in 6 members" in devdan("show", "run", folder=tmp_path).stdout
+    assert f"in {len(SCALES)} members" in devdan("show", "run", folder=tmp_path).stdout
     assert "400 labels" in devdan("learn", "run", "t.csv", "--target", "label", folder=tmp_path).stdout
     assert open_model(tmp_path / "run/model.devdan").n_seen_ == 800
 

@@ -48,7 +48,12 @@ def made(member, n_visits=2):
 
 
 def cut(state, version):
-    return state[: kernel.Network.places(kernel.Network(state).sizes)[LAST[version]][0]].copy()
+    return cut_at(state, LAST[version])
+
+
+def cut_at(state, field):
+    """A state as it was before there was this field."""
+    return state[: kernel.Network.places(kernel.Network(state).sizes)[field][0]].copy()
 
 
 def params(model, version):
@@ -155,3 +160,49 @@ def test_a_file_whose_members_are_not_as_many_as_it_says(n, tmp_path, monkeypatc
     saved(model, old, 3, tmp_path / "m", monkeypatch, n=n)
     with pytest.raises(ModelFileError, match="its members are inconsistent"):
         DEVDANEnsemble.load(tmp_path / "m")
+
+
+# --- Two networks, and six members, as versions before these had them by default ----------------------------------
+
+SIX = [(1,), (3, 2, 10), (3, 5, 100), (4, 5, 500), (5, 20, 1000, 10), (3, 20, 5000)]  # with fewer units
+
+
+@pytest.mark.parametrize("pickles", [False, True])
+@pytest.mark.parametrize(
+    "make", [lambda: DEVDAN(random_state=1), lambda: DEVDANEnsemble(SIX, random_state=1)], ids=["DEVDAN", "ensemble"]
+)
+def test_what_a_version_chose_by_default_stays_with_what_it_has_saved(make, pickles, tmp_path):
+    model = make()
+    for chunk, labels in CHUNKS:
+        model.partial_fit(chunk, labels)
+    for net in model._nets():
+        net.renews = net.stays_within = 0.0
+        if net.max_samples > 0:
+            net.start = net.n_hidden + 1.0  # another number than today's
+    words = [cut_at(state, "stays_within") for state in model._networks]
+    if pickles:
+        attributes = copy.deepcopy(model.__getstate__())
+        if isinstance(model, DEVDANEnsemble):
+            attributes["scales"] = attributes["_chosen"]["scales"] = None
+            attributes["_networks"] = words
+        else:
+            attributes["_layers"], attributes["_rehearsed"] = words[:1], words[1:]
+        again = type(model).__new__(type(model))
+        again.__setstate__(attributes)
+    else:
+        model.save(tmp_path / "m")
+        header, _ = modelfile.read(tmp_path / "m")
+        if isinstance(model, DEVDANEnsemble):
+            header["options"]["scales"] = None
+        header["states"] = [len(state) for state in words]
+        modelfile.write(tmp_path / "old", header, np.concatenate(words))
+        again = type(model).load(tmp_path / "old")
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert [(net.start, net.renews, net.stays_within) for net in again._nets()] == [
+        (net.start, 0.0, 0.0) for net in model._nets()
+    ]
+    for one in (model, again):
+        one.partial_fit(X, Y)
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    again.save(tmp_path / "again")
+    assert states(type(model).load(tmp_path / "again")) == states(again)

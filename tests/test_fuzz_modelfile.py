@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
+from devdan.model.state import UNSEEN
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 X = np.random.default_rng(0).normal(size=(12, 3))
@@ -60,7 +61,7 @@ def loads_or_says_so(path, kind):
             np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
         for state in model._networks:
             net, fields = kernel.Network(state), kernel.Network.fields()
-            learned = [getattr(net, name) for name in fields if name not in ("low", "high", "remembered")]
+            learned = [getattr(net, name) for name in fields if name not in ("remembered", *UNSEEN)]
             assert all(np.isfinite(array).all() for array in learned)
             assert not np.isinf(net.remembered).any()
     assert repr(model)

@@ -113,6 +113,7 @@ def test_a_state_from_before_goes_on_as_it_was():
     """It ends before the places of fields; what it does not notice, it does not notice from now on either."""
     X, y = squares(900)
     model, _ = learned(X, y, OTHERWISE)
+    Network(model._networks[0]).stays_within = 0.0
     start = Network.places(Network(model._networks[0]).sizes)["field_places"][0]
     before = {**model.__getstate__(), "_networks": [model._networks[0][:start].copy()]}
     again = DEVDANEnsemble.__new__(DEVDANEnsemble)

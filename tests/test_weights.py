@@ -243,12 +243,14 @@ def test_the_heaviest_weights_overflow_nothing(make):
 
 # What earlier versions saved is a single network or layers; ensembles are in test_earlier.py.
 layered = pytest.mark.parametrize("make", [make for name, make in MODELS.items() if name != "ensemble"])
-formats = pytest.mark.parametrize("version", [2, 3, 4])
-LAST = {2: "class_count", 3: "remembered", 4: "causes"}  # the field before which the states of a format end
+formats = pytest.mark.parametrize("version", [2, 3, 4, 5])
+# The field before which the states of a format end; 5 has more by now
+LAST = {2: "class_count", 3: "remembered", 4: "causes", 5: "stays_within"}
 NEWER = {
     2: ("class_weight", "rehearse", "calibrate"),
     3: ("rehearse", "calibrate"),
     4: ("calibrate",),
+    5: (),
 }  # options that came after it
 
 
@@ -257,17 +259,19 @@ def earlier(state, version=2):
     return state[: Network.places(Network(state).sizes)[LAST[version]][0]].copy()
 
 
-def uncaused(states):
-    """Events of earlier versions had no causes."""
-    for state in states:
-        Network(state).causes[:] = 0.0
+def as_before(states):
+    """Events of earlier versions had no causes, and values stayed within no ranges."""
+    for net in map(Network, states):
+        net.causes[:] = net.stays_within = 0.0
+        net.n_ranged[:] = 0
+        net.lowest[:], net.highest[:] = np.inf, -np.inf
 
 
 @layered
 @formats
 def test_a_file_of_an_earlier_format_predicts_the_same_and_learns_on(make, version, tmp_path, monkeypatch):
     model = taught(make(rehearse=0, calibrate=False))
-    uncaused(model._networks)
+    as_before(model._networks)
     model.save(tmp_path / "m")
     header, _ = modelfile.read(tmp_path / "m")
     for name in NEWER[version]:
@@ -314,7 +318,7 @@ def test_only_states_of_an_earlier_version_are_padded():
 @formats
 def test_what_an_earlier_version_has_pickled_goes_on(make, version):
     model = taught(make(rehearse=0, calibrate=False))
-    uncaused(model._networks)
+    as_before(model._networks)
     before = copy.deepcopy(model)
     for name in NEWER[version]:
         del before.__dict__[name]
@@ -341,7 +345,7 @@ def test_a_network_for_single_samples_that_an_earlier_version_has_pickled_goes_o
     network = OnlineNetwork(rehearse=0, calibrate=False)
     network.begin(4, 1, 2)
     network.learn_rows(X, Y)
-    uncaused(own.state for own in network._networks)
+    as_before(own.state for own in network._networks)
     before = OnlineNetwork.__new__(OnlineNetwork)
     attributes = vars(copy.deepcopy(network))
     newer = ("_networks", "_scales")

@@ -13,7 +13,7 @@ from devdan.fleet.shared import Shared
 from devdan.fleet.slots import EVENTS, Kept
 from devdan.fleet.store import Row
 from devdan.model.kernel import Network
-from devdan.model.state import HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
+from devdan.model.state import BY_VERSION, HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
 
 
 def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
@@ -69,7 +69,8 @@ def _check_networks(shared: Shared, group: Sequence[Kept]) -> None:
         raise ValueError("its inputs are not those of the fleet")
     if (n_known > max_classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
         raise ValueError("it has other outputs than classes")
-    have = states[:, [places[name] for name in SETTINGS]]
+    compared = [name for name in SETTINGS if name not in BY_VERSION]
+    have = states[:, [places[name] for name in compared]]
     is_up_to_date = np.array([kept.settings for kept in group]) == shared.n_settings
-    if (have[is_up_to_date] != [shared.settings[name] for name in SETTINGS]).any():
+    if (have[is_up_to_date] != [shared.settings[name] for name in compared]).any():
         raise ValueError("its settings are not those of the fleet")

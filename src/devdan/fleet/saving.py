@@ -16,7 +16,7 @@ from devdan.fleet.store import Store
 from devdan.model import modelfile, options
 from devdan.model.kernel import CHANGED, Network
 from devdan.model.modelfile import ModelFileError
-from devdan.model.state import LARGEST_COUNT, aligned, check_state, sizes_of
+from devdan.model.state import LARGEST_COUNT, aligned, check_state, padded, sizes_of
 
 _AT_ONCE = 1000  # rows that are checked together
 
@@ -150,6 +150,7 @@ def _header_of(shared: Shared) -> dict[str, Any]:
 
 def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Shared:
     """What the networks share, as it was; raises an error of several kinds unless all of it is valid."""
+    network = padded(network)
     state = aligned(len(network))
     state[:] = network
     _check_network(state)

@@ -23,6 +23,7 @@ import numpy as np
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
 from devdan.model.modelfile import ModelFileError, plain
+from devdan.model.state import padded
 
 VERSION = 1  # of the format
 _APPLICATION = 0x44564446  # in the file's header, which says what kind of SQLite file it is
@@ -274,7 +275,7 @@ def _unpacked(row: tuple[Any, ...]) -> Row:
         raise ValueError("its checksum does not match")
     if not isinstance(text, str) or not isinstance(figures[-1], int):
         raise ValueError("its columns are of other types")
-    words = np.frombuffer(state, "<f8"), np.frombuffer(codes, "<i8")
+    words = padded(np.frombuffer(state, "<f8")), np.frombuffer(codes, "<i8")
     return Row(text, tuple(figures), Kept(*words, n_judged, judged, figures[-1], inputs, settings))
 
 

@@ -1,7 +1,8 @@
 """Ensembles of earlier versions, read as ensembles of today that predict what those did.
 
-Their members learned from resamplings of the stream, which they visited more or less often, and had equal shares in the
-prediction. Now they are members of one scale, with as much evidence each.
+The members of the first ones learned from resamplings of the stream, which they visited more or less often, and had
+equal shares in the prediction. Now they are members of one scale, with as much evidence each. Later ones had other
+scales by default, which are now given to them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,21 @@ from devdan.model.kernel import DISCRIMINATIVE, Network
 from devdan.model.state import padded
 
 _GONE = ("n", "visits")  # options that there are no longer
+_SIX = [  # the scales by default, while there were six
+    [1],
+    [16, 2, 10, 0, 10],
+    [16, 5, 100, 0, 10],
+    [32, 5, 500, 0, 10, 1],
+    [64, 20, 1000, 10, 10, 1],
+    [32, 20, 5000, 0, 10],
+]
+
+
+def with_scales(kept: dict[str, Any], states: list[Floats]) -> dict[str, Any]:
+    """Options or attributes that name the scales, if these members are of those that were the default before."""
+    if kept.get("scales", ()) is None and len(states) == len(_SIX):
+        return kept | {"scales": [list(scale) for scale in _SIX]}
+    return kept
 
 
 def is_resampled(kept: Any) -> bool:
@@ -61,7 +77,6 @@ def _members(states: list[Floats]) -> list[Floats]:
         net.n_seen = n_samples
         net.n_learned[:] = n_samples, n_labels
         net.reserved_integers[:] = 0
-        net.renews = 0.0  # where the number of visits was
         net.company = kernel.MIXED
         if net.n_classes > 0:
             net.losses[: kernel.BY_MEMORY] += kernel.weigh(state) / kernel.CAUTION  # so that the evidence is 0

@@ -180,10 +180,18 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     @classmethod
     def _updated(cls, kept: dict[str, Any], states: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
-        return earlier.updated(kept, states) if earlier.is_resampled(kept) else (kept, states)
+        if earlier.is_resampled(kept):
+            return earlier.updated(kept, states)
+        return earlier.with_scales(kept, states), states
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(earlier.attributes(state) if earlier.is_resampled(state) else state)
+        if earlier.is_resampled(state):
+            state = earlier.attributes(state)
+        elif "_chosen" in state:
+            networks = state["_networks"]
+            chosen = earlier.with_scales(state["_chosen"], networks)
+            state = earlier.with_scales(state, networks) | {"_chosen": chosen}
+        super().__setstate__(state)
 
     @classmethod
     def _of_kept_options(cls, params: dict[str, Any]) -> Self:

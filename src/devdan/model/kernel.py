@@ -145,6 +145,10 @@ class Network(Block):
     calibrates: float = number()  # setting: whether probabilities are
     calibration: Floats = numbers(2)  # of the mixture of all networks, in the first of them
     field_places: Floats = numbers(N, F)  # of a skewed feature: the values at which its fields are; else all alike
+    stays_within: float = number()  # setting: whether values beyond all that was lately taught are seen as the farthest
+    n_ranged: Words = integers(2)  # samples taught that made the latest range, and the one before
+    lowest: Floats = numbers(2, N)  # those ranges
+    highest: Floats = numbers(2, N)
 
 
 class Work(Block):
@@ -735,6 +739,43 @@ def scale(net: Network, work: Work) -> None:
         locate(net, work)
 
 
+# A weighted sum goes on rising beyond all samples that it was fitted to. Where a feature is a date, or drifts, the
+# samples of the next chunk lie there. So to predict them, a value beyond those that were lately taught is seen as the
+# farthest of these, as a tree sees it.
+
+LEAST_RANGED = 100  # samples taught before a range is known
+
+
+@compiled
+def widen(net: Network, row: Floats) -> None:
+    """Take a sample that is taught into the latest range; once that has the horizon's samples, a new one begins."""
+    lowest, highest, n_ranged = net.lowest, net.highest, net.n_ranged
+    if n_ranged[0] >= net.scaling_horizon:
+        for j in range(net.n_features):
+            lowest[1, j], highest[1, j] = lowest[0, j], highest[0, j]
+            lowest[0, j], highest[0, j] = math.inf, -math.inf
+        n_ranged[1] = n_ranged[0]
+        n_ranged[0] = 0
+    for j in range(net.n_features):
+        if not math.isnan(row[j]):
+            value = min(max(row[j], -LARGEST), LARGEST)
+            lowest[0, j] = min(lowest[0, j], value)
+            highest[0, j] = max(highest[0, j], value)
+    n_ranged[0] += 1
+
+
+@compiled
+def keep_within(net: Network, work: Work) -> None:
+    """Before x is scaled to predict it: values beyond the ranges are seen as their ends."""
+    if net.stays_within == 0.0 or net.n_ranged[0] + net.n_ranged[1] < LEAST_RANGED:
+        return
+    x, lowest, highest = work.clean, net.lowest, net.highest
+    for j in range(net.n_features):
+        low, high = min(lowest[0, j], lowest[1, j]), max(highest[0, j], highest[1, j])
+        if low <= high:
+            x[j] = min(max(x[j], low), high)
+
+
 @compiled
 def aim(net: Network, work: Work) -> None:
     """What the reconstruction should be: the scaled input, squeezed into [0, 1] unless it lies there."""
@@ -1137,14 +1178,14 @@ def converted(value: float, before: float, width_before: float, level: float, sp
 
 @compiled
 def convert(net: Network, feature: int, n_kept: int) -> None:
-    """Convert what is remembered of a feature, where it is in the unit of the past; its scale is what that tells."""
+    """Convert what is remembered of a feature, where it is in the unit of the past; that tells its scale and range."""
     level, spread = level_and_spread(net, feature, 0)
     also, also_spread = level_and_spread(net, feature, 1)
     level, spread = 0.5 * (level + also), 0.5 * (spread + also_spread)
     before, width = level_and_spread(net, feature, 3)
     also, also_spread = level_and_spread(net, feature, 4)
     before, width = 0.5 * (before + also), 0.5 * (width + also_spread)
-    total, square, n_present = 0.0, 0.0, 0.0
+    total, square, n_present, low, high = 0.0, 0.0, 0.0, math.inf, -math.inf
     for k in range(n_kept):
         value = net.remembered[k, feature]
         if math.isnan(value):
@@ -1152,13 +1193,17 @@ def convert(net: Network, feature: int, n_kept: int) -> None:
         if is_likelier(value, before, width, level, spread):
             value = converted(value, before, width, level, spread)
             net.remembered[k, feature] = value
-        total += min(max(value, -LARGEST), LARGEST)
+        value = min(max(value, -LARGEST), LARGEST)
+        low, high = min(low, value), max(high, value)
+        total += value
         n_present += 1.0
     mean = total / n_present
     for k in range(n_kept):
         value = net.remembered[k, feature]
         square += 0.0 if math.isnan(value) else (min(max(value, -LARGEST), LARGEST) - mean) ** 2
     net.mean[feature], net.square[feature] = mean, square / n_present
+    net.lowest[0, feature], net.highest[0, feature] = low, high
+    net.lowest[1, feature], net.highest[1, feature] = math.inf, -math.inf
     for k in range(net.max_fields):
         net.field_places[feature, k] = converted(net.field_places[feature, k], before, width, level, spread)
 
@@ -1351,6 +1396,7 @@ def judge(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, o
         if net.weighing != ALIKE:
             weight *= weight_of_class(net, label)
         find(X[order[t]], work.clean, work.present, n)
+        keep_within(net, work)
         scale(net, work)
         for opinion in range(3):
             if has(net, opinion):
@@ -1555,6 +1601,8 @@ def visit(
                 corrupt(net, work)
             else:
                 know(net, work, labels[order[t]])
+                if net.stays_within == 1.0:
+                    widen(net, X[order[t]])
                 if net.weighing != ALIKE:
                     count_label(net, labels[order[t]], weight)
                     weight *= weight_of_class(net, labels[order[t]])
@@ -1632,6 +1680,7 @@ def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight
     measure(net, work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
+        keep_within(net, work)
         scale(net, work)
         for opinion in range(3):
             part = share_of(net, opinion, of_all)
@@ -1682,6 +1731,7 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     measure(net, work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, net.n_features)
+        keep_within(net, work)
         scale(net, work)
         activate(net, work, BY_WEIGHTS, out[t], r)
 

@@ -23,7 +23,7 @@ from devdan.encoding import filed
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
 from devdan.model.kernel import Network
-from devdan.model.state import aligned, check_state, padded
+from devdan.model.state import BY_VERSION, aligned, check_state, padded
 
 Model = TypeVar("Model")
 
@@ -134,7 +134,7 @@ def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) ->
     model._check_networks(states)
     model._take(states)
     for net, settings in zip(nets, model._settings(), strict=True):
-        if any(getattr(net, word) != value for word, value in settings.items()):
+        if any(getattr(net, word) != value for word, value in settings.items() if word not in BY_VERSION):
             raise ValueError("options and states do not match")
     model._pass_options()
     model._warned = bool(header["warned"])

@@ -46,6 +46,17 @@ class _Graph:
         return self.add("Clip", x, self.constant(np.float64(low)), self.constant(np.float64(high)))
 
 
+def _within(graph: _Graph, net: Network, x: str) -> str:
+    """Keep x within what was lately taught, as the kernel's ``keep_within`` does."""
+    if net.stays_within == 0.0 or net.n_ranged.sum() < kernel.LEAST_RANGED:
+        return x
+    n = net.n_features
+    low, high = net.lowest[:, :n].min(axis=0), net.highest[:, :n].max(axis=0)
+    seen = low <= high
+    x = graph.add("Max", x, graph.constant(np.where(seen, low, -np.inf)))
+    return graph.add("Min", x, graph.constant(np.where(seen, high, np.inf)))
+
+
 def _scaled(graph: _Graph, net: Network, x: str, missing: str) -> str:
     """Scale x as the kernel's ``find`` and ``scale`` do."""
     n, zero = net.n_features, graph.constant(np.float64(0.0))
@@ -116,7 +127,8 @@ def _network(
     net = Network(state)
     r, known = net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
     missing = graph.add("IsNaN", x)
-    raw, x = x, _scaled(graph, net, x, missing)
+    raw = _within(graph, net, x)
+    x = _scaled(graph, net, raw, missing)
     fields = _in_fields(graph, net, x, raw, missing) if net.max_fields > 0 else None
     hidden, parts = _hidden(graph, net, x, fields), []
     for opinion, part in enumerate(mixture.opinions(state, share)):

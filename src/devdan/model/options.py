@@ -302,7 +302,8 @@ def check(chosen: dict[str, Any]) -> None:
 def settings(chosen: dict[str, Any]) -> dict[str, float]:
     """Checked options as the kernel's settings, for a network that does not rehearse."""
     found = ((OPTIONS[name], value) for name, value in chosen.items())
-    return settings_at(QUICK) | {option.word: option.value(value) for option, value in found if option.word}
+    given = {option.word: option.value(value) for option, value in found if option.word}
+    return settings_at(QUICK) | given | {"stays_within": float(given["scaling"] == kernel.STANDARD)}
 
 
 def earlier(name: str) -> Any:

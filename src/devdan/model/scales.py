@@ -38,7 +38,8 @@ SCALES = (
     Scale(n_hidden=16, rehearse=2, reach=10, fields=_FIELDS),
     Scale(n_hidden=16, rehearse=5, reach=100, fields=_FIELDS),
     Scale(n_hidden=32, rehearse=5, reach=500, fields=_FIELDS, renews=1),
-    Scale(n_hidden=64, rehearse=20, reach=1000, neighbours=10, fields=_FIELDS, renews=1),
+    Scale(n_hidden=64, rehearse=10, reach=1000, neighbours=10, fields=_FIELDS, renews=1),
+    Scale(n_hidden=64, rehearse=5, reach=5000, fields=_FIELDS, renews=1),
     Scale(n_hidden=32, rehearse=20, reach=5000, fields=_FIELDS),
 )
 

@@ -29,6 +29,7 @@ LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be in
 SETTINGS = tuple(
     name for name, field in Network.fields().items() if not field.shape and field.dtype.kind == "f"
 )  # the options as the kernel knows them
+BY_VERSION = ("start", "renews", "stays_within")  # what the version that made a network has chosen stays with it
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
 HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
@@ -38,7 +39,9 @@ _ENDED_BEFORE = (
     REMEMBERED[0],
     "causes",
     "field_places",
+    "stays_within",
 )  # the fields before which the states of earlier versions end
+UNSEEN = {"low": np.inf, "high": -np.inf, "lowest": np.inf, "highest": -np.inf}  # ranges of nothing
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
 
@@ -116,8 +119,8 @@ def new_state(
     net = Network.empty(sizes, state)
     net.n_features = features
     net.random[0] = seed
-    net.low[:] = np.inf
-    net.high[:] = -np.inf
+    for name, unseen in UNSEEN.items():
+        getattr(net, name)[:] = unseen
     net.monitors[:, :, kernel.RESTART] = 1.0
     return state
 
@@ -139,14 +142,18 @@ def sizes_of(state: Floats) -> Sizes:
 
 
 def set_settings(net: Network, settings: dict[str, float]) -> None:
-    """Hand the settings over; averages that were left out so far begin with the weights as they are."""
+    """Hand the settings over; averages that were left out so far begin with the weights as they are.
+
+    A network that has begun keeps what the version that made it has chosen.
+    """
     if net.averaging == 0.0 < settings["averaging"]:
         net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
         net.losses[kernel.BY_AVERAGES] = net.losses[kernel.BY_WEIGHTS]
         for name in (*AVERAGED, "field_weights"):
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
-        setattr(net, name, value)
+        if net.n_hidden == 0 or name not in BY_VERSION:
+            setattr(net, name, value)
 
 
 # --- Room --------------------------------------------------------------------------------------------------------
@@ -162,9 +169,9 @@ def with_room(state: Floats, room: Sizes) -> Floats:
     """A copy with this much room, enough for what is in use; where fewer events have room, it has the latest."""
     sizes, places = sizes_of(state), Network.places(room)
     copy = aligned(Network.n_words(room))
-    for name, unseen in (("low", np.inf), ("high", -np.inf)):
-        start, (length,) = places[name]
-        copy[start : start + length] = unseen
+    for name, unseen in UNSEEN.items():
+        start, shape = places[name]
+        copy[start : start + math.prod(shape)] = unseen
     for source, shape, target, new_shape, common in _moves(sizes, room):
         copy[target].reshape(new_shape)[common] = state[source].reshape(shape)[common]
     Network.empty(room, copy)
@@ -232,7 +239,8 @@ def remove_feature(state: Floats, feature: int) -> None:
     for array in _by_feature(net):
         array[feature:last] = array[feature + 1 : last + 1].copy()
         array[last] = 0.0
-    net.low[last], net.high[last] = np.inf, -np.inf
+    for name, unseen in UNSEEN.items():
+        getattr(net, name)[..., last] = unseen
     net.n_features = last
 
 
@@ -253,7 +261,8 @@ def with_features(state: Floats, n_features: int, gone: list[int], n_new: int) -
         array[place + n_new : last + n_new] = array[place:last].copy()
         array[place : place + n_new] = 0.0
     net.remembered[:, place : place + n_new] = np.nan
-    net.low[place : place + n_new], net.high[place : place + n_new] = np.inf, -np.inf
+    for name, unseen in UNSEEN.items():
+        getattr(net, name)[..., place : place + n_new] = unseen
     net.n_features = last + n_new
     return changed
 
@@ -263,14 +272,15 @@ def _by_feature(net: Network) -> list[Floats]:
     weights = [net.encoder, net.encoder_moment, net.encoder_slow, net.decoder_bias]
     weights += [net.field_weights, net.field_weights_slow, net.field_places]
     learned = [getattr(net, name) for name in SCALE]
-    return [*weights, *learned, net.input_count.T, net.input_mean.T, net.input_square.T, net.remembered.T]
+    in_rows = [net.input_count, net.input_mean, net.input_square, net.remembered, net.lowest, net.highest]
+    return [*weights, *learned, *(array.T for array in in_rows)]
 
 
 # --- States from elsewhere ---------------------------------------------------------------------------------------
 
 
 def padded(state: Floats) -> Floats:
-    """A state that ends where those of an earlier version did, with zeros for the fields that came later.
+    """A state that ends where those of an earlier version did, with what is nothing for the fields that came later.
 
     Any other is returned as it is.
     """
@@ -281,8 +291,11 @@ def padded(state: Floats) -> Floats:
         return state
     longer = aligned(Network.n_words(room))
     longer[: len(state)] = state
-    if ends[len(state)] in (WEIGHED[0], REMEMBERED[0]):
-        net = Network(longer)
+    net, last = Network(longer), ends[len(state)]
+    net.lowest[:], net.highest[:] = UNSEEN["lowest"], UNSEEN["highest"]
+    if last != "stays_within":
+        net.renews = 0.0  # there, the first versions had the number of visits
+    if last in (WEIGHED[0], REMEMBERED[0]):
         net.scaling_horizon = kernel.SCALING_HORIZON
         net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
     return longer
@@ -311,9 +324,8 @@ def check_states(states: Floats) -> None:
     has_begun = (nets.n_hidden > 0) | (nets.n_seen == 0)  # Ctrl-C may come before every network has
     if (nets.n_features < 1).any() or not has_begun.all() or (nets.max_events < 1).any():
         raise ValueError("the state's sizes are out of range")
-    unseen = np.isposinf(nets.low) & np.isneginf(nets.high)
-    ranges = (nets.low[~unseen], nets.high[~unseen])
-    learned = _words(nets, np.float64, exclude=(*SETTINGS, "remembered", "field_places", *SCALE))
+    ranges = [*_seen(nets.low, nets.high), *_seen(nets.lowest, nets.highest)]
+    learned = _words(nets, np.float64, exclude=(*SETTINGS, "remembered", "field_places", *SCALE, *UNSEEN))
     settings = [getattr(nets, name) for name in SETTINGS]
     floats = (*settings, *ranges, nets.scale_count, nets.mean, nets.square, nets.field_places, learned)
     if not all(np.isfinite(array).all() for array in floats):
@@ -340,7 +352,8 @@ def check_states(states: Floats) -> None:
     sharpness, information = nets.calibration[:, kernel.LOG_SHARPNESS], nets.calibration[:, kernel.INFORMATION]
     if (np.abs(sharpness) > kernel.SHARPEST).any() or (information < 0.0).any():
         raise ValueError("the state's calibration is out of range")
-    limits = (nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)
+    limits = [(nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)]
+    limits += [(nets.renews, 1), (nets.stays_within, 1), (nets.start, room[1])]
     if any(((setting < 0) | (setting > most)).any() for setting, most in limits) or room[5] == 1:
         raise ValueError("the state's settings are out of range")
     events = nets.events
@@ -348,6 +361,12 @@ def check_states(states: Floats) -> None:
     in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, kernel.DISCRIMINATIVE])
     if not in_order.all() or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
+
+
+def _seen(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The ends of those ranges that something was seen of."""
+    unseen = np.isposinf(low) & np.isneginf(high)
+    return low[~unseen], high[~unseen]
 
 
 def _check_remembered(nets: _Networks) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
 from devdan.model.modelfile import plain
+from devdan.model.state import padded
 
 VERSION = 1  # of all that is in a state
 _NETWORK = struct.Struct("<Bqqqqqqq")  # version, time, counters of a key, number of classes
@@ -81,7 +82,7 @@ def unpack_network(content: bytes) -> tuple[Kept, int]:
     _, time, *counters, n_codes = _NETWORK.unpack_from(content)
     start = _NETWORK.size + 8 * n_codes
     codes = np.frombuffer(content[_NETWORK.size : start], "<i8").astype(np.int64)
-    return Kept(np.frombuffer(content[start:], "<f8").astype(np.float64), codes, *counters), time
+    return Kept(_words(content[start:]), codes, *counters), time
 
 
 def pack_shared(header: dict[str, Any], network: Floats) -> bytes:
@@ -95,11 +96,16 @@ def unpack_shared(content: bytes) -> tuple[dict[str, Any], Floats]:
     _check_version(content)
     _, n = _SHARED.unpack_from(content)
     start = _SHARED.size + n
-    return json.loads(content[_SHARED.size : start]), np.frombuffer(content[start:], "<f8").astype(np.float64)
+    return json.loads(content[_SHARED.size : start]), _words(content[start:])
 
 
 def _bytes(words: Floats) -> bytes:
     return words.astype("<f8").tobytes()
+
+
+def _words(content: bytes) -> Floats:
+    """A state, as this version has it."""
+    return padded(np.frombuffer(content, "<f8").astype(np.float64))
 
 
 def _check_version(content: bytes) -> None:
