@@ -55,11 +55,16 @@ AHEAD = "only what is fetched ahead, which changes no result"
 
 # Why no test can tell, for a constant (by its name) or for a single mutant (by its description).
 EQUIVALENT = {
-    "look_ahead: t < len(slots) and slots[t] >= 0 → not (t < len(slots) and slots[t] >= 0)": AHEAD,
-    "look_ahead: t < len(slots) and slots[t] >= 0 → t < len(slots)": AHEAD,
-    "look_ahead: t < len(slots) → t >= len(slots)": AHEAD,
-    "look_ahead: slots[t] >= 0 → slots[t] > 0": AHEAD,
-    "look_ahead: slots[t] >= 0 → slots[t] < 0": AHEAD,
+    "look_ahead: far < len(slots) and slots[far] >= 0 → not (far < len(slots) and slots[far] >= 0)": AHEAD,
+    "look_ahead: far < len(slots) and slots[far] >= 0 → far < len(slots)": AHEAD,
+    "look_ahead: far < len(slots) → far >= len(slots)": AHEAD,
+    "look_ahead: slots[far] >= 0 → slots[far] > 0": AHEAD,
+    "look_ahead: slots[far] >= 0 → slots[far] < 0": AHEAD,
+    "look_ahead: near < len(slots) and slots[near] >= 0 → not (near < len(slots) and slots[near] >= 0)": AHEAD,
+    "look_ahead: near < len(slots) and slots[near] >= 0 → near < len(slots)": AHEAD,
+    "look_ahead: near < len(slots) → near >= len(slots)": AHEAD,
+    "look_ahead: slots[near] >= 0 → slots[near] > 0": AHEAD,
+    "look_ahead: slots[near] >= 0 → slots[near] < 0": AHEAD,
     "corrupt: net.masking > 0.0 and n > 1 → net.masking > 0.0": "of one feature, none is masked all the same",
     "corrupt: n > 1 → n >= 1": "of one feature, none is masked all the same",
     "visit: net.n_hidden + 2 > net.max_hidden → net.n_hidden + 2 >= net.max_hidden": "only asks for room earlier",
