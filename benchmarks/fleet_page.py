@@ -42,8 +42,8 @@ def markdown(results: dict[str, Any]) -> str:
             "### Against dicts of models",
             _against(results["against"]) + "\n" + _cores(results["cores"]) + "\n" + _one_row(results["one_row"]),
             "### By keys and features",
-            "Networks of six hidden units that do not grow, so that nothing else differs; one core, with a prior. Measured "
-            "before networks kept ranges, which take 32 bytes for each feature.",
+            "Networks of six hidden units that do not grow, so that nothing else differs; one core, with a prior. "
+            "Measured before networks kept ranges, which take 32 bytes for each feature.",
             _sizes(results["keys"], results["features"]),
             "### Beyond memory",
             _stored(results["stored"], results["keys"][-1]),

@@ -261,8 +261,8 @@ def main() -> None:
         "",
         "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
         "",
-        "On KDD Cup, our rows with scarce and late labels are from before values were kept within ranges and the ensemble had "
-        "its seventh member, which have not changed its rate with all labels.",
+        "On KDD Cup, our rows with scarce and late labels are from before values were kept within ranges and the "
+        "ensemble had its seventh member, which have not changed its rate with all labels.",
         "",
         scarce["progress"],
         scarce["scarcity"],

@@ -17,6 +17,7 @@ from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.kernel import Network
 from devdan.model.scales import SCALES, Scale, mixed, new_network
+from devdan.model.state import scratch_for
 from devdan.model.training import shuffled, trained
 
 if TYPE_CHECKING:
@@ -138,16 +139,17 @@ class DEVDANEnsemble(EvolvingClassifier):
         if not member.interleave and len(X) > 1:  # of one sample, both phases at once are the same
             phases = [(phase, phase) for phase in range(first, last + 1)]
 
-        def learn(k: int) -> None:
+        def learn(k: int, scratch: Floats | None = None) -> None:
             for one, other in phases:
                 order = shuffled(self._networks[k], len(X), member.shuffle)
-                self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other)
+                self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other, scratch)
 
         scales = self._scales
         n_threads = threads.n_threads(self.n_jobs, len(X) * sum(1 + scale.rehearse for scale in scales))
         if n_threads == 1:
+            scratch = scratch_for(*self._networks)
             for k in range(len(scales)):
-                learn(k)
+                learn(k, scratch)
         else:
             costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
             threads.run([partial(learn, k) for k in costly_first], n_threads)

@@ -41,9 +41,10 @@ def opinions(state: Floats, share: float = 1.0) -> list[float]:
 
 def add_probabilities(networks: Sequence[Floats], inputs: Sequence[Floats], out: Floats) -> None:
     """Add the prediction for each sample to a row of ``out``, with a column for each output."""
+    scratch = scratch_for(*networks)
     for state, X, share in zip(networks, inputs, shares(networks), strict=True):
         if share > kernel.NEGLIGIBLE:
-            kernel.predict_proba(state, scratch_for(state), X, out, share)
+            kernel.predict_proba(state, scratch, X, out, share)
 
 
 def compared(first: Floats, n_samples: int) -> Words:

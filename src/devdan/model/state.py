@@ -125,10 +125,14 @@ def new_state(
     return state
 
 
-def scratch_for(state: Floats) -> Floats:
-    """The scratch space needed for this state."""
-    size = state.view(np.int64).item  # the first words: at once, as single samples are mostly this
-    return np.empty(_n_scratch(size(0), size(1), size(2)))
+def scratch_for(*states: Floats) -> Floats:
+    """The scratch space needed for this state, or for each of these in turn."""
+    size = states[0].view(np.int64).item  # the first words: at once, as single samples are mostly this
+    n, r, m = size(0), size(1), size(2)
+    for state in states[1:]:
+        size = state.view(np.int64).item
+        n, r, m = max(n, size(0)), max(r, size(1)), max(m, size(2))
+    return np.empty(_n_scratch(n, r, m))
 
 
 @lru_cache(maxsize=4096)

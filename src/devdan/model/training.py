@@ -12,14 +12,27 @@ from devdan.model.state import resized, scratch_for
 _ONLY = np.zeros(1, np.int64)  # the order of a single sample; nobody writes to it
 
 
-def trained(state: Floats, X: Floats, codes: Words, weights: Floats, order: Words, first: int, last: int) -> Floats:
-    """The network after visiting the samples in this order, each in the phases ``first`` to ``last``."""
+def trained(
+    state: Floats,
+    X: Floats,
+    codes: Words,
+    weights: Floats,
+    order: Words,
+    first: int,
+    last: int,
+    scratch: Floats | None = None,
+) -> Floats:
+    """The network after visiting the samples in this order, each in the phases ``first`` to ``last``.
+
+    Of several networks that learn in turn, all may use the same scratch space.
+    """
     done = 0
     while True:
-        done = kernel.learn(state, scratch_for(state), X, codes, weights, order, done, first, last)
+        own = scratch_for(state) if scratch is None else scratch
+        done = kernel.learn(state, own, X, codes, weights, order, done, first, last)
         if done == len(order):
             return state
-        state = resized(state, hidden=2 * Network(state).max_hidden)
+        state, scratch = resized(state, hidden=2 * Network(state).max_hidden), None
 
 
 def shuffled(state: Floats, n_samples: int, shuffle: bool) -> Words:
