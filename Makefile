@@ -36,17 +36,17 @@ run: $(READY)  ## a run on a built-in stream; prints where its report is
 
 test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/test_kernel.py tests/test_horizons.py tests/test_scales.py tests/test_rulekernel.py tests/test_modelfile.py tests/test_fleet.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/kernel/test_kernel.py tests/kernel/test_horizons.py tests/kernel/test_scales.py tests/bench/test_rulekernel.py tests/model/test_modelfile.py tests/fleet/test_fleet.py -q --cov --cov-fail-under=98
 
 test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
-	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/test_spark_engine.py tests/test_spark_kills.py
+	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark/test_spark_engine.py tests/spark/test_spark_kills.py
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
-	$(BIN)/python -m pytest tests/test_fuzz.py tests/test_capymoa.py tests/test_fuzz_modelfile.py tests/test_fuzz_files.py tests/test_fuzz_fleet.py tests/test_service.py --hypothesis-profile=fuzz
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/test_fuzz_modelfile.py --hypothesis-profile=fuzz
+	$(BIN)/python -m pytest tests/model/test_fuzz.py tests/test_capymoa.py tests/model/test_fuzz_modelfile.py tests/streams/test_fuzz_files.py tests/fleet/test_fuzz_fleet.py tests/service/test_service.py --hypothesis-profile=fuzz
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/model/test_fuzz_modelfile.py --hypothesis-profile=fuzz
 
 mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and reports those that no test notices; JOBS=2 for two at a time
-	$(BIN)/python tests/mutate.py --jobs $(JOBS)
+	$(BIN)/python tests/support/mutate.py --jobs $(JOBS)
 
 test-slow: $(READY)-test  ## accuracy on the real streams that are available, and what compiles anew
 	$(BIN)/python -m pytest -m 'slow and not spark' -s

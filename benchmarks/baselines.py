@@ -23,7 +23,7 @@ from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model.compilation import compile_kernel
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "support"))
 from naive_pensemble import NaivePClass, NaivePENsemble, NaivePENsemblePlus
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"

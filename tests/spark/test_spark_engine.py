@@ -106,7 +106,7 @@ def test_columns_of_all_kinds_come_through(spark):
 
 def test_the_job_of_the_guide_runs(spark, tmp_path):
     """As it stands in docs/cluster.md, twice: the second time it goes on where it was."""
-    page = (Path(__file__).parents[1] / "docs" / "cluster.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
     job, rows, out = tmp_path / "job.py", tmp_path / "rows", tmp_path / "out"
     job.write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])
     samples = re.findall(r'^\{"device".*\}$', page, re.MULTILINE)

@@ -1,6 +1,6 @@
 """Features that change their unit, and features that are skewed: a network that sees them anew is not misled.
 
-tests/test_scales.py has the oracle.
+tests/kernel/test_scales.py has the oracle.
 """
 
 import numpy as np

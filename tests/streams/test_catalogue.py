@@ -16,7 +16,7 @@ import pytest
 
 from devdan.streams import StreamError, catalogue, entries, open_stream, sea
 
-FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 @pytest.fixture(autouse=True)

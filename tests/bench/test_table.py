@@ -22,7 +22,7 @@ from devdan.report.grid.shown_grid import complete, read_grid
 STREAMS = ["sea", "weather", "kddcup"]
 MODELS = ["devdan", "devdan-paper", "ae", "river-arf"]
 EDGES = {"devdan": 1.0, "devdan-paper": 0.3, "ae": -1.0, "river-arf": 0.5, "devdan-no-generative": -2.0}
-PAPER = Path(__file__).parent.parent / "src" / "devdan" / "report" / "grid" / "table1.csv"
+PAPER = Path(__file__).parents[2] / "src" / "devdan" / "report" / "grid" / "table1.csv"
 
 
 def result(stream, model, labels="all", seed=0):

@@ -15,7 +15,7 @@ from devdan.service.logged import Labels, Rows
 from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 KILLS = 2  # each takes two seconds or so; test_hundreds_of_kills has the rest
 
 

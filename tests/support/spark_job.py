@@ -1,4 +1,4 @@
-"""A query in a process of its own, to be killed: ``python tests/spark_job.py MASTER ROWS OUT``."""
+"""A query in a process of its own, to be killed: ``python tests/support/spark_job.py MASTER ROWS OUT``."""
 
 import sys
 

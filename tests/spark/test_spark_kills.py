@@ -20,7 +20,7 @@ import spark_engine
 from spark_events import events
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-JOB = Path(__file__).parent / "spark_job.py"
+JOB = Path(__file__).parents[1] / "support" / "spark_job.py"
 KILLS = int(os.environ.get("DEVDAN_SPARK_KILLS", "2"))
 N_BATCHES = 6 + 4 * KILLS
 POLL = 0.02  # seconds

@@ -13,7 +13,7 @@ from devdan.model.kernel import Network
 from devdan.model.scales import QUICK, settings_at
 from devdan.model.state import SETTINGS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "store", "self"}
 
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from served import served_here
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

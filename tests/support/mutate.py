@@ -5,9 +5,9 @@ the other way round, a term that is gone. They are found in the syntax tree, wha
 run without the JIT, on a copy of the package. A mutant that no test can kill is named in ``EQUIVALENT``, with the
 reason; other survivors are reported, with the line, and make the exit code 1.
 
-    python tests/mutate.py                  all of them: about an hour on two cores
-    python tests/mutate.py HORIZON watch:   those whose description contains one of the texts
-    python tests/mutate.py --list           what there would be
+    python tests/support/mutate.py                  all of them: about an hour on two cores
+    python tests/support/mutate.py HORIZON watch:   those whose description contains one of the texts
+    python tests/support/mutate.py --list           what there would be
 """
 
 import argparse
@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 KERNEL = Path("src/devdan/model/kernel.py")
 
 # Those that kill most come first.
@@ -44,6 +44,13 @@ SLOW = (  # without the JIT
     *("as_if_it_were_alone", "depth_pays", "do_no_harm", "automatic_depth", "deep", "all_its_layers", "fit_each_other"),
 )
 UNFIT = ("was_never_there", "clipped_and_warned")  # without the JIT, where NumPy warns of infinity less infinity
+
+
+def file_of(name: str) -> str:
+    """Where tests of this name are."""
+    return str(next((ROOT / "tests").rglob(f"test_{name}.py")).relative_to(ROOT))
+
+
 PATIENCE = 120  # seconds, after which a test is taken for endless
 
 FLIPPED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
@@ -138,7 +145,7 @@ def mutants(source: str) -> list[Mutant]:
             if mutated not in known:
                 known.add(mutated)
                 change = f"{ast.unparse(node)} → {ast.unparse(changed)}"
-                found.append(Mutant(node.lineno, where, change, mutated, f"tests/test_{first}.py"))
+                found.append(Mutant(node.lineno, where, change, mutated, file_of(first)))
     return sorted(found, key=lambda mutant: mutant.line)
 
 
@@ -241,7 +248,7 @@ class Bench:
                 os.dup2(output.fileno(), 2)
             endless = ("-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true")
             chosen = ("-k", " and ".join(f"not {name}" for name in SLOW + UNFIT))
-            rest = [file for name in TESTS if (file := f"tests/test_{name}.py") != first and Path(file).exists()]
+            rest = [file for name in TESTS if (file := file_of(name)) != first]
             for tests in filter(None, (likely, [first], rest)):  # to collect all takes longer than to run one
                 code = pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *tests])
                 if code != 0:
@@ -265,7 +272,7 @@ class Bench:
 def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None]]:
     """Each mutant with the test that killed it, if one did, in the order in which that is known."""
     likely: dict[str, list[str]] = {}  # what killed a neighbour is likely to kill again
-    none = Mutant(0, "", "", (ROOT / KERNEL).read_text(), "tests/test_kernel.py")
+    none = Mutant(0, "", "", (ROOT / KERNEL).read_text(), "tests/kernel/test_kernel.py")
     with tempfile.TemporaryDirectory() as folder:
         free = [Bench(Path(folder) / str(k)) for k in range(jobs)]
         waiting, running = [*tried[::-1], none], {}

@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 from devdan.streams import hyperplane, sea
 from devdan.streams.stream import Stream, rechunked
 
-DATA = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
 def whole(stream):
