@@ -9,16 +9,18 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import held_out
 import numpy as np
 import other_streams
 import paper_streams
 from deviations import Change, altered, kernel_is, put
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import registry
@@ -387,6 +389,184 @@ def peers(seeds: int) -> list[str]:
     return lines
 
 
+# --- What went: parts that are measured once more before they go, on streams that nobody constructed -----------------
+
+FIRST = 30_000  # samples of a stream, except of the paper's
+SINGLES = 15_000  # where a chunk is one sample
+REAL = {  # and their chunks
+    "bank_additional": 500,
+    "eeg_eye_state": 100,
+    "hflights2011": 1000,
+    "keystroke": 100,
+    "luxembourg": 100,
+    "nycflights13": 1000,
+    "ozone8h": 100,
+    "powersupply": 100,
+    "transactions": 500,
+    "wall_robot": 100,
+    "weather_aus": 500,
+}
+NOT_CONVERTED: list[Change] = [
+    ("    if net.renews == 0.0 or net.scaling", "    if net.renews >= 0.0 or net.scaling"),  # forgetting is not vetoed
+    ("    if n_all % BLOCK == 0 and n_kept", "    if n_all < 0 and n_kept"),
+]
+NOT_SMOOTHED: list[Change] = [("SMOOTHING = 0.05", "SMOOTHING = 0.0")]
+NOT_DECAYED: list[Change] = [("DECAY = 0.005", "DECAY = 0.0")]
+LEANER: dict[str, list[Change]] = {
+    "conversion of units of measure": NOT_CONVERTED,
+    "label smoothing": NOT_SMOOTHED,
+    "decay of output weights": NOT_DECAYED,
+    "smoothing and decay": NOT_SMOOTHED + NOT_DECAYED,
+    "(stays) fields of skewed features by rank": [("    if n_fields > 0 and n_kept", "    if n_fields < 0 and n_kept")],
+    "(constant) averages that begin with a tenth, not with all": [("10.0 / (age + 9.0)", "1.0 / age")],
+    "(constant) averages that begin faster than they go on": [
+        ("max(1.0 - net.averaging, 10.0 / (age + 9.0))", "1.0 - net.averaging")
+    ],
+    "(constant) `STRIDE` of 4, not 1": [
+        ("STRIDE = 4 ", "STRIDE = 1 "),
+        ("CAUTION = 0.4 ", "CAUTION = 0.1 "),
+        ("LOSS_MEMORY = 0.992 ", "LOSS_MEMORY = 0.998 "),
+    ],
+}
+LATEST_100 = next(scale for scale in SCALES if scale.reach == 100)
+LAST = [scale for scale in SCALES if scale is not LATEST_100]  # so that the other members keep their seeds without it
+DEFAULTS = "the defaults"
+ALL = "**all of these**"
+
+
+class Case(NamedTuple):
+    """One way to run a model; a part is worth what the defaults have more, or, if it is added, less."""
+
+    model: str
+    title: str
+    make: Callable[[int], Any]
+    changes: Sequence[Change] = ()
+    is_added: bool = False
+
+
+def _ensemble(scales: list[Any]) -> Callable[[int], Any]:
+    return lambda seed: DEVDANEnsemble(scales, random_state=seed, n_jobs=1)
+
+
+def cases() -> list[Case]:
+    """All that are compared; the defaults of each model come first."""
+    one: Callable[[int], Any] = lambda seed: DEVDAN(random_state=seed)  # noqa: E731
+    deep = {n: (lambda seed, n=n: DEVDAN(random_state=seed, n_layers=n)) for n in (2, "auto")}
+    all_of_them = _ensemble([*LAST, LATEST_100])
+    voteless = [scale._replace(neighbours=0) for scale in LAST]
+    gone = NOT_CONVERTED + NOT_SMOOTHED + NOT_DECAYED
+    found = []
+    for model, make in (("DEVDAN", one), ("DEVDANEnsemble", all_of_them)):
+        found.append(Case(model, DEFAULTS, make))
+        found += [Case(model, title, make, changes) for title, changes in LEANER.items()]
+    found.append(Case("DEVDANEnsemble", "neighbours", _ensemble([*voteless, LATEST_100])))
+    found.append(Case("DEVDANEnsemble", "the member of the latest 100", _ensemble(LAST)))
+    found += [Case("DEVDAN", f"layers, `n_layers={n!r}`", make, (), True) for n, make in deep.items()]
+    found.append(Case("DEVDAN", ALL, one, gone))
+    found.append(Case("DEVDANEnsemble", ALL, _ensemble(voteless), gone))
+    return found
+
+
+class Held(NamedTuple):
+    """A stream in memory."""
+
+    X: np.ndarray
+    y: np.ndarray
+    chunk: int
+
+
+def _of_paper(name: str) -> tuple[np.ndarray, np.ndarray]:
+    X, y = (np.concatenate(part) for part in zip(*paper_streams.load(name, scaled=False), strict=True))
+    return X, np.unique(y, return_inverse=True)[1]
+
+
+def _real(name: str) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(paper_streams.FOLDER / "real" / f"{name}.npz", allow_pickle=False) as file:
+        if name == "transactions":
+            columns = [file[column][:FIRST] for column in ("seconds", "customer", "terminal", "amount")]
+            return np.column_stack(columns).astype(float), file["fraud"][:FIRST].astype(int)
+        return file["X"][:FIRST].astype(float), file["y"][:FIRST].astype(int)
+
+
+@cache
+def at_hand() -> dict[str, dict[str, Held]]:
+    """All streams by group; those of the paper, then those sample by sample, held out, and real."""
+    papers = {name: Held(*_of_paper(name), 500) for name in PAPERS}
+    X, y = _of_paper("kddcup")
+    drawn = np.random.default_rng(0).permutation(len(X))[:FIRST]  # as in the paper, in random order
+    singly = {
+        f"{name}, chunk 1": Held(papers[name].X[:SINGLES], papers[name].y[:SINGLES], 1)
+        for name in ("electricity", "weather")
+    }
+    held = {
+        name: Held(np.asarray(X, float), np.unique(y, return_inverse=True)[1], 100)
+        for name, (X, y) in held_out.streams().items()
+    }
+    real = {name: Held(*_real(name), chunk) for name, chunk in REAL.items()}
+    return {"paper": papers | {"kddcup": Held(X[drawn], y[drawn], 500)} | singly, "held out": held, "real": real}
+
+
+def judged(stream: Held, model: Any) -> tuple[float, float]:
+    """Accuracy, and average precision of the rarer of two classes, in %; each chunk is predicted, then learned."""
+    X, y, chunk = stream
+    classes, counts = np.unique(y, return_counts=True)
+    shares = np.zeros((len(X), len(classes)))
+    model.partial_fit(X[:chunk], y[:chunk], classes=classes)
+    for start in range(chunk, len(X), chunk):
+        shares[start : start + chunk] = model.predict_proba(X[start : start + chunk])
+        model.partial_fit(X[start : start + chunk], y[start : start + chunk])
+    right = classes[shares[chunk:].argmax(axis=1)] == y[chunk:]
+    if len(classes) > 2:
+        return 100 * right.mean(), float("nan")
+    rarer = counts.argmin()
+    return 100 * right.mean(), 100 * average_precision_score(y[chunk:] == classes[rarer], shares[chunk:, rarer])
+
+
+Figures = dict[tuple[str, str], dict[str, list[tuple[float, float]]]]  # by model and part, by stream, of each seed
+
+
+def compared(figures: Figures) -> list[str]:
+    """What the parts are worth, in points; and of those streams on which it is most and least."""
+    groups = at_hand()
+    alone = list(groups["paper"])
+    lines = head("part", *alone, "13 held out", "11 real", "most", "least", "average precision, 8 real")
+    for case in cases():
+        if (case.model, case.title) not in figures:
+            continue
+        own, base = (figures[case.model, title] for title in (case.title, DEFAULTS))
+        if case.title == DEFAULTS:
+            worth, mean = {name: np.array(runs) for name, runs in own.items()}, "{:.2f}"
+        else:
+            sign = -1 if case.is_added else 1
+            n = min(len(runs) for runs in own.values())
+            worth = {name: sign * (np.array(base[name][:n]) - np.array(own[name][:n])) for name in own}
+            mean = "{:+.2f}"
+        means = {name: runs.mean(axis=0) for name, runs in worth.items()}
+        cells = [mean.format(means[name][0]) for name in alone]
+        cells += [mean.format(np.mean([means[name][0] for name in groups[group]])) for group in ("held out", "real")]
+        for pick in (max, min):
+            name = pick(means, key=lambda name: means[name][0])
+            error = worth[name][:, 0].std(ddof=1) / np.sqrt(len(worth[name])) if len(worth[name]) > 1 else np.nan
+            cells.append("" if case.title == DEFAULTS else f"{means[name][0]:+.2f} ± {error:.2f} {name}")
+        cells.append(mean.format(np.nanmean([means[name][1] for name in groups["real"]])))
+        lines.append(row(f"`{case.model}`: {case.title}", cells, "{}"))
+    return lines
+
+
+def leaner(seeds: int) -> list[str]:
+    """What the parts that went had been worth."""
+    figures: Figures = {}
+    for case in cases():
+        kernel_is(altered(list(case.changes)) if case.changes else kernel)
+        for streams in at_hand().values():
+            for name, stream in streams.items():
+                runs = [judged(stream, case.make(seed)) for seed in range(min(seeds, 3))]
+                figures.setdefault((case.model, case.title), {})[name] = runs
+        print(case.model, case.title, file=sys.stderr, flush=True)
+    kernel_is(kernel)
+    return compared(figures)
+
+
 TABLES: dict[str, Callable[[int], list[str]]] = {
     "scales": scales,
     "ensemble": ensemble,
@@ -397,6 +577,7 @@ TABLES: dict[str, Callable[[int], list[str]]] = {
     "ceiling": ceiling,
     "calibration": calibration,
     "peers": peers,
+    "leaner": leaner,
 }
 
 
