@@ -352,7 +352,7 @@ def test_samples_are_the_same_after_their_bytes():
 
 
 def test_a_state_of_version_1_goes_on():
-    """The file was written by ``python tests/support/spark_fixture.py`` when states had this version; it is never rewritten."""
+    """``tests/support/spark_fixture.py`` wrote the file when states had this version; it is never rewritten."""
     kept = json.loads(FIXTURE.read_text())
     one = trial()
     one.updateValueState("shared", 0, (base64.b64decode(kept["shared"]),))

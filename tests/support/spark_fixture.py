@@ -1,4 +1,4 @@
-"""Writes a state as it is now, for a test that later versions read it: ``python tests/support/spark_fixture.py PATH``."""
+"""Writes a state as it is now, for a test that later versions read it; takes the path to write to."""
 
 import base64
 import json
