@@ -7,6 +7,7 @@ import pytest
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
+from devdan.model.kernel import LOG_SHARPNESS, Network
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
 from devdan.service.fold import Fold, GapError
@@ -149,18 +150,30 @@ def test_what_the_model_cannot_take_is_counted():
     assert fold.content()[0] is None
 
 
-@pytest.mark.parametrize("options", [{}, {"n_layers": 2}, {"rehearse": 0}])
+def calibration(model):
+    """The logarithm of the power to which the model raises its probabilities; 0 before calibration has moved."""
+    return Network(model._networks[0]).calibration[LOG_SHARPNESS]
+
+
+@pytest.mark.parametrize("options", [{}, {"rehearse": 0}])
 def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
+    """One row and many, mixed and calibrated; labels are noisy, so that calibration has moved far."""
     source = random.Random(0)
-    rows = [features(source) for _ in range(300)]
-    model = DEVDAN(random_state=0, **options).partial_fit(rows, [label_of(row) for row in rows])
+    rows = [features(source) for _ in range(600)]
+    labels = [label_of(row) if source.random() < 0.8 else "big" for row in rows]
+    model = DEVDAN(random_state=0, **options)
+    for k in range(0, 600, 20):
+        model.partial_fit(rows[k : k + 20], labels[k : k + 20])
+    assert abs(calibration(model)) > 0.05
     predictor = Predictor(model, list(rows[0]), 5)
-    said = model.predict_proba(rows)
+    expected = model.predict_proba(rows)
     model.partial_fit(rows, ["other"] * len(rows))
-    assert np.array_equal([one.shares for one in predictor.many(rows)], said)
-    rows.append({"city": "Oslo"})
-    for row in rows:
-        assert predictor.one(row).shares == pytest.approx(predictor.many([row])[0].shares, abs=1e-12)
+    assert np.array_equal([one.shares for one in predictor.many(rows)], expected)
+    assert np.array([predictor.one(row).shares for row in rows]) == pytest.approx(expected, abs=1e-12)
+    in_order = tuple(rows[0].values())
+    assert predictor.one(in_order) == predictor.one(rows[0])
+    unknown = {"city": "Oslo"}
+    assert predictor.one(unknown).shares == pytest.approx(predictor.many([unknown])[0].shares, abs=1e-12)
     assert predictor.classes == ["big", "small"]
 
 

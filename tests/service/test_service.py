@@ -2,6 +2,7 @@
 
 import base64
 import json
+import random
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from served import served_here
 
 from devdan import DEVDAN
+from devdan.model.kernel import LOG_SHARPNESS, Network
 from devdan.service import register
 from devdan.service.engine import Given, Limits
 from devdan.service.server import ListenError, check_address
@@ -122,14 +124,27 @@ def test_batches_of_any_size_are_predicted_as_singles_are(http, stream):
     assert np.mean(right) > 0.8
 
 
-def test_the_model_file_is_the_model(http, stream, tmp_path):
+def test_answers_and_the_log_have_the_probabilities_of_the_model_file(http, stream, tmp_path):
+    """Of a row alone and of rows together; labels are noisy, so that calibration makes a difference."""
     assert http.get(f"{stream}/model").status_code == 404
-    http.post(f"{stream}/samples", json={"rows": [{"features": {"x": k % 2}, "label": k % 2} for k in range(50)]})
-    until(http, stream, lambda shown: shown["labels"] == 50)
-    (tmp_path / "m").write_bytes(http.get(f"{stream}/model").content)
-    model = DEVDAN.load(tmp_path / "m")
-    said = http.post(f"{stream}/predict", json={"rows": [{"features": {"x": 1.0}}]}).json()["predictions"][0]
-    assert said["probabilities"]["1"] == pytest.approx(model.predict_proba([{"x": 1.0}])[0, 1])
+    source = random.Random(0)
+    for n in range(50, 601, 50):
+        x = [source.random() for _ in range(50)]
+        taught = [{"features": {"x": own}, "label": int(own > 0.5 or source.random() < 0.3)} for own in x]
+        http.post(f"{stream}/samples", json={"rows": taught}).raise_for_status()
+        shown = until(http, stream, lambda shown, n=n: shown["labels"] == n)
+    for ids in (["alone"], ["one", "other"]):
+        until(http, stream, lambda now, version=shown["version"]: now["version"] >= version)
+        (tmp_path / "m").write_bytes(http.get(f"{stream}/model").content)
+        model = DEVDAN.load(tmp_path / "m")
+        assert abs(Network(model._networks[0]).calibration[LOG_SHARPNESS]) > 0.05
+        asked = [{"id": id_, "features": {"x": 0.3 + 0.1 * k}} for k, id_ in enumerate(ids)]
+        answer = http.post(f"{stream}/predict", json={"rows": asked}).json()
+        expected = model.predict_proba([row["features"] for row in asked])
+        for id_, said, own in zip(ids, answer["predictions"], expected, strict=True):
+            assert list(said["probabilities"].values()) == pytest.approx(own, abs=1e-12)
+            assert http.get(f"{stream}/samples/{id_}").json()["confidence"] == pytest.approx(max(own), abs=1e-12)
+        shown = {"version": answer["version"] + 1}
 
 
 def test_streams_are_made_shown_and_deleted(http, stream):

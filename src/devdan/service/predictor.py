@@ -89,6 +89,7 @@ class Predictor:
         for state, scratch, X, share in zip(self._model._networks, self._scratch, inputs, self._shares, strict=True):
             if share > kernel.NEGLIGIBLE:
                 kernel.predict_proba(state, scratch, X, out, share)
+        kernel.temper(self._model._networks[0], out)
         return self._read(out[0, self._outputs].tolist())
 
     def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[Prediction]:
