@@ -23,10 +23,8 @@ from sklearn.preprocessing import OneHotEncoder
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PClass, PENsemble
 from devdan.encoding import values
-from devdan.encoding.encoding import Encoding, Instructions
-from devdan.encoding.filed import kept, restored
+from devdan.encoding.encoding import Encoding, Instructions, SingleRow
 from devdan.encoding.rows import joined
-from devdan.encoding.single import SingleRow
 from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
 from devdan.model.kernel import Network
@@ -157,7 +155,7 @@ def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
     for door, stream in doors(tmp_path):
         other, its = trained(DEVDAN(random_state=1), stream)
         assert its == counts, door
-        assert kept(other.encoding_) == kept(model.encoding_), door
+        assert other.encoding_.to_json() == model.encoding_.to_json(), door
         assert states(other) == states(model), door
         assert other.predict_proba(FRAME[FEATURES]).tobytes() == expected.tobytes(), door
     for form, make in FRAMES.items():
@@ -304,7 +302,7 @@ def test_counters_and_ids_are_left_out_and_told_about():
     kept = DEVDAN(random_state=0, numeric=["row"], nominal=["id"], drop=["epoch"]).partial_fit(table, x > 0.5)
     assert kept.encoding_.columns["row"].left_out == ""
     assert len(kept.encoding_.columns["id"].values) == 64
-    assert kept.encoding_.columns["epoch"].left_out == "as told"
+    assert kept.encoding_.columns["epoch"].left_out == "dropped"
 
 
 def test_what_rose_for_a_while_is_back_when_it_falls():
@@ -347,7 +345,7 @@ def test_odd_values_have_one_meaning():
     assert max(map(len, encoding.columns["a"].values)) < 200
     assert len(encoding.columns["a"].values) == 2
     assert encoding.columns["b"].kind == ""
-    json.dumps(kept(encoding))  # also what is no text in UTF-8
+    json.dumps(encoding.to_json())  # also what is no text in UTF-8
     X, encoding = encoded(when=["2024-01-01", *BAD_DATES])
     assert encoding.columns["when"].values == ["2024-02-30"]
     assert np.isfinite(X[:3]).sum() > 0
@@ -417,13 +415,13 @@ def test_chunks_of_any_size_teach_the_same(samples, size, max_categories):
     _, whole = start.learned(from_dicts(samples, ["a", "b", "c"]))
     grown = start
     for k in range(0, len(samples), size):
-        before = kept(grown)
+        before = grown.to_json()
         X, later = grown.learned(from_dicts(samples[k : k + size], ["a", "b", "c"]))
-        assert kept(grown) == before
+        assert grown.to_json() == before
         assert X.shape == (len(samples[k : k + size]), len(later))
         grown = later
-    assert kept(grown) == kept(whole)
-    again = restored(json.loads(json.dumps(kept(grown))), Instructions(max_categories=max_categories))
+    assert grown.to_json() == whole.to_json()
+    again = Encoding.of_json(json.loads(json.dumps(grown.to_json())), Instructions(max_categories=max_categories))
     np.testing.assert_array_equal(again.applied(from_dicts(samples)), grown.applied(from_dicts(samples)))
 
 
@@ -458,7 +456,7 @@ def test_a_saved_model_goes_on_bit_for_bit(tmp_path):
         model, _ = trained(kind, open_stream(FRAME[:250], target="label", chunk=50))
         model.save(tmp_path / "m.devdan")
         again = type(model).load(tmp_path / "m.devdan")
-        assert kept(again.encoding_) == kept(model.encoding_)
+        assert again.encoding_.to_json() == model.encoding_.to_json()
         for each in (model, again):
             trained(each, open_stream(FRAME[250:], target="label", chunk=50))
             for state in each._networks:

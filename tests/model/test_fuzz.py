@@ -24,7 +24,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.encoding.filed import kept
 from devdan.model import kernel
 from devdan.model.state import check_state
 
@@ -289,7 +288,7 @@ class TableFace(SklearnFace):
         return DEVDAN(random_state=0, max_categories=3, **chosen)
 
     def words(self, model):
-        encoded = None if model._encoding is None else json.dumps(kept(model._encoding))
+        encoded = None if model._encoding is None else json.dumps(model._encoding.to_json())
         return super().words(model), encoded
 
     def table(self, data):
@@ -367,7 +366,7 @@ class RiverFace(Twins):
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return words(model._network), repr(kept(model.encoding_)), list(model._codes.items())
+        return words(model._network), repr(model.encoding_.to_json()), list(model._codes.items())
 
     def states(self):
         return [one.state for one in self.model._network._networks]

@@ -12,7 +12,7 @@ from hostile import changes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devdan.encoding.codes import OrdinalCodes
+from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows
 from devdan.streams import StreamError
 from devdan.streams.files import file

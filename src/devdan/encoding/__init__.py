@@ -1,1 +1,1 @@
-"""From tables as people have them to the inputs of a network: numbers, flags, categories, dates and times."""
+"""The encoding of tables as inputs of a network: numbers, flags, categories, dates and times."""

@@ -1,14 +1,14 @@
-"""What becomes of one column of a table: its kind, found from its first value, and its inputs, added when needed.
+"""The encoding of one column: its kind, found from its first value, and its inputs, added when they are needed.
 
 - A **number** is one input, and so is a **flag** (true and yes are 1, false and no are 0).
-- A **nominal** column has an input for each value, which is 1 where the column has that value and 0 elsewhere. Once
-  there are ``max_categories`` of them, further values share a few inputs.
-- Of a **date** or a **time**, what repeats becomes a sine and a cosine, mapped to [0, 1], as soon as the dates seen
-  span the period.
-- A word in a column of numbers, flags or dates gets an input of its own, as a value of a nominal column does.
+- A **nominal** column has one input for each value: 1 where the column has that value, 0 elsewhere. Once there are
+  ``max_categories`` of them, further values share a few inputs.
+- A **date** or a **time** becomes a sine and a cosine, mapped to [0, 1], for each period (the time of day, the day of
+  the week, the day of the year) that the values seen have spanned.
+- A word in a column of numbers, flags or dates gets an input of its own, like a value of a nominal column.
 - A number that only ever rises (a row number, an epoch) and a text that is nearly unique (an id) are left out.
 
-Where a value is missing, or was never seen in learning, all inputs of the column are missing, which is neutral.
+Where a value is missing, or was never seen while learning, all inputs of the column are missing, which is neutral.
 """
 
 from __future__ import annotations
@@ -16,54 +16,56 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
 from devdan.encoding import rows, values
-from devdan.encoding.periods import PERIODS, TIME_OF_DAY, WAVES, wave
 from devdan.encoding.rows import Numbers, Texts, Times
 from devdan.encoding.values import DAY, EPOCHS, NO_TIME
 
 NUMBER, FLAG, NOMINAL, DATE, TIME = "number", "flag", "nominal", "date", "time"
 KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
-_SEEN_RISING, _WATCHED = 100, 1000  # values of a number after which it may be a counter, and until which it is watched
-_SEEN_DIFFERENT, _DIFFERENT = 200, 198  # values of a nominal column that are looked at, and how many make it an id
-_SHARED = 4  # values of a nominal column have a quarter as many shared inputs as inputs of their own
+TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
+PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}  # in microseconds
+WAVES = ("sine", "cosine")
+_MIN_COUNTER, _MAX_COUNTER = 100, 1000  # a number may be taken for a counter after and until this many values
+_LOOKED_AT, _MIN_DISTINCT = 200, 198  # texts looked at to find an id, and how many of them must differ
+_SHARED = 4  # values of a nominal column share a quarter as many inputs as there are inputs of one value
 
 
-class Key(NamedTuple):
+class InputKey(NamedTuple):
     """Which input of its column: ``("number", "")``, ``("value", "Bonn")``, ``("shared", "3")``, ``("sine", "day of
-    week")``; ``("open", "")`` as long as nothing is known but that there will be one.
+    week")``; ``("open", "")`` is a placeholder for a column that begins with missing values.
     """
 
     part: str
     of: str = ""
 
 
-NUMERIC, OPEN = Key("number"), Key("open")
+NUMERIC, OPEN = InputKey("number"), InputKey("open")
 
 
 @dataclass(frozen=True)
-class Told:
+class ColumnOptions:
     """What the user says about a column."""
 
     kind: str = ""  # nominal, numeric, date, drop or nothing
-    spelled: str = "iso"  # how dates are written
+    date_format: str = "iso"
     max_categories: int = 64
 
 
 @dataclass
-class Watch:
-    """What is kept of the values seen, to find counters, ids and spans."""
+class SeenValues:
+    """Statistics of the values seen, to find counters, ids and the span of dates."""
 
     n: int = 0  # values that were not missing
     rises: int = 0
     falls: int = 0
     last: float = math.nan
-    different: set[str] = field(default_factory=set)  # of the first texts
+    distinct: set[str] = field(default_factory=set)  # of the first texts
     earliest: int = 0
     latest: int = 0
     varies: bool = False  # whether the times of day differ
@@ -71,51 +73,50 @@ class Watch:
 
 @dataclass
 class ColumnEncoding:
-    """The encoding of a column. ``inputs`` are its inputs and their numbers, which no other input ever has had."""
+    """The encoding of a column. ``inputs`` are its inputs and their numbers, which are never used for another input."""
 
     name: str
-    told: Told = Told()
+    options: ColumnOptions = ColumnOptions()
     kind: str = ""  # none until the first value
     left_out: str = ""  # the reason
-    example: str = ""  # of a number dressed as text
+    example: str = ""  # of a number written as money, a percentage or with thousands
     odd: str = ""  # a word in a column of numbers, flags or dates
-    inputs: dict[Key, int] = field(default_factory=dict)
-    watch: Watch = field(default_factory=Watch)
+    inputs: dict[InputKey, int] = field(default_factory=dict)
+    seen: SeenValues = field(default_factory=SeenValues)
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def copied(self) -> ColumnEncoding:
-        """A copy that can learn without changing the original."""
+        """A copy that learns without changing the original."""
         twin = copy.copy(self)
-        twin.inputs, twin.watch = dict(self.inputs), copy.copy(self.watch)
-        if len(self.watch.different) < _SEEN_DIFFERENT:
-            twin.watch.different = set(self.watch.different)
+        twin.inputs, twin.seen = dict(self.inputs), copy.copy(self.seen)
+        twin.seen.distinct = set(self.seen.distinct)
         return twin
 
     @property
     def is_settled(self) -> bool:
-        """Whether values that it knows, or numbers if it is numeric, can teach it nothing."""
-        if self.left_out and (self.kind != NUMBER or self.watch.n >= _WATCHED):
+        """Whether known values, or any number if it is numeric, no longer change it."""
+        if self.left_out and (self.kind != NUMBER or self.seen.n >= _MAX_COUNTER):
             return True
         if self.kind == NUMBER:
-            return NUMERIC in self.inputs and (bool(self.told.kind) or self.watch.n >= _WATCHED)
+            return NUMERIC in self.inputs and (bool(self.options.kind) or self.seen.n >= _MAX_COUNTER)
         if self.kind == FLAG:
             return NUMERIC in self.inputs
-        return self.kind == NOMINAL and (bool(self.told.kind) or self.watch.n >= _SEEN_DIFFERENT)
+        return self.kind == NOMINAL and (bool(self.options.kind) or self.seen.n >= _LOOKED_AT)
 
-    def learn(self, column: rows.Column, is_new: bool) -> list[tuple[int, Key]]:
-        """Learn from values; returns the inputs that are needed and not there yet, with the row that needs each.
+    def learn(self, column: rows.Column, is_new: bool) -> list[tuple[int, InputKey]]:
+        """Learn from values; returns the inputs still to be added, each with the first row that needs it.
 
-        ``is_new``: these are the first rows. A column that begins with a missing value holds a place for one input.
+        ``is_new``: these are the first rows. A column that begins with a missing value reserves one input.
         """
-        if self.told.kind == "drop":
-            self.left_out = "as told"
+        if self.options.kind == "drop":
+            self.left_out = "dropped"
             return []
         wanted = [(0, OPEN)] if is_new and column[:1].missing.all() else []
         if not self.decided(column):
             return wanted
         numbers, times, words = self.read(column)
-        needed: list[tuple[int, Key]] = []
+        needed: list[tuple[int, InputKey]] = []
         if numbers is not None:
             needed += self._learn_numbers(numbers)
         if times is not None:
@@ -135,7 +136,7 @@ class ColumnEncoding:
         return needed
 
     def decided(self, column: rows.Column) -> bool:
-        """Whether the kind of the column is known, now that it has these values."""
+        """Whether the kind of the column is known, which these values may decide."""
         if not self.kind:
             missing = column.missing
             if missing.all():
@@ -145,15 +146,14 @@ class ColumnEncoding:
 
     def _decide(self, column: rows.Column, row: int) -> None:
         """Find the kind of the column from its first value."""
-        told = self.told.kind
-        if told:
-            self.kind = {"nominal": NOMINAL, "numeric": NUMBER, "date": DATE}[told]
-            if told == "date":
+        if self.options.kind:
+            self.kind = {"nominal": NOMINAL, "numeric": NUMBER, "date": DATE}[self.options.kind]
+            if self.kind == DATE:
                 _, times, _ = self.read(column)
                 if times is None or times[row] == NO_TIME:
                     value = column[row : row + 1].objects()[0]
                     raise ValueError(
-                        f"the column {self.name!r} is said to hold dates ({self.told.spelled}), but begins with "
+                        f"the column {self.name!r} is said to hold dates ({self.options.date_format}), but begins with "
                         f"{value!r}; say how they are written, such as dd/mm/yyyy or epoch"
                     )
         elif isinstance(column, Times):
@@ -174,43 +174,43 @@ class ColumnEncoding:
             elif values.of_day(text) != NO_TIME:
                 self.kind = TIME
 
-    def _learn_numbers(self, numbers: Floats) -> list[tuple[int, Key]]:
-        watch = self.watch
-        if self.kind == NUMBER and not self.told.kind and watch.n < _WATCHED:
-            there = numbers[~np.isnan(numbers)][: _WATCHED - watch.n]
+    def _learn_numbers(self, numbers: Floats) -> list[tuple[int, InputKey]]:
+        seen = self.seen
+        if self.kind == NUMBER and not self.options.kind and seen.n < _MAX_COUNTER:
+            there = numbers[~np.isnan(numbers)][: _MAX_COUNTER - seen.n]
             if len(there) > 0:
-                steps = np.diff(there, prepend=there[0] if math.isnan(watch.last) else watch.last)
-                watch.n += len(there)
-                watch.rises += int((steps > 0).sum())
-                watch.falls += int((steps < 0).sum())
-                watch.last = float(there[-1])
-            rising = watch.n >= _SEEN_RISING and watch.falls == 0 and 2 * watch.rises >= watch.n
+                steps = np.diff(there, prepend=there[0] if math.isnan(seen.last) else seen.last)
+                seen.n += len(there)
+                seen.rises += int((steps > 0).sum())
+                seen.falls += int((steps < 0).sum())
+                seen.last = float(there[-1])
+            rising = seen.n >= _MIN_COUNTER and seen.falls == 0 and 2 * seen.rises >= seen.n
             self.left_out = "it only ever rises, as row numbers and clocks do" if rising else ""
         if NUMERIC in self.inputs or self.left_out:
             return []
         return [(_first(~np.isnan(numbers)), NUMERIC)]
 
-    def _learn_words(self, words: Texts) -> list[tuple[int, Key]]:
-        watch, needed = self.watch, []
-        if self.kind == NOMINAL and not self.told.kind and watch.n < _SEEN_DIFFERENT:
-            there = words.places[words.places >= 0][: _SEEN_DIFFERENT - watch.n]
-            watch.n += len(there)
-            watch.different.update(words.vocabulary.texts[place] for place in there.tolist())
-            if watch.n == _SEEN_DIFFERENT:
-                if len(watch.different) >= _DIFFERENT:
-                    n = len(watch.different)
-                    self.left_out = f"it is nearly unique, as ids are: {n} different texts in its first {watch.n}"
-                watch.different = set()
+    def _learn_words(self, words: Texts) -> list[tuple[int, InputKey]]:
+        seen, needed = self.seen, []
+        if self.kind == NOMINAL and not self.options.kind and seen.n < _LOOKED_AT:
+            there = words.places[words.places >= 0][: _LOOKED_AT - seen.n]
+            seen.n += len(there)
+            seen.distinct.update(words.vocabulary.texts[place] for place in there.tolist())
+            if seen.n == _LOOKED_AT:
+                if len(seen.distinct) >= _MIN_DISTINCT:
+                    n = len(seen.distinct)
+                    self.left_out = f"it is nearly unique, as ids are: {n} different texts in its first {seen.n}"
+                seen.distinct = set()
         if self.left_out:
             return []
         n_values = sum(key.part == "value" for key in self.inputs)
-        new: set[Key] = set()
+        new: set[InputKey] = set()
         for place, row in zip(*words.in_order(), strict=True):
             text = words.vocabulary.texts[place]
-            key = Key("value", text)
+            key = InputKey("value", text)
             if key in self.inputs or key in new:
                 continue
-            if n_values >= self.told.max_categories:
+            if n_values >= self.options.max_categories:
                 key = self._shared(text)
                 if key in self.inputs or key in new:
                     continue
@@ -222,31 +222,31 @@ class ColumnEncoding:
                 self.odd = text
         return needed
 
-    def _shared(self, text: str) -> Key:
-        return Key("shared", str(values.bucket(text, max(self.told.max_categories // _SHARED, 1))))
+    def _shared(self, text: str) -> InputKey:
+        return InputKey("shared", str(values.bucket(text, max(self.options.max_categories // _SHARED, 1))))
 
-    def _learn_times(self, times: Words) -> list[tuple[int, Key]]:
-        """Find when the dates first span a period."""
-        watch, places = self.watch, np.flatnonzero(times != NO_TIME)
+    def _learn_times(self, times: Words) -> list[tuple[int, InputKey]]:
+        """Add the inputs of each period that the dates now span."""
+        seen, places = self.seen, np.flatnonzero(times != NO_TIME)
         there = times[places]
         if len(there) == 0:
             return []
         if self.kind == TIME:
-            needed = [(int(places[0]), Key(wave, TIME_OF_DAY)) for wave in WAVES]
+            needed = [(int(places[0]), InputKey(wave, TIME_OF_DAY)) for wave in WAVES]
             return [need for need in needed if need[1] not in self.inputs]
-        if watch.n == 0:
-            watch.earliest = watch.latest = int(there[0])
-        latest = np.maximum.accumulate(np.maximum(there, watch.latest))
-        earliest = np.minimum.accumulate(np.minimum(there, watch.earliest))
-        varies = np.logical_or.accumulate((there - watch.earliest) % DAY != 0) | watch.varies
+        if seen.n == 0:
+            seen.earliest = seen.latest = int(there[0])
+        latest = np.maximum.accumulate(np.maximum(there, seen.latest))
+        earliest = np.minimum.accumulate(np.minimum(there, seen.earliest))
+        varies = np.logical_or.accumulate((there - seen.earliest) % DAY != 0) | seen.varies
         needed = []
         for part, period in PERIODS.items():
             spans = latest.astype(np.float64) - earliest >= period
             spans = spans & varies if part == TIME_OF_DAY else spans
-            if Key("sine", part) not in self.inputs and spans.any():
-                needed += [(int(places[_first(spans)]), Key(wave, part)) for wave in WAVES]
-        watch.n += len(there)
-        watch.latest, watch.earliest, watch.varies = int(latest[-1]), int(earliest[-1]), bool(varies[-1])
+            if InputKey("sine", part) not in self.inputs and spans.any():
+                needed += [(int(places[_first(spans)]), InputKey(wave, part)) for wave in WAVES]
+        seen.n += len(there)
+        seen.latest, seen.earliest, seen.varies = int(latest[-1]), int(earliest[-1]), bool(varies[-1])
         return needed
 
     # --- Use -----------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class ColumnEncoding:
             for place in words.in_order()[0]:
                 text = words.vocabulary.texts[place]
                 shared = self.inputs.get(self._shared(text))
-                known_as = self.inputs.get(Key("value", text), shared)
+                known_as = self.inputs.get(InputKey("value", text), shared)
                 if known_as is not None:
                     table[place] = places[known_as]
             found = table[words.places]
@@ -301,33 +301,76 @@ class ColumnEncoding:
         if isinstance(column, Numbers):
             return column.values, None, None
         if isinstance(column, Times):
-            if self.told.kind != "numeric":
+            if self.options.kind != "numeric":
                 return np.full(len(column), np.nan), None, rows.as_texts(column)
             return np.where(column.missing, np.nan, column.values / 1e6), None, None
         meant = column.vocabulary.flags
-        if self.told.kind == "numeric":  # dates too
+        if self.options.kind == "numeric":  # dates too
             times = column.vocabulary.times("iso")
             meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, meant)
         numbers = np.append(meant, np.nan)[column.places]
-        if self.told.kind == "numeric":
+        if self.options.kind == "numeric":
             return numbers, None, None
         return numbers, None, _without(column, column.vocabulary.missing | ~np.isnan(meant))
 
     def _read_times(self, column: rows.Column) -> tuple[None, Words | None, Texts | None]:
-        spelled = "clock" if self.kind == TIME else self.told.spelled
+        date_format = "clock" if self.kind == TIME else self.options.date_format
         if isinstance(column, Times) and column.clock == (self.kind == TIME):
             return None, column.values, None
-        if isinstance(column, Numbers) and spelled in EPOCHS:
-            scaled = column.values * EPOCHS[spelled]
+        if isinstance(column, Numbers) and date_format in EPOCHS:
+            scaled = column.values * EPOCHS[date_format]
             there = np.abs(scaled) < 2.0**62
             return None, np.where(there, np.where(there, scaled, 0).astype(np.int64), NO_TIME), None
         texts = rows.as_texts(column)
-        times = np.append(texts.vocabulary.times(spelled), NO_TIME)
-        if self.told.kind == "date":
+        times = np.append(texts.vocabulary.times(date_format), NO_TIME)
+        if self.options.kind == "date":
             return None, times[texts.places], None
         return None, times[texts.places], _without(texts, texts.vocabulary.missing | (times[:-1] != NO_TIME))
 
-    # --- Words about it ------------------------------------------------------------------------------------------
+    # --- Files ---------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of_number(cls, name: str, number: int, options: ColumnOptions) -> ColumnEncoding:
+        """A column that is known to hold numbers; ``number`` is that of its input."""
+        return cls(name, options, NUMBER, inputs={NUMERIC: number}, seen=SeenValues(n=_MAX_COUNTER))
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as JSON, for a model file."""
+        seen = self.seen
+        return {
+            "name": self.name,
+            "options": [self.options.kind, self.options.date_format, self.options.max_categories],
+            "kind": self.kind,
+            "left_out": self.left_out,
+            "example": self.example,
+            "odd": self.odd,
+            "inputs": [[*key, number] for key, number in self.inputs.items()],
+            "seen": [
+                seen.n, seen.rises, seen.falls, None if math.isnan(seen.last) else seen.last,
+                sorted(seen.distinct), seen.earliest, seen.latest, seen.varies,
+            ],
+        }  # fmt: skip
+
+    @classmethod
+    def of_json(cls, content: Any) -> ColumnEncoding:
+        """A column from a model file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if it is invalid."""
+        kind, date_format, max_categories = content["options"]
+        options = ColumnOptions(str(kind), str(date_format), int(max_categories))
+        is_valid = options.max_categories >= 1 and values.is_date_format(options.date_format)
+        if content["kind"] not in ("", *KINDS) or not is_valid:
+            raise ValueError("a column is of no known kind")
+        inputs = {InputKey(str(part), str(of)): int(number) for part, of, number in content["inputs"]}
+        n, rises, falls, last, distinct, earliest, latest, varies = content["seen"]
+        seen = SeenValues(
+            int(n), int(rises), int(falls), math.nan if last is None else float(last), {str(text) for text in distinct},
+            int(earliest), int(latest), bool(varies),
+        )  # fmt: skip
+        if min(seen.n, seen.rises, seen.falls) < 0 or max(abs(seen.earliest), abs(seen.latest)) >= 2**63:
+            raise ValueError("the statistics of a column are out of range")
+        left_out, example, odd = (str(content[word]) for word in ("left_out", "example", "odd"))
+        return cls(str(content["name"]), options, content["kind"], left_out, example, odd, inputs, seen)
+
+    # --- Description ---------------------------------------------------------------------------------------------
 
     @property
     def values(self) -> list[str]:
@@ -336,7 +379,7 @@ class ColumnEncoding:
 
     @property
     def periods(self) -> list[str]:
-        """What of its dates and times is used."""
+        """The periods of its dates and times that are used."""
         return [key.of for key in self.inputs if key.part == "sine"]
 
     @property
@@ -344,7 +387,7 @@ class ColumnEncoding:
         """The number of inputs that further values share."""
         return sum(key.part == "shared" for key in self.inputs)
 
-    def input_name(self, key: Key) -> str:
+    def input_name(self, key: InputKey) -> str:
         """The name of an input."""
         part, of = key
         if part in WAVES:
@@ -352,7 +395,7 @@ class ColumnEncoding:
         return {"value": f"{self.name}={of}", "shared": f"{self.name}=others {of}"}.get(part, self.name)
 
     def in_words(self) -> str:
-        """In words what has become of the column."""
+        """The kind of the column and its values, for people."""
         if self.left_out:
             return f"left out: {self.left_out}"
         if not self.kind:
@@ -372,9 +415,9 @@ class ColumnEncoding:
         return said
 
     def notes(self) -> list[str]:
-        """What the user should know."""
+        """What the user should know about the column."""
         name, said = self.name, []
-        if self.left_out and not self.told.kind:
+        if self.left_out and not self.options.kind:
             way = "numeric" if self.kind == NUMBER else "nominal"
             said.append(f"the column {name!r} is left out: {self.left_out}; {way}=[{name!r}] (--{way}) keeps it")
         if self.example:
@@ -382,7 +425,7 @@ class ColumnEncoding:
         if self.odd:
             said.append(f"the column {name!r} holds {self.kind}s, but also words such as {self.odd[:40]!r}")
         if self.n_shared:
-            n = self.told.max_categories
+            n = self.options.max_categories
             said.append(f"the column {name!r} has more than {n} values; further ones share {n // _SHARED} inputs")
         return said
 
@@ -392,11 +435,19 @@ def _first(there: npt.NDArray[np.bool_]) -> int:
 
 
 def _without(texts: Texts, removed: npt.NDArray[np.bool_]) -> Texts | None:
-    """The texts that are left, or None if none is."""
+    """The texts without some of the vocabulary, or None if no row has any left."""
     places = np.where(np.append(removed, True)[texts.places], -1, texts.places)
     return None if (places < 0).all() else Texts(places, texts.vocabulary, texts.declared)
 
 
-def of_number(name: str, number: int, told: Told) -> ColumnEncoding:
-    """A column that is known to hold numbers."""
-    return ColumnEncoding(name, told, NUMBER, inputs={NUMERIC: number}, watch=Watch(n=_WATCHED))
+def wave(times: Words, kind: str, period: str) -> Floats:
+    """The sine or cosine of each time's position in the period, mapped to [0, 1]."""
+    if period == DAY_OF_YEAR:
+        years = times.view("M8[us]").astype("M8[Y]")
+        begin, end = (year.astype("M8[us]").view(np.int64) for year in (years, years + 1))
+        position = (times - begin) / (end - begin)
+    else:
+        start = 3 * DAY if period == DAY_OF_WEEK else 0  # 1970 began on a Thursday
+        position = (times + start) % PERIODS[period] / PERIODS[period]
+    angle = 2.0 * math.pi * position
+    return np.asarray(0.5 + 0.5 * (np.sin(angle) if kind == "sine" else np.cos(angle)))

@@ -1,20 +1,24 @@
-"""The encoding of a table: which columns it has, what became of each, and the network's inputs in their order."""
+"""The encoding of a table: its columns, their inputs in the order of the network, and what turns rows into inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from devdan.arrays import Floats
-from devdan.encoding import column as one
-from devdan.encoding.column import NUMBER, NUMERIC, ColumnEncoding, Key, Told
-from devdan.encoding.rows import Numbers, Rows
+from devdan.arrays import Floats, Words
+from devdan.encoding.column import FLAG, NOMINAL, NUMBER, NUMERIC, ColumnEncoding, ColumnOptions, InputKey
+from devdan.encoding.rows import Numbers, Rows, Texts
+from devdan.encoding.values import NO_TIME
+
+_NUMBER_TYPES = frozenset((float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_))
+_LEFT_OUT = -1
 
 
 class Instructions:
-    """What the user says about columns, by name: ``nominal``, ``numeric``, ``dates`` (with how they are written)."""
+    """What the user says about columns, by name: ``nominal``, ``numeric``, ``dates`` (perhaps with their formats)."""
 
     def __init__(
         self,
@@ -24,30 +28,32 @@ class Instructions:
         drop: Sequence[str] | None = None,
         max_categories: int = 64,
     ) -> None:
-        self._told: dict[str, Told] = {}
-        spelled = dict(dates) if isinstance(dates, Mapping) else dict.fromkeys(dates or (), "iso")
-        named = {"nominal": nominal or (), "numeric": numeric or (), "date": spelled, "drop": drop or ()}
+        self._by_name: dict[str, ColumnOptions] = {}
+        formats = dict(dates) if isinstance(dates, Mapping) else dict.fromkeys(dates or (), "iso")
+        named = {"nominal": nominal or (), "numeric": numeric or (), "date": formats, "drop": drop or ()}
         for kind, names in named.items():
             for name in names:
-                if name in self._told:
-                    raise ValueError(f"the column {name!r} is named twice: as {self._told[name].kind} and as {kind}")
-                self._told[name] = Told(kind, spelled.get(name, "iso") if kind == "date" else "iso", max_categories)
-        self._usual = Told(max_categories=max_categories)
+                if name in self._by_name:
+                    first = self._by_name[name].kind
+                    raise ValueError(f"the column {name!r} is named twice: as {first} and as {kind}")
+                date_format = formats.get(name, "iso") if kind == "date" else "iso"
+                self._by_name[name] = ColumnOptions(kind, date_format, max_categories)
+        self._default = ColumnOptions(max_categories=max_categories)
 
-    def of(self, name: str) -> Told:
+    def of(self, name: str) -> ColumnOptions:
         """What is said about a column."""
-        return self._told.get(name, self._usual)
+        return self._by_name.get(name, self._default)
 
     def check(self, names: Sequence[str]) -> None:
-        """Raise a ``ValueError`` if a column is named that there is not."""
-        for name, told in self._told.items():
+        """Raise a ``ValueError`` if a named column does not exist."""
+        for name, options in self._by_name.items():
             if name not in names:
-                option = "dates" if told.kind == "date" else told.kind
+                option = "dates" if options.kind == "date" else options.kind
                 raise ValueError(f"{option} names the column {name!r}, but there are only {', '.join(names)}")
 
 
 class Encoding:
-    """Turns rows into inputs. It is not changed by learning: :meth:`learned` returns another one.
+    """Turns rows into inputs. Learning does not change it: :meth:`learned` returns a new one.
 
     >>> from devdan.encoding.tables import rows_of
     >>> rows = rows_of([{"age": 31, "city": "Bonn"}, {"age": 60, "city": "Köln"}])
@@ -67,50 +73,50 @@ class Encoding:
         instructions: Instructions | None = None,
     ) -> None:
         self.columns = {column.name: column for column in columns}
-        self.order = tuple(order)  # the inputs' numbers, as the network has them
-        self.n_numbered = n_numbered  # inputs there have ever been
+        self.order = tuple(order)  # the inputs' numbers, in the order of the network
+        self.n_numbered = n_numbered  # how many inputs there have ever been
         self._instructions = instructions or Instructions()
         self._places = {number: place for place, number in enumerate(self.order)}
         self._is_plain = [column.inputs.get(NUMERIC) for column in columns] == list(self.order) and all(
-            column.kind in (NUMBER, one.FLAG) and len(column.inputs) == 1 for column in columns
+            column.kind in (NUMBER, FLAG) and len(column.inputs) == 1 for column in columns
         )
 
     def __len__(self) -> int:
         return len(self.order)
 
     def place(self, number: int) -> int:
-        """Where among the inputs one is, by its number."""
+        """The position of an input, by its number."""
         return self._places[number]
 
     @property
     def places(self) -> dict[str, list[int]]:
-        """Where the inputs of each column are; a column that is left out has none."""
+        """The positions of the inputs of each column; a column that is left out has none."""
         return {name: [self._places[n] for n in column.inputs.values()] for name, column in self.columns.items()}
 
     def changes(self, later: Encoding) -> tuple[list[int], int]:
-        """The places of the inputs that a later one has no longer, and how many it has more, after the rest."""
+        """The positions of inputs that a later encoding has removed, and how many it has added at the end."""
         kept = set(later.order)
-        gone = [place for place, number in enumerate(self.order) if number not in kept]
-        return gone, len(later) - len(self) + len(gone)
+        removed = [place for place, number in enumerate(self.order) if number not in kept]
+        return removed, len(later) - len(self) + len(removed)
 
     @classmethod
     def of_numbers(cls, names: Sequence[Any], instructions: Instructions | None = None) -> Encoding:
         """The encoding of columns that are known to hold numbers."""
-        told = instructions or Instructions()
-        columns = [one.of_number(name, number, told.of(name)) for number, name in enumerate(names)]
-        return cls(columns, range(len(columns)), len(columns), told)
+        known = instructions or Instructions()
+        columns = [ColumnEncoding.of_number(name, number, known.of(name)) for number, name in enumerate(names)]
+        return cls(columns, range(len(columns)), len(columns), known)
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
     def learned(self, rows: Rows) -> tuple[Floats, Encoding]:
-        """The inputs for these rows, and the encoding with what they taught it; columns may be new."""
+        """The inputs for these rows, and the encoding that has learned from them; columns may be new."""
         check_finite(rows)
         columns = dict(self.columns)
-        wanted: list[tuple[int, int, Key, ColumnEncoding]] = []
+        wanted: list[tuple[int, int, InputKey, ColumnEncoding]] = []
         settled = True
         for position, (name, values) in enumerate(zip(rows.names, rows.columns(), strict=True)):
             known = columns.get(name)
-            numeric = known is not None and known.kind != one.NOMINAL and isinstance(values, Numbers)
+            numeric = known is not None and known.kind != NOMINAL and isinstance(values, Numbers)
             if known is not None and known.is_settled and (numeric or known.left_out):
                 continue
             settled = False
@@ -133,7 +139,7 @@ class Encoding:
     # --- Use -----------------------------------------------------------------------------------------------------
 
     def applied(self, rows: Rows) -> Floats:
-        """The inputs for these rows, by what has been learned; columns that are not known are ignored."""
+        """The inputs for these rows; unknown columns are ignored."""
         check_finite(rows)
         return self._applied(rows)
 
@@ -162,7 +168,29 @@ class Encoding:
                     values[np.isnan(values)] = neutral[key.part]
         return filled
 
-    # --- What it says --------------------------------------------------------------------------------------------
+    # --- Files ---------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The encoding as JSON, for a model file."""
+        columns = [column.to_json() for column in self.columns.values()]
+        return {"columns": columns, "order": list(self.order), "n_numbered": self.n_numbered}
+
+    @classmethod
+    def of_json(cls, content: Any, instructions: Instructions) -> Encoding:
+        """An encoding from a model file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if it is invalid."""
+        columns = [ColumnEncoding.of_json(column) for column in content["columns"]]
+        order, n_numbered = [int(number) for number in content["order"]], int(content["n_numbered"])
+        used = [number for column in columns for number in column.inputs.values()]
+        in_range = all(0 <= number < n_numbered for number in order)
+        if sorted(used) != sorted(order) or len(set(order)) != len(order) or not in_range:
+            raise ValueError("its encoding does not number its inputs consistently")
+        if len({column.name for column in columns}) != len(columns):
+            raise ValueError("its encoding has two columns of the same name")
+        if any(column.options != instructions.of(column.name) for column in columns):
+            raise ValueError("its encoding and its options do not match")
+        return cls(columns, order, n_numbered, instructions)
+
+    # --- Description ---------------------------------------------------------------------------------------------
 
     @property
     def input_names(self) -> list[str]:
@@ -174,11 +202,11 @@ class Encoding:
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know about columns that were left out or read in some special way."""
+        """What the user should know about columns that were left out or interpreted."""
         return [note for column in self.columns.values() for note in column.notes()]
 
     def new_notes(self, later: Encoding) -> list[str]:
-        """The notes that a later one has more."""
+        """The notes that a later encoding adds."""
         if later is self:
             return []
         before = set(self.notes)
@@ -198,3 +226,92 @@ def check_finite(rows: Rows) -> None:
             f"row {row + 1} has infinity in the column {rows.names_of_numbers[place]!r}; a missing value is NaN, all "
             "others must be finite"
         )
+
+
+class SingleRow:
+    """:meth:`Encoding.applied` for one dict, many times faster, if it holds only numbers and known categories.
+
+    ``settled``: such a row would not change the encoding.
+    """
+
+    def __init__(self, encoding: Encoding) -> None:
+        columns = encoding.columns.items()
+        self.settled = all(column.is_settled for _, column in columns)
+        self._numbers: dict[Any, int] = {}
+        self._categories: dict[Any, tuple[Words, dict[str, int]]] = {}
+        for name, column in columns:
+            places = {key: encoding.place(number) for key, number in column.inputs.items()}
+            if column.left_out:
+                self._numbers[name] = _LEFT_OUT
+            elif column.kind in (NUMBER, FLAG) and len(places) == 1:
+                self._numbers[name] = places[NUMERIC]
+            elif column.kind == NOMINAL:
+                table = {key.of: place for key, place in places.items() if key.part == "value"}
+                self._categories[name] = np.array(list(places.values()), np.int64), table
+
+    def fill(self, x: Mapping[Any, Any], row: Floats) -> bool:
+        """Write the inputs into the row; returns False if the sample needs :meth:`Encoding.applied`."""
+        row.fill(np.nan)
+        values = row[0]
+        for name, value in x.items():
+            if type(value) in _NUMBER_TYPES:
+                place = self._numbers.get(name)
+                if place is None:
+                    return False
+                if place != _LEFT_OUT:
+                    values[place] = value
+            elif type(value) is str and name in self._categories:
+                own, table = self._categories[name]
+                place = table.get(value)
+                if place is None:
+                    return False
+                values[own] = 0.0
+                values[place] = 1.0
+            else:
+                return False
+        return True
+
+
+class OrdinalCodes:
+    """Tables as plain numbers, for models of other libraries and for the paper's streams.
+
+    Numbers stay, flags are 0 and 1, times are seconds, and texts are coded 0, 1, … by column, in order of appearance or
+    in the order of their declared values. The models of this package do not need it: their encoding is better, and is
+    kept with the model.
+
+    >>> from devdan.encoding.tables import rows_of
+    >>> codes = OrdinalCodes({"size": ["S", "M", "L"]})
+    >>> codes.numbers(rows_of([{"city": "Köln", "size": "L"}, {"city": "Bonn", "size": "S"}])).tolist()
+    [[0.0, 2.0], [1.0, 0.0]]
+    """
+
+    def __init__(self, declared: Mapping[str, Sequence[str]] | None = None) -> None:
+        self._kinds: dict[str, ColumnEncoding] = {}
+        self._codes = {name: {value: k for k, value in enumerate(values)} for name, values in (declared or {}).items()}
+
+    def numbers(self, rows: Rows) -> Floats:
+        """The rows as numbers; texts that are new get new codes."""
+        if not rows.others:
+            return rows.numbers
+        X = np.full(rows.shape, np.nan)
+        for place, (name, given) in enumerate(zip(rows.names, rows.columns(), strict=True)):
+            known = self._kinds.setdefault(name, ColumnEncoding(name))
+            # Values that are numbers stay numbers, even if they are declared nominal.
+            column = replace(given, declared=False) if isinstance(given, Texts) else given
+            if known.decided(column):
+                numbers, times, words = known.read(column)
+                if words is not None:
+                    X[:, place] = self._coded(name, words)
+                if times is not None:
+                    X[:, place] = np.where(times == NO_TIME, X[:, place], times / 1e6)
+                if numbers is not None:
+                    X[:, place] = np.where(np.isnan(numbers), X[:, place], numbers)
+        return X
+
+    def _coded(self, name: str, column: Texts) -> Floats:
+        codes = self._codes.setdefault(name, {})
+        table = np.full(len(column.vocabulary) + 1, np.nan)
+        for place in column.in_order()[0]:
+            table[place] = codes.setdefault(column.vocabulary.texts[place], len(codes))
+        coded: Floats = table[column.places]
+        return coded

@@ -1,4 +1,4 @@
-"""Rows of a table in the one form that everything is turned into: named columns of numbers, texts or times."""
+"""The one form of a table that all others are converted to: named columns of numbers, texts or times."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Numbers:
         return np.isnan(self.values)
 
     def objects(self) -> list[Any]:
-        """The values as Python has them."""
+        """The values as Python objects; None is missing."""
         return [None if value != value else value for value in self.values.tolist()]  # noqa: PLR0124
 
 
 @dataclass(frozen=True)
 class Texts:
-    """A column of texts: for each row a place in the vocabulary, or -1. ``declared``: its type says it is nominal."""
+    """A column of texts: for each row a position in the vocabulary, or -1. ``declared``: its type is nominal."""
 
     places: Words
     vocabulary: Vocabulary
@@ -57,12 +57,12 @@ class Texts:
         return np.append(self.vocabulary.missing, True)[self.places]
 
     def objects(self) -> list[Any]:
-        """The texts; None where there is none."""
+        """The texts; None is missing."""
         texts = [*self.vocabulary.texts, None]
         return [texts[place] for place in self.places.tolist()]
 
     def in_order(self) -> tuple[list[int], list[int]]:
-        """The places in the vocabulary in the order in which they appear, and the rows where they do so first."""
+        """Positions in the vocabulary in order of appearance, and the first row of each."""
         n = len(self.places)
         first = np.full(len(self.vocabulary) + 1, n)
         first[self.places[::-1]] = np.arange(n - 1, -1, -1)
@@ -97,10 +97,10 @@ Column = Numbers | Texts | Times
 
 
 class Rows:
-    """Rows of a table. Like an array, it has a length and can be cut: ``rows[:10]``, ``rows[[3, 1]]``, ``rows[:, 0]``.
+    """Rows of a table. Like an array, they can be counted and sliced: ``rows[:10]``, ``rows[[3, 1]]``, ``rows[:, 0]``.
 
-    The columns of numbers are kept together in ``numbers``, an array with a row for each row of the table; the others
-    are in ``others``, by their position.
+    All columns of numbers are in ``numbers``, an array with a row for each row of the table; the other columns are in
+    ``others``, by their position.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Rows:
 
     @classmethod
     def of(cls, names: Sequence[str], columns: Sequence[Column], n_rows: int | None = None) -> Rows:
-        """Put columns together."""
+        """Make rows from columns."""
         numeric = [column for column in columns if isinstance(column, Numbers)]
         n_rows = len(columns[0]) if n_rows is None else n_rows
         numbers = np.empty((n_rows, len(numeric)))
@@ -134,7 +134,7 @@ class Rows:
     ndim = 2
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple):  # also by column, as arrays are
+        if isinstance(index, tuple):  # by row and column, like an array
             return np.asarray(self)[index]
         if not isinstance(index, slice):
             index = np.asarray(index) if np.size(index) else np.zeros(0, np.int64)
@@ -163,18 +163,18 @@ class Rows:
         return Rows.of([self.names[place] for place in places], [columns[place] for place in places], len(self))
 
     def objects(self) -> list[list[Any]]:
-        """The values of each column as Python has them."""
+        """The values of each column as Python objects."""
         return [column.objects() for column in self.columns()]
 
     def dicts(self) -> list[dict[str, Any]]:
-        """A dict for each row, without what is missing."""
+        """A dict for each row, without missing values."""
         return [
             {name: value for name, value in zip(self.names, row, strict=True) if value is not None}
             for row in zip(*self.objects(), strict=True)
         ]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """As an array: of numbers if there is nothing else, otherwise of objects."""
+        """As an array: of numbers if all columns are numeric, otherwise of objects."""
         if not self.others:
             return np.array(self.numbers, dtype=dtype, copy=True) if copy else np.asarray(self.numbers, dtype=dtype)
         array = np.empty(self.shape, dtype=object)
@@ -187,7 +187,7 @@ class Rows:
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """Rows, or arrays, one after the other."""
+    """Rows, or arrays, concatenated."""
     if len(parts) == 1:
         return parts[0]
     if not isinstance(parts[0], Rows):
@@ -221,7 +221,7 @@ def texts_of(values: Sequence[str | None], declared: bool = False) -> Texts:
 
 
 def as_texts(column: Column) -> Texts:
-    """A column as texts, each number and time spelled in one way."""
+    """A column as texts; a number or a time has one spelling."""
     if isinstance(column, Texts):
         return column
     if isinstance(column, Times):

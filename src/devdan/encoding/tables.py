@@ -1,4 +1,4 @@
-"""Tables as people have them, turned into :class:`Rows`: pandas, Polars, Arrow, dicts, and arrays of anything."""
+"""Conversion of tables to :class:`Rows`: pandas, Polars, Arrow, dicts, and arrays of any type."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _LARGEST = 2**62  # microseconds
 
 
 class TableError(ValueError):
-    """A table holds something that is neither a number nor a text, a flag or a time; the message names the column."""
+    """A table holds something other than numbers, texts, flags and times; the message names the column."""
 
 
 def is_table(X: Any) -> bool:
-    """Whether X has columns of its own kinds rather than one kind of numbers."""
+    """Whether the columns of X may be of different types, rather than an array of numbers."""
     if type(X) is np.ndarray:
         return X.dtype.kind in "OUSTMmV"
     return isinstance(X, Rows) or hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__") or is_pandas(X)
@@ -38,7 +38,7 @@ def are_dicts(X: Any) -> bool:
 
 
 def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
-    """The table X. ``names`` are for a table that has none: its columns are then x0, x1, … by default.
+    """The rows of the table X. ``names`` are for a table without column names; by default, they are x0, x1, ….
 
     >>> rows_of([{"age": 31, "city": "Bonn"}, {"age": None, "city": "Köln"}]).objects()
     [[31.0, None], ['Bonn', 'Köln']]
@@ -55,9 +55,9 @@ def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
 
 
 def from_dicts(samples: Sequence[Mapping[Any, Any]], keys: Iterable[Any] | None = None, named: bool = False) -> Rows:
-    """A row for each dict; a column for each key, in order of appearance. A key that is absent is missing.
+    """A row for each dict; a column for each key, in order of appearance. An absent key is a missing value.
 
-    Names become text unless they are to be kept as they are (``named``).
+    Names are converted to text, unless ``named``.
     """
     known = list(dict.fromkeys(key for sample in samples for key in sample) if keys is None else keys)
     columns = [column_of([sample.get(key) for sample in samples], str(key)) for key in known]
@@ -65,7 +65,7 @@ def from_dicts(samples: Sequence[Mapping[Any, Any]], keys: Iterable[Any] | None 
 
 
 def column_of(values: Sequence[Any], name: str, n_before: int = 0) -> Column:
-    """A column of Python's values, which may be of different kinds; ``n_before`` rows came before, for messages."""
+    """A column of Python objects, perhaps of different types; messages count rows from ``n_before``."""
     plain = [_plain(value, name, n_before + row) for row, value in enumerate(values)]
     kinds = {type(value) for value in plain if value is not None}
     if kinds <= {float} or kinds == {bool}:
@@ -177,11 +177,11 @@ def array_column(values: np.ndarray[Any, Any], name: str) -> Column:
 
 
 def _microseconds(values: np.ndarray[Any, Any], name: str) -> Words:
-    """Times of NumPy's in microseconds; its missing value is the same number as ours."""
-    unit = np.datetime_data(values.dtype)[0]
+    """NumPy's times in microseconds; its missing value is the same number as ours."""
+    is_coarse = np.datetime_data(values.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
     exact = values.astype("M8[us]")
-    if unit not in ("us", "ns", "ps", "fs", "as") and (exact.astype(values.dtype) != values)[~np.isnat(values)].any():
-        raise TableError(f"the column {name!r} has times that are too far away to be told in microseconds")
+    if is_coarse and (exact.astype(values.dtype) != values)[~np.isnat(values)].any():
+        raise TableError(f"the column {name!r} has times outside the range of 64-bit microseconds")
     return exact.view(np.int64) if exact.flags.c_contiguous else np.ascontiguousarray(exact).view(np.int64)
 
 
@@ -247,7 +247,7 @@ def _from_arrow(X: Any) -> Rows:
 
 
 def arrow_column(values: Any, name: str) -> Column:
-    """A column of Arrow's."""
+    """A column of an Arrow table."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
@@ -294,7 +294,7 @@ def _floats(values: Any) -> Any:
 
 
 def _whole(values: Any) -> Words:
-    """Times as integers; a null is our missing value."""
+    """Times as integers; a null becomes ``NO_TIME``."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 

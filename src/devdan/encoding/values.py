@@ -24,7 +24,7 @@ FLAGS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _LONGEST = 200  # characters of a value that are kept
 _PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _DRESSED = re.compile(
-    r"(?P<minus>[-+])?(?P<unit>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?"
+    r"(?P<minus>[-+])?(?P<currency>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?"
     r"(?P<mark>[%$€£¥])?",
     re.ASCII,
 )
@@ -32,15 +32,15 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)\
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
 
-# Ways to write a date other than ISO 8601, which must be told.
+# Date formats other than ISO 8601; the user names the one that a column has.
 EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
-_SPELLED = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": "%M", "SS": "%S"}
+_LETTERS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": "%M", "SS": "%S"}
 
 
 def number(text: str) -> float:
-    """The number that a text is, also if it is dressed as money, a percentage or with thousands; NaN if it is none.
+    """The number that a text is, also if it is written as money, a percentage or with thousands; otherwise NaN.
 
-    One that is too large for a float is none either.
+    A number that is too large for a float is NaN, too.
 
     >>> [number(text) for text in ("1e3", "$12", "5 %", "1,234.5", "-3", "12 apples", "1,23", "1e999")]
     [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, nan, nan]
@@ -49,7 +49,7 @@ def number(text: str) -> float:
         value = float(text)
     else:
         match = _DRESSED.fullmatch(text)
-        if match is None or (match["minus"] and match["sign"]) or (match["unit"] and match["mark"]):
+        if match is None or (match["minus"] and match["sign"]) or (match["currency"] and match["mark"]):
             return math.nan
         sign = -1.0 if "-" in (match["minus"], match["sign"]) else 1.0
         value = sign * float(match["digits"].replace(",", "") + (match["rest"] or ""))
@@ -57,7 +57,7 @@ def number(text: str) -> float:
 
 
 def is_dressed(text: str) -> bool:
-    """Whether a text is a number only if read generously."""
+    """Whether a text is a number written as money, a percentage or with thousands."""
     return _PLAIN.fullmatch(text) is None and not math.isnan(number(text))
 
 
@@ -118,26 +118,31 @@ def microseconds_of_day(value: time) -> int:
     return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
 
 
-def date_format(spelled: str) -> str:
-    """A format for ``strptime``, also from one spelled as people do.
+def strptime_format(text: str) -> str:
+    """A format for ``strptime``, also from one as people write it.
 
-    >>> date_format("dd/mm/yyyy"), date_format("%d.%m.%y")
+    >>> strptime_format("dd/mm/yyyy"), strptime_format("%d.%m.%y")
     ('%d/%m/%Y', '%d.%m.%y')
     """
-    if "%" in spelled:
-        return spelled
-    return re.sub("|".join(_SPELLED), lambda part: _SPELLED[part[0]], spelled)
+    if "%" in text:
+        return text
+    return re.sub("|".join(_LETTERS), lambda part: _LETTERS[part[0]], text)
 
 
-def check_date_format(spelled: str) -> bool:
-    """Whether dates can be told to be written so."""
-    if spelled == "iso" or spelled in EPOCHS:
+def is_date_format(text: str) -> bool:
+    """Whether this is a format that dates can have.
+
+    >>> is_date_format("dd/mm/yyyy"), is_date_format("epoch"), is_date_format("day")
+    (True, True, False)
+    """
+    if text == "iso" or text in EPOCHS:
         return True
+    date_format = strptime_format(text)
     try:
-        datetime.strptime(datetime(2001, 12, 30).strftime(date_format(spelled)), date_format(spelled))
+        datetime.strptime(datetime(2001, 12, 30).strftime(date_format), date_format)
     except ValueError:
         return False
-    return "%" in date_format(spelled)
+    return "%" in date_format
 
 
 def plain_text(value: float) -> str:
@@ -162,7 +167,7 @@ def shortened(text: str) -> str:
 
 
 def bucket(text: str, n_buckets: int) -> int:
-    """Which of some inputs a value shares with others; the same on every machine."""
+    """Which of the shared inputs is this value's; the same on every machine."""
     return zlib.crc32(_bytes(text)) % n_buckets
 
 
@@ -171,7 +176,7 @@ def _bytes(text: str) -> bytes:
 
 
 class Vocabulary:
-    """Distinct texts of a column, to which rows refer by their places, and what they mean: each is read only once."""
+    """The distinct texts of a column, to which rows refer by position, and their meanings: each is parsed only once."""
 
     def __init__(self, texts: list[str]) -> None:
         self.texts = [shortened(text.strip()) for text in texts]
@@ -193,27 +198,27 @@ class Vocabulary:
         read = np.array([flag(text) for text in self.texts], dtype=np.float64)
         return np.where(np.isnan(read), self.numbers, read)
 
-    def times(self, spelled: str) -> Words:
-        """Times of day (``"clock"``), or dates written as told; ``NO_TIME`` for what is neither."""
-        kept: dict[str, Words] = self.__dict__.setdefault("_times", {})
-        if spelled not in kept:
-            kept[spelled] = np.array([self._time(text, spelled) for text in self.texts], dtype=np.int64)
-        return kept[spelled]
+    def times(self, date_format: str) -> Words:
+        """Times of day (``"clock"``), or dates in this format; ``NO_TIME`` for anything else."""
+        cached: dict[str, Words] = self.__dict__.setdefault("_times", {})
+        if date_format not in cached:
+            cached[date_format] = np.array([self._time(text, date_format) for text in self.texts], dtype=np.int64)
+        return cached[date_format]
 
-    def _time(self, text: str, spelled: str) -> int:
-        if spelled == "clock":
+    def _time(self, text: str, date_format: str) -> int:
+        if date_format == "clock":
             return of_day(text)
-        if spelled == "iso":
+        if date_format == "iso":
             return moment(text)
-        if spelled in EPOCHS:
-            return epoch(number(text), spelled)
+        if date_format in EPOCHS:
+            return epoch(number(text), date_format)
         try:
-            return microseconds(datetime.strptime(text, date_format(spelled)))
+            return microseconds(datetime.strptime(text, strptime_format(date_format)))
         except (ValueError, OverflowError):
             return NO_TIME
 
 
-def epoch(value: float, spelled: str) -> int:
-    """Microseconds since 1970 of a number of seconds or milliseconds since then."""
-    value *= EPOCHS[spelled]
+def epoch(value: float, date_format: str) -> int:
+    """Microseconds since 1970 of a number of seconds, milliseconds or microseconds since then."""
+    value *= EPOCHS[date_format]
     return int(value) if abs(value) < 2**62 else NO_TIME

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Floats
 from devdan.baselines.ruleclassifier import RuleClassifier
-from devdan.encoding.codes import OrdinalCodes
+from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows
 from devdan.evaluation.record import Phases
 from devdan.evaluation.scaled import Scaled

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats
 from devdan.atomic import write_atomically
-from devdan.encoding import filed
+from devdan.encoding.encoding import Encoding
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
 from devdan.model.kernel import Network
@@ -65,7 +65,7 @@ def header_of(model: Any) -> dict[str, Any]:
         "dtype": "object" if classes.labels.dtype == object else classes.labels.dtype.str,
         "outputs": classes.outputs.tolist(),
         "warned": getattr(model, "_warned", False),
-        "encoding": None if model._encoding is None else filed.kept(model._encoding),
+        "encoding": None if model._encoding is None else model._encoding.to_json(),
     }
 
 
@@ -120,7 +120,7 @@ def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) ->
     labels = check_labels(labels_of(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
     if (encoded := header.get("encoding")) is not None:  # earlier versions had none
-        model._encoding = filed.restored(encoded, options.instructions(chosen))
+        model._encoding = Encoding.of_json(encoded, options.instructions(chosen))
         if len(model._encoding) != n_features:
             raise ValueError("encoding and state do not match")
         n_features = len(model._encoding.columns)

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words, all_writable
-from devdan.encoding.encoding import Encoding
+from devdan.encoding.encoding import Encoding, SingleRow
 from devdan.encoding.rows import Rows
-from devdan.encoding.single import SingleRow
 from devdan.model import kernel, mixture, options, weighing
 from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
 from devdan.model.notice import EncodingWarning

@@ -16,7 +16,7 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Instructions
-from devdan.encoding.values import check_date_format
+from devdan.encoding.values import is_date_format
 from devdan.model import kernel
 from devdan.model.scales import QUICK, REHEARSED, is_scales, settings_at
 from devdan.model.state import LARGEST_LEARNED, LARGEST_REHEARSAL
@@ -104,7 +104,7 @@ def is_names(value: Any) -> bool:
 
 def _is_dates(value: Any) -> bool:
     if isinstance(value, dict):
-        return is_names(list(value)) and all(isinstance(how, str) and check_date_format(how) for how in value.values())
+        return is_names(list(value)) and all(isinstance(how, str) and is_date_format(how) for how in value.values())
     return is_names(value)
 
 

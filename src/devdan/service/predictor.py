@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from devdan.encoding.single import SingleRow
+from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model import kernel, mixture
 from devdan.model.kernel import DISCRIMINATIVE

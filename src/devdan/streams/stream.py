@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from devdan.encoding.codes import OrdinalCodes
+from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows, joined
 
 Piece = TypeVar("Piece")
