@@ -16,8 +16,8 @@ from markupsafe import Markup
 from river import drift
 
 from devdan import DEVDAN
-from devdan.report.drawing.picture_frame import caption, framed, placed
-from devdan.report.drawing.plot import Plot
+from devdan.report.chart import Plot
+from devdan.report.picture import caption, framed, placed
 from devdan.river import DEVDANClassifier
 from devdan.streams import hyperplane, sea
 from devdan.streams.stream import Chunk

@@ -8,9 +8,9 @@ from typing import Any
 import fleet_prior
 from deviations import put
 
-from devdan.report.drawing.picture_frame import caption, framed, placed
-from devdan.report.drawing.plot import Plot, ticks
-from devdan.report.drawing.words import short
+from devdan.report.chart import Plot, ticks
+from devdan.report.picture import caption, framed, placed
+from devdan.report.words import short
 
 DOCS = Path(__file__).parents[1] / "docs"
 TIMED = {"machine", "against", "cores", "keys", "features", "stored", "one_row"}  # parts that belong together

@@ -15,9 +15,8 @@ from markupsafe import Markup
 from devdan import DEVDAN, Event
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Phases, Record
-from devdan.report.drawing.chart import mark
-from devdan.report.drawing.picture_frame import caption, framed, legend, placed
-from devdan.report.drawing.plot import Plot, ticks
+from devdan.report.chart import Plot, mark, ticks
+from devdan.report.picture import caption, framed, legend, placed
 from devdan.streams.stream import Chunk
 
 ROOT = Path(__file__).parents[1]

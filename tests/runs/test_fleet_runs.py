@@ -21,11 +21,11 @@ from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import KeyCount, Record, Summary
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
-from devdan.report.drawing.words import percent
 from devdan.report.run.key_charts import MOST_DRIFTING, _edges, by_samples, drifting
 from devdan.report.run.key_figures import FEW, RECENT, KeyFigures
 from devdan.report.run.key_table import MOST_ROWS, extremes, searchable
 from devdan.report.run.shown_run import ShownRun, read_run
+from devdan.report.words import percent
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import open_stream
 

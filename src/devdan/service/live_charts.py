@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, Key, area, filled, in_percent, stroke, upright
-from devdan.report.drawing.plot import Plot, ticks
-from devdan.report.drawing.words import clipped, how_many, number, percent
+from devdan.report.chart import Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
 from devdan.report.run.column_charts import MOST_COLUMNS, importance_chart
+from devdan.report.words import clipped, how_many, number, percent
 from devdan.service.tally import Span, Tally
 
 _DELAYS = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "30 days", "later")
@@ -56,8 +55,8 @@ def _accuracy(tally: Tally) -> Shown | None:
     return Shown("Accuracy", about, Chart(body, label, keys), 260)
 
 
-def _drifts(plot: Plot, spans: Sequence[Span], ends: Sequence[float]) -> tuple[Markup, list[Key]]:
-    lines, legend = Markup(""), list[Key]()
+def _drifts(plot: Plot, spans: Sequence[Span], ends: Sequence[float]) -> tuple[Markup, list[LegendEntry]]:
+    lines, legend = Markup(""), list[LegendEntry]()
     for style, name in (("drift generative", "virtual"), ("drift discriminative", "real")):
         n = sum(getattr(span, name) for span in spans)
         for span, end in zip(spans, ends, strict=True):

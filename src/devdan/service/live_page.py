@@ -9,9 +9,8 @@ from fastapi import FastAPI, HTTPException
 from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
-from devdan.report.drawing.render import render
-from devdan.report.drawing.tile import Tile
-from devdan.report.drawing.words import number, percent
+from devdan.report.render import Tile, render
+from devdan.report.words import number, percent
 from devdan.service.engine import Engine, Live
 from devdan.service.handling import Service
 from devdan.service.live_charts import charts

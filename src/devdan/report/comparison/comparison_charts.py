@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, filled, in_percent, stroke
-from devdan.report.drawing.plot import LANE, Plot, Values, moving, ticks
-from devdan.report.drawing.words import letter
+from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
 from devdan.report.run.bins import smooth_accuracy
 from devdan.report.run.event_marks import drawn_true_drifts, drifts
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import letter
 
 
 def accuracies(runs: Sequence[ShownRun], names: Sequence[str]) -> Chart | None:

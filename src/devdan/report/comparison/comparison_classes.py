@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from devdan.report.drawing.words import NOTHING, clipped
 from devdan.report.run.confusion_matrix import by_name
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import NOTHING, clipped
 
 MOST_ROWS = 100
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.drawing.words import letter, signed
 from devdan.report.run.run_settings import inner
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import letter, signed
 
 N_PARTS = 20  # of a stream, long enough that one hardly depends on the one before
 _FEWEST_PARTS = 5

@@ -8,10 +8,10 @@ from devdan.report.comparison import comparison_charts as charts
 from devdan.report.comparison import comparison_table as comparison
 from devdan.report.comparison.comparison_classes import recalls
 from devdan.report.comparison.comparison_contrasts import N_PARTS, contrasts
-from devdan.report.drawing.render import render
-from devdan.report.drawing.words import how_many
+from devdan.report.render import render
 from devdan.report.run.crosshair import points
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many
 
 _FIRST_ROWS = 12  # of classes; the rest is folded away
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from devdan.evaluation import measures
-from devdan.report.drawing.words import NOTHING, clipped, heading, how_many, letter, number, written
 from devdan.report.run.run_settings import ELSEWHERE, inner, name, shown
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import NOTHING, clipped, heading, how_many, letter, number, written
 
 
 def differences(runs: Sequence[ShownRun]) -> list[tuple[str, list[str]]]:

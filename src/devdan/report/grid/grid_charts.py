@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart
-from devdan.report.drawing.plot import Plot, Values, ticks
-from devdan.report.drawing.words import number, short
+from devdan.report.chart import Chart, Plot, Values, ticks
 from devdan.report.grid.grid_findings import Findings, is_own, policy_name, share_of
 from devdan.report.grid.paper import published
 from devdan.report.grid.rank_chart import style_of
+from devdan.report.words import number, short
 
 _WIDE, _NARROW = 660, 235  # pixels available for labels
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from devdan.report.drawing.words import how_many, moment, number
 from devdan.report.grid.grid_findings import Findings
 from devdan.report.grid.ranking import ALPHA
 from devdan.report.grid.shown_grid import Grid
+from devdan.report.words import how_many, moment, number
 from devdan.runs.gridfolder import CellKey, files_of
 
 

@@ -7,13 +7,12 @@ from statistics import fmean
 from markupsafe import Markup
 
 from devdan.evaluation.measures import in_tables
-from devdan.report.drawing.picture_frame import STYLE
-from devdan.report.drawing.render import render
-from devdan.report.drawing.tile import Tile
-from devdan.report.drawing.words import heading, how_many, moment, number, short, signed
 from devdan.report.grid import grid_charts, grid_notes, grid_sheets
 from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, policy_name, share_of
 from devdan.report.grid.rank_chart import diagram
+from devdan.report.picture import STYLE
+from devdan.report.render import Tile, render
+from devdan.report.words import heading, how_many, moment, number, short, signed
 
 _WIDTH = 800
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import NamedTuple
 
 from devdan.evaluation.measures import NO_CHANGE, OF_RULES, SCRIPTS, SheetText, in_tables
-from devdan.report.drawing.words import NOTHING, heading, how_many, number, signed, written
 from devdan.report.grid.grid_findings import GENERATIVE, Findings, difference, is_own, policy_name
 from devdan.report.grid.grid_notes import listed, machines, ranks_text
 from devdan.report.grid.paper import COUNTERPARTS, METHODS, published
 from devdan.report.grid.shown_grid import Grid, Stat
+from devdan.report.words import NOTHING, heading, how_many, number, signed, written
 from devdan.runs.gridfolder import CellKey
 
 

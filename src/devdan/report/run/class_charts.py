@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, area, filled, in_percent, stroke
-from devdan.report.drawing.plot import Plot, moving, ticks
-from devdan.report.drawing.words import clipped, percent
+from devdan.report.chart import Chart, Plot, area, filled, in_percent, moving, stroke, ticks
 from devdan.report.run.class_counts import smooth_recall, smooth_share
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import clipped, percent
 
 MOST_CLASSES = 5  # in a chart: there are as many colours
 

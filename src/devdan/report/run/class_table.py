@@ -6,12 +6,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import in_percent
-from devdan.report.drawing.plot import Plot
-from devdan.report.drawing.words import clipped, number, percent
+from devdan.report.chart import Plot, in_percent
 from devdan.report.run.class_counts import smooth_recall
 from devdan.report.run.confusion_matrix import LARGEST_WITH_TEXT, MOST_CLASSES
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import clipped, number, percent
 
 FEW = 10  # samples, below which a recall says little
 MOST_CONFUSIONS = 10

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from devdan.report.drawing.chart import Chart, in_percent, stroke
-from devdan.report.drawing.plot import Plot, moving, ticks
-from devdan.report.drawing.words import clipped, percent
+from devdan.report.chart import Chart, Plot, in_percent, moving, stroke, ticks
 from devdan.report.run.bins import moving_mean, smooth_width
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import clipped, percent
 
 MOST_COLUMNS = 5  # in a chart: there are as many colours
 

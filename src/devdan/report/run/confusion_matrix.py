@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from devdan.report.drawing.words import NOTHING, clipped, percent
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import NOTHING, clipped, percent
 
 LARGEST_WITH_TEXT = 12  # classes; above this number the cells of the confusion matrix are too small for text
 MOST_CLASSES = 100

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from devdan.evaluation.record import Phases
-from devdan.report.drawing.words import clipped, letter
 from devdan.report.run.bins import smooth_accuracy
 from devdan.report.run.class_charts import charted
 from devdan.report.run.class_counts import smooth_recall, smooth_share
 from devdan.report.run.column_charts import column_name, smooth_importance, strongest
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import clipped, letter
 
 Ends = list[int]
 

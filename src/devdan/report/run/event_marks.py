@@ -9,11 +9,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from devdan.evaluation.record import Phases
-from devdan.report.drawing.chart import Key, mark, upright
-from devdan.report.drawing.plot import LANE, Plot
-from devdan.report.drawing.words import DRIFTS, how_many
+from devdan.report.chart import LANE, LegendEntry, Plot, mark, upright
 from devdan.report.run.bins import Bin
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import DRIFTS, how_many
 
 MOST_MARKERS = 160  # above this number, marks close to each other are merged
 MOST_LINES = 20  # above this number, drifts are strokes under the axis: lines would bury the curve
@@ -63,7 +62,7 @@ class Drawn(NamedTuple):
     lines: Markup
     lanes: Markup
     n_lanes: int
-    legend: list[Key]
+    legend: list[LegendEntry]
 
     @property
     def lower(self) -> int:
@@ -129,7 +128,7 @@ def drawn_changes(plot: Plot, marks: Iterable[Marker]) -> Markup:
     return Markup("").join(body)
 
 
-def changes_legend(marks: Sequence[Marker]) -> list[Key]:
+def changes_legend(marks: Sequence[Marker]) -> list[LegendEntry]:
     """Each kind of change in each phase that there is."""
     totals: dict[tuple[str, str], int] = {}
     for marker in marks:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from devdan.model.state import Event
-from devdan.report.drawing.words import DRIFTS
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import DRIFTS
 
 
 class EventRow(NamedTuple):

@@ -8,11 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, area, filled, in_percent, stroke
-from devdan.report.drawing.plot import moving, stretched, ticks
-from devdan.report.drawing.words import how_many, number, percent
+from devdan.report.chart import Chart, area, filled, in_percent, moving, stretched, stroke, ticks
 from devdan.report.run.key_figures import KeyFigures
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many, number, percent
 
 MOST_DRIFTING = 20  # keys whose drifts are shown
 

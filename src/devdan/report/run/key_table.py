@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from devdan.report.drawing.words import clipped, number, percent
 from devdan.report.run.key_figures import KeyFigures
+from devdan.report.words import clipped, number, percent
 
 MOST_ROWS = 2000  # of the table to search, so that a page stays small however large the fleet is
 _BEST = 10

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Chart, Key, mark, stroke
-from devdan.report.drawing.plot import Plot
-from devdan.report.drawing.words import percent
+from devdan.report.chart import Chart, LegendEntry, Plot, mark, stroke
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import percent
 
 _LARGEST = 9.0  # the radius of the level with most predictions, in pixels
 
@@ -47,5 +46,8 @@ def reliability(run: ShownRun) -> Chart | None:
     told = f"Calibration error {run.summary.calibration_error or 0:.3f}. " + "; ".join(
         f"{percent(level.confidence, 0)} sure, {percent(level.share_right, 0)} right" for level in levels
     )
-    legend: list[Key] = [mark("dot", "level", "predictions of about this confidence"), stroke("ideal", "calibrated")]
+    legend: list[LegendEntry] = [
+        mark("dot", "level", "predictions of about this confidence"),
+        stroke("ideal", "calibrated"),
+    ]
     return Chart(body, f"{told}.", legend)

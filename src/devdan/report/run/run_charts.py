@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 from devdan.evaluation.record import Phases
-from devdan.report.drawing.chart import Chart, Key, area, filled, in_percent, stroke
-from devdan.report.drawing.plot import Plot, moving, ticks
-from devdan.report.drawing.words import how_many, number, percent
+from devdan.report.chart import Chart, LegendEntry, Plot, area, filled, in_percent, moving, stroke, ticks
 from devdan.report.run.bins import Bin, smooth_accuracy, smooth_no_change, smooth_width
 from devdan.report.run.event_marks import changes_legend, drawn_changes, drawn_drifts, markers
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many, number, percent
 
 SMALLEST_CHUNK_WITH_BAND = 20  # for smaller chunks, the lowest and highest accuracy say little
 _EARLY = 0.05  # of the run: if half of the changes come before, and a few, there is a chart of its beginning
@@ -32,7 +31,7 @@ def accuracy(run: ShownRun) -> Chart | None:
     smoothed = smooth_width(len(bins))
     drifts = drawn_drifts(plot, run)
     each = "each chunk" if bins.width == 1 else f"each {bins.width:,} chunks"
-    paths, legend = [], list[Key]()
+    paths, legend = [], list[LegendEntry]()
     if banded:
         paths.append(plot.band(ends, lows, highs, "band"))
         legend.append(area("band", "lowest to highest chunk"))

@@ -7,8 +7,7 @@ from typing import Any
 
 from devdan.evaluation.record import Phases
 from devdan.model.units import HEAD
-from devdan.report.drawing.render import render
-from devdan.report.drawing.words import how_many, moment, percent
+from devdan.report.render import render
 from devdan.report.run import column_charts
 from devdan.report.run import run_charts as charts
 from devdan.report.run.class_charts import MOST_CLASSES, balance, recall
@@ -25,6 +24,7 @@ from devdan.report.run.run_settings import settings
 from devdan.report.run.run_tiles import tiles
 from devdan.report.run.run_words import about_accuracy, about_units
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many, moment, percent
 
 _MOST_COLUMNS = 200
 _MOST_ALIKE, _MOST_NAMES = 6, 60

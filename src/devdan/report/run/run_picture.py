@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from devdan.report.drawing.picture_frame import caption, framed, legend, placed
-from devdan.report.drawing.words import number
+from devdan.report.picture import caption, framed, legend, placed
 from devdan.report.run import run_charts as charts
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import number
 
 
 def picture_of_run(run: ShownRun) -> str:

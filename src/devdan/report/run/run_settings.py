@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from devdan.report.drawing.words import moment, number
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import moment, number
 
 Rows = list[tuple[str, str]]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from devdan.evaluation import measures
-from devdan.report.drawing.tile import Tile
-from devdan.report.drawing.words import how_many, number, percent, seconds, written
+from devdan.report.render import Tile
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many, number, percent, seconds, written
 
 _FIRST = "cr_mean"  # which is there even if nothing has been scored
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from devdan.evaluation.record import Phases
-from devdan.report.drawing.words import how_many, percent
 from devdan.report.run.event_marks import changes_legend, markers
 from devdan.report.run.shown_run import ShownRun
+from devdan.report.words import how_many, percent
 
 
 def about_accuracy(run: ShownRun) -> str:

@@ -11,12 +11,12 @@ from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
 from devdan.model.state import Event
 from devdan.model.units import Unit
-from devdan.report.drawing.words import how_many
 from devdan.report.errors import ReportError
 from devdan.report.run.bins import Bin, Bins
 from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
 from devdan.report.run.column_importances import MOST_COLUMN_POINTS, ColumnImportances
 from devdan.report.run.key_figures import KeyFigures
+from devdan.report.words import how_many
 from devdan.runs.runfolder import RunError, RunFolder
 
 MOST_EVENTS = 200  # that are told, the latest of them

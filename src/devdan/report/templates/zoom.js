@@ -13,7 +13,7 @@ const make = (tag, parent, text = "", style = "") => {
 const whole = (value) => Math.round(value).toLocaleString("en");
 const within = (low, value, high) => Math.max(low, Math.min(high, value));
 
-// Round numbers between two others, as in plot.py.
+// Round numbers between two others, as in chart.py.
 const ticks = (low, high, most) => {
   const size = 10 ** Math.floor(Math.log10((high - low) / most));
   const step = Math.max(1, size * [1, 2, 5, 10].find((times) => (high - low) / (size * times) <= most));

@@ -1,15 +1,58 @@
-"""The plotting area of a chart. All positions are in percent, so texts keep their size at any width."""
+"""Charts as SVG: a plane with axes, what is drawn in it, and the legend.
+
+Positions are in percent of the chart, so texts keep their size at any width. Curves are drawn in whole numbers, samples
+across and thousandths of the height down, and stretched to the chart.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.drawing.words import number, short
+from devdan.report.words import number, short
 
 Values = Sequence[float | None]
+LANE = 11  # pixels of a row of strokes under the axis
+
+
+class LegendEntry(NamedTuple):
+    """A sample of what is drawn, as an SVG element of this width and 12 pixels height, and its name."""
+
+    look: Markup
+    width: int
+    text: str
+
+
+class Chart(NamedTuple):
+    """The contents of an SVG element of any size, a description in a sentence or two, and the legend."""
+
+    body: Markup
+    label: str
+    legend: Sequence[LegendEntry] = ()
+    lower: int = 0  # pixels that it takes more than others below its axis
+
+
+def stroke(style: str, text: str) -> LegendEntry:
+    """A line."""
+    return LegendEntry(Markup('<path class="{}" d="M1,6H21"/>').format(style), 22, text)
+
+
+def area(style: str, text: str) -> LegendEntry:
+    """The area between lines."""
+    return LegendEntry(Markup('<path class="{}" d="M0,1H22V11H0Z"/>').format(style), 22, text)
+
+
+def upright(style: str, text: str) -> LegendEntry:
+    """A vertical line."""
+    return LegendEntry(Markup('<line class="{}" x1="3" x2="3" y1="0" y2="12"/>').format(style), 6, text)
+
+
+def mark(shape: str, style: str, text: str) -> LegendEntry:
+    """A mark, by the id of its shape."""
+    return LegendEntry(Markup('<use href="#{}" class="{}" x="6" y="6"/>').format(shape, style), 12, text)
 
 
 class Plot:
@@ -65,7 +108,7 @@ class Plot:
                 pieces[-1].append((sample, value))
             elif pieces[-1]:
                 pieces.append([])
-        return self._path("".join(self._polyline(piece) for piece in pieces), style)
+        return _path("".join(self._polyline(piece) for piece in pieces), style)
 
     def steps(self, samples: Sequence[int], values: Values, style: str) -> Markup:
         """A line that keeps each value until the next one."""
@@ -79,22 +122,27 @@ class Plot:
             elif y != before[1]:
                 path += f"h{x - before[0]}v{y - before[1]}"
                 before = (x, y)
-        return self._path(f"{path}H{samples[-1]}" if path else "", style)
+        return _path(f"{path}H{samples[-1]}" if path else "", style)
 
     def band(self, samples: Sequence[float], lows: Values, highs: Values, style: str) -> Markup:
         """The area between two lines, wherever both have values."""
         both = [(s, a, b) for s, a, b in zip(samples, lows, highs, strict=True) if a is not None and b is not None]
         around = [(s, high) for s, _, high in both] + [(s, low) for s, low, _ in reversed(both)]
-        return self._path(f"{self._polyline(around)}Z" if both else "", style)
+        return _path(f"{self._polyline(around)}Z" if both else "", style)
 
     def stretched(self, *paths: Markup) -> Markup:
         """Paths in samples and thousandths of the height, stretched to the size of the chart."""
         return stretched(Markup("").join(paths), self.end, 1000)
 
+    def upright(self, sample: float, style: str, title: str) -> Markup:
+        """A vertical line with a tooltip."""
+        return Markup(
+            '<line class="{style}" x1="{x:.4f}%" x2="{x:.4f}%" y1="0" y2="100%"><title>{title}</title></line>'
+        ).format(style=style, x=self.x(sample), title=title)
+
     def lane(self, samples: Sequence[int], style: str, place: int = 0, name: str = "", ink: str = "") -> Markup:
         """A row of strokes under the axis, one for each of the samples; ``place`` rows are above it."""
-        strokes = self._path("".join(f"M{sample},0v1" for sample in samples), style)
-        body = moving(stretched(strokes, self.end, 1))
+        body = moving(stretched(strokes(samples, style), self.end, 1))
         if name:
             body += Markup(
                 '<text class="lane-name {}" x="0" y="50%" dx="-8" dy=".36em" text-anchor="end">{}</text>'
@@ -104,7 +152,7 @@ class Plot:
         ).format(2 + LANE * place, LANE - 3, body)
 
     def _polyline(self, points: Sequence[tuple[float, float]]) -> str:
-        """Whole numbers, each point as its distance from the one before: short, and exact however often it is."""
+        """Whole numbers, each point as its distance from the one before: short, and rounding errors do not add up."""
         whole = [self._point(*point) for point in points]
         if not whole:
             return ""
@@ -117,18 +165,14 @@ class Plot:
     def _point(self, sample: float, value: float) -> tuple[int, int]:
         return round(sample), round(10 * self.y(value))
 
-    def _path(self, path: str, style: str) -> Markup:
-        return Markup('<path class="{}" d="{}"/>').format(style, path)
+
+def _path(path: str, style: str) -> Markup:
+    return Markup('<path class="{}" d="{}"/>').format(style, path)
 
 
-LANE = 11  # pixels of a row of strokes under the axis
-
-
-def moving(*parts: Markup) -> Markup:
-    """What goes along when somebody zooms: the script of a page moves and widens the inner element in the outer."""
-    begin = '<svg class="window" width="100%" height="100%" overflow="visible">'
-    begin += '<svg class="moves" width="100%" height="100%" overflow="visible">'
-    return Markup(begin) + Markup("").join(parts) + Markup("</svg></svg>")
+def strokes(samples: Iterable[int], style: str) -> Markup:
+    """Vertical strokes at samples, one high."""
+    return _path("".join(f"M{sample},0v1" for sample in samples), style)
 
 
 def stretched(paths: Markup, width: int, height: int) -> Markup:
@@ -136,6 +180,28 @@ def stretched(paths: Markup, width: int, height: int) -> Markup:
     return Markup('<svg viewBox="0 0 {} {}" preserveAspectRatio="none" width="100%" height="100%">{}</svg>').format(
         width, height, paths
     )
+
+
+def moving(*parts: Markup) -> Markup:
+    """What moves when somebody zooms: the page's script moves and widens the inner element within the outer."""
+    begin = '<svg class="window" width="100%" height="100%" overflow="visible">'
+    begin += '<svg class="moves" width="100%" height="100%" overflow="visible">'
+    return Markup(begin) + Markup("").join(parts) + Markup("</svg></svg>")
+
+
+def in_percent(shares: Iterable[float | None]) -> list[float | None]:
+    """Shares in percent."""
+    return [None if share is None else 100 * share for share in shares]
+
+
+def filled(end: int, values: Values) -> Plot | None:
+    """A plot whose range fits the values, within 0 and 100."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    room = max(0.06 * (max(known) - min(known)), 0.5)
+    low, high = max(0.0, min(known) - room), max(known) + room
+    return Plot(end, low, min(high, 100 + 0.02 * (100 - low)))
 
 
 def ticks(low: float, high: float, most: int, smallest: float = 0.0) -> list[float]:

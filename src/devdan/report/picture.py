@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from devdan.report.drawing.chart import Key
+from devdan.report.chart import LegendEntry
 
 WIDTH, LEFT, RIGHT = 800, 58, 16
 
@@ -58,7 +58,7 @@ def caption(y: float, left: str, right: str) -> Markup:
     )
 
 
-def legend(y: float, keys: Iterable[Key], x: float = 8) -> Markup:
+def legend(y: float, keys: Iterable[LegendEntry], x: float = 8) -> Markup:
     """A line of keys from ``x`` on, as far apart as the widths of letters can be guessed."""
     body = Markup("")
     for key in keys:

@@ -1,11 +1,20 @@
-"""Renders templates; user input is escaped."""
+"""Pages from templates; users' text is escaped."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+
+class Tile(NamedTuple):
+    """A headline figure with its name and a remark."""
+
+    name: str
+    figure: str
+    unit: str
+    remark: str
 
 
 def render(template: str, **values: Any) -> str:
@@ -15,5 +24,5 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def _templates() -> Environment:
-    loader = PackageLoader("devdan.report.drawing")
+    loader = PackageLoader("devdan.report")
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)

@@ -1,1 +1,0 @@
-"""What all pages and pictures are drawn with."""
