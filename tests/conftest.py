@@ -3,9 +3,16 @@
 import os
 import shutil
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Nothing in there is a test, nor has doctests.
+collect_ignore = ["support"]
+
+# Their assertions say what was compared, as those of tests do.
+pytest.register_assert_rewrite(*(module.stem for module in Path(__file__).parent.glob("support/*.py")))
 
 # Without it scikit-learn's check of array API input is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
@@ -23,19 +30,6 @@ unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow,
 settings.register_profile("test", unhurried, derandomize=True)
 settings.register_profile("fuzz", unhurried, max_examples=10_000, print_blob=True, derandomize=False)
 settings.load_profile("test")
-
-
-SMALL = ((1,), (3, 2, 20), (2, 1, 30, 3))  # the scales of an ensemble whose members are of all kinds
-
-
-def words(network):
-    """All that an ``OnlineNetwork`` has learned, to compare."""
-    return [one.state.tobytes() for one in network._networks]
-
-
-def plain(function):
-    """A compiled function as Python."""
-    return getattr(function, "py_func", function)
 
 
 @pytest.fixture

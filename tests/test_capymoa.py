@@ -4,6 +4,8 @@ import io
 
 import numpy as np
 import pytest
+from machines import SETTINGS, START_OPTIONS, Twins, options
+from networks import words
 
 try:
     import capymoa  # noqa: F401
@@ -18,11 +20,9 @@ from capymoa.drift.detectors import ADWIN
 from capymoa.evaluation import prequential_evaluation, prequential_ssl_evaluation
 from capymoa.stream import NumpyStream, Schema, generator, stream_from_file
 from capymoa.stream.preprocessing import ClassifierPipeline, MOATransformer
-from conftest import words
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from moa.streams.filters import NormalisationFilter
-from test_fuzz import SETTINGS, START_OPTIONS, Twins, options
 
 from devdan import DEVDAN
 from devdan.capymoa import DEVDANClassifier, DEVDANClassifierSSL

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from commandline import devdan
 from sklearn.naive_bayes import GaussianNB
-from test_cli import devdan
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential

@@ -3,14 +3,12 @@
 import ast
 import hashlib
 import importlib
-import os
 import re
-import subprocess
-import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from interpreters import LEARN, python
 from numba import config
 
 import devdan
@@ -73,23 +71,18 @@ def test_imports_never_lead_back():
     sorted_.prepare()  # a CycleError names the modules
 
 
-def python(code, **environment):
-    """Run code in a fresh process; returns what it printed."""
-    command = [sys.executable, "-W", "error", "-c", code]
-    run = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    return run.stdout, run.stderr
-
-
-LEARN = """
-import hashlib, numpy as np
-from devdan import DEVDAN
-from devdan.streams import sea
-model = DEVDAN(random_state=7)
-for X, y in sea(3000, seed=2):
-    model.partial_fit(X, y)
-print(hashlib.sha256(model._networks[0].tobytes()).hexdigest())
-"""
+def test_no_test_imports_a_test():
+    """What several tests share is in tests/support."""
+    folder = Path(__file__).parent
+    tests = {"conftest", *(path.stem for path in folder.rglob("test_*.py"))}
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            imported = set()
+            if isinstance(node, ast.ImportFrom):
+                imported = {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                imported = {part for alias in node.names for part in alias.name.split(".")}
+            assert not imported & tests, f"{path.relative_to(folder)} imports {imported & tests}"
 
 
 def test_the_same_seed_gives_the_same_bits_in_another_process():

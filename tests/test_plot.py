@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from test_report import record
-from test_run_page import many_classes
+from runs import many_classes, record
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential

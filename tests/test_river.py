@@ -4,7 +4,7 @@ import copy
 import pickle
 from itertools import count
 
-import conftest
+import networks
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,7 +54,7 @@ def records(X):
 
 
 def words(model):
-    return conftest.words(model._network)
+    return networks.words(model._network)
 
 
 @pytest.mark.parametrize(

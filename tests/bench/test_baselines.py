@@ -7,10 +7,10 @@ import pickle
 import numpy as np
 import pytest
 from naive_pensemble import NaivePClass
+from rulestreams import chunks, kinds
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from test_rulekernel import chunks, kinds
 
 from devdan.baselines import PClass, PENsemble, PENsemblePlus, drift
 from devdan.baselines.generalization import error_bound, is_suspicious

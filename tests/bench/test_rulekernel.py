@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from naive_pensemble import NaivePClass, NaivePENsemble, NaivePENsemblePlus, Rule
 from numba import config
+from rulestreams import chunks, kinds
 
 from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
 from devdan.baselines.rulebase import RuleBase
@@ -213,22 +214,6 @@ def test_the_ring_of_events_keeps_the_latest():
 
 
 # --- Ensembles -----------------------------------------------------------------------------------------------------
-
-
-def chunks(n_chunks, size=100, n_features=3, n_classes=2, shifts=(), seed=0):
-    """A linear problem in [0, 1]; where a chunk is in ``shifts``, all but its first rows lie lower."""
-    random = np.random.default_rng(seed)
-    weights = random.normal(size=(n_features, n_classes))
-    for number in range(n_chunks):
-        X = 0.8 + 0.2 * random.random((size, n_features))
-        y = ((X - 0.9) @ weights + 0.02 * random.normal(size=(size, n_classes))).argmax(axis=1)
-        if number in shifts:
-            X[shifts[number] :] -= 0.8
-        yield X, y
-
-
-def kinds(model):
-    return [event.kind for event in model.events_]
 
 
 SHIFTS = {3: 4, 6: 10, 7: 10, 8: 4, 10: 10, 13: 4, 15: 4}  # most of them drifts, those at row 10 warnings

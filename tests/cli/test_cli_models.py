@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from commandline import devdan, records, within
 from processes import Started, environment
-from test_cli import devdan, records, within
 from typer.testing import CliRunner
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from conftest import SMALL, words
 from hostile import CELLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import SMALL, words
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder

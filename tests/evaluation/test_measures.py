@@ -5,9 +5,9 @@ import io
 import json
 
 import pytest
+from grids import keep, make, result
 from rich.console import Console
-from test_report import record, save
-from test_table import keep, make, result
+from runs import record, save
 
 from devdan.cli import display
 from devdan.evaluation import measures

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from fleets import FEWER, portions, states, words
 from numba import config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -22,34 +23,7 @@ from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
 from devdan.model import kernel, mixture, threads
 from devdan.model.kernel import Network
-from devdan.model.state import check_state, sizes_of, with_features, with_room
-
-SMALL = 10 if config.DISABLE_JIT else 1  # by how much less there is to do where every step takes Python
-
-
-def portions(seed=0, n_portions=6, n_keys=12, most=300, n_features=4):
-    """Rows of several keys, some with other classes or rules than others."""
-    random = np.random.default_rng(seed)
-    for _ in range(n_portions):
-        n = int(random.integers(1, most // SMALL))
-        keys = random.integers(n_keys, size=n)
-        X = random.normal(size=(n, n_features))
-        X[random.random(X.shape) < 0.02] = np.nan
-        y = (np.nan_to_num(X[:, 0]) * (keys % 3 - 1) + np.nan_to_num(X[:, 1]) > 0) + 2 * (keys % 5 == 0)
-        yield keys, X, y.astype(int)
-
-
-def words(state):
-    """A state without what its room is, and without its events, of which a DEVDAN remembers more."""
-    room = (max(sizes_of(state)[0], 64), 64, 16, 1, 0, 0)
-    bare = with_room(state, room)
-    Network(bare).events[:] = 0
-    Network(bare).causes[:] = 0
-    return bare.tobytes()
-
-
-def states(fleet):
-    return {key: words(fleet[key]._networks[0]) for key in fleet}
+from devdan.model.state import check_state, with_features, with_room
 
 
 class Dict:
@@ -286,7 +260,7 @@ def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(mon
     monkeypatch.setattr(shared, "ALL_ROWS", 100)
     fleet, model = DEVDANFleet(DEVDAN(rehearse=0, random_state=3), random_state=1), DEVDAN(rehearse=0, random_state=3)
     number = {"partial_fit": 0, "teach": 0}
-    for t, (keys, X, y) in enumerate(portions(n_portions=8, most=60 * SMALL)):
+    for t, (keys, X, y) in enumerate(portions(n_portions=8, most=60 * FEWER)):
         verb = "teach" if t % 3 == 2 else "partial_fit"
         numbers = number[verb] + np.arange(len(y))
         number[verb] += len(y)
@@ -307,8 +281,8 @@ def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(mon
 def test_the_prior_stops_to_grow_and_goes_on_when_units_are_gone(n_hidden):
     random = np.random.default_rng(0)
     fleet = DEVDANFleet(DEVDAN(rehearse=0, n_hidden=n_hidden, learning_rate=1.0), random_state=1)
-    for _ in range(20 // SMALL + 1):
-        X = random.normal(size=(500 // SMALL, 6)) * random.normal(size=6) * 10
+    for _ in range(20 // FEWER + 1):
+        X = random.normal(size=(500 // FEWER, 6)) * random.normal(size=6) * 10
         fleet.partial_fit(random.integers(5, size=len(X)), X, random.integers(3, size=len(X)))
         assert fleet.prior_.n_hidden_ <= max(MOST_UNITS, n_hidden) + 1
     state = fleet._shared._networks[0]
@@ -719,7 +693,7 @@ def test_what_it_shows():
 def test_a_key_takes_little_memory():
     random = np.random.default_rng(0)
     fleet = DEVDANFleet(random_state=0)
-    for _ in range(40 // SMALL):
+    for _ in range(40 // FEWER):
         keys, X = random.integers(20, size=100), random.normal(size=(100, 10))
         fleet.partial_fit(keys, X, (X[:, 0] * (keys % 2 - 0.5) > 0).astype(int))
     sizes = [fleet._networks.slots._words[slot].nbytes for slot in fleet._networks.slots.in_use()]

@@ -10,9 +10,9 @@ import sqlite3
 import numpy as np
 import pandas as pd
 import pytest
+from fleets import portions, rewritten, same, states
 from fleetwork import LIMIT, N_ROWS, hold, portion, starve, work
 from processes import context
-from test_fleet import portions, states, words
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError, open_model
 from devdan.fleet import store as stores
@@ -31,18 +31,6 @@ def learned(n_portions=6, **options):
     for keys, X, y in portions(n_portions=n_portions, n_keys=30, most=60):
         fleet.partial_fit(keys, X, y)
     return fleet
-
-
-def same(fleet, other):
-    """Whether two fleets are the same to the bit."""
-    assert states(fleet) == states(other)
-    table, others = (each.summary().to_pandas().sort_values("key", ignore_index=True) for each in (fleet, other))
-    pd.testing.assert_frame_equal(table, others)
-    assert fleet.classes_.tolist() == other.classes_.tolist()
-    assert (len(fleet), fleet.n_rows_) == (len(other), other.n_rows_)
-    if fleet.prior:
-        assert words(fleet.prior_._networks[0]) == words(other.prior_._networks[0])
-    return True
 
 
 # --- Larger than memory ------------------------------------------------------------------------------------------
@@ -496,15 +484,6 @@ def test_a_truncated_file(saved, tmp_path, part):
     path.write_bytes(content[: int(len(content) * part)])
     with pytest.raises(ModelFileError, match=r"truncated|not a fleet|other tables"):
         DEVDANFleet.load(path)
-
-
-def rewritten(connection, key, **changes):
-    """Another row for a key, with a checksum that matches."""
-    (row,) = connection.execute(f"SELECT {stores._LIST} FROM networks WHERE key = ?", (key,)).fetchall()
-    text, figures, kept = stores._unpacked(row)
-    kept = kept._replace(**{name: change(getattr(kept, name)) for name, change in changes.items()})
-    connection.execute("DELETE FROM networks WHERE key = ?", (key,))
-    connection.execute(stores._PUT.format("networks"), stores._packed(stores.Row(text, figures, kept)))
 
 
 def with_words(**values):

@@ -16,14 +16,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hostile import BROKEN, CLASSES, MISLABELLED, changes, labels, tables
+from fleets import rewritten, words
+from hostile import BROKEN, CLASSES, DEEP, MISLABELLED, VALUES, WORDS, changes, labels, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from test_fleet import words
-from test_fleet_store import rewritten
-from test_fuzz import ERRORS, GOOD_OPTIONS, SETTINGS, START_OPTIONS, options, quiet, sample_weights
-from test_fuzz_modelfile import DEEP, VALUES, WORDS
+from machines import ERRORS, GOOD_OPTIONS, SETTINGS, START_OPTIONS, options, quiet, sample_weights
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError
 from devdan.model.classes import check_labels

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from naive import Naive
+from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
-from test_kernel import agree, learn_both, stream
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model.kernel import Network

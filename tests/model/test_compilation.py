@@ -1,9 +1,9 @@
 """Compiling ahead of time: afterwards nothing is left to compile, whatever a model is asked for."""
 
 import pytest
+from commandline import devdan
+from interpreters import LEARN, python
 from numba import config
-from test_cli import devdan
-from test_package import LEARN, python
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled without the JIT")
 

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import SMALL
+from networks import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import ensemble, kernel, modelfile, threads, training

@@ -5,14 +5,13 @@ Without the JIT, where an index beyond an array is an error, it also shows that 
 
 import hashlib
 import json
-import struct
 
 import numpy as np
 import pytest
-from conftest import SMALL
-from hostile import changes
+from hostile import DEEP, VALUES, WORDS, changes
 from hypothesis import example, given
 from hypothesis import strategies as st
+from networks import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
 from devdan.model import kernel, modelfile
@@ -94,15 +93,6 @@ def test_altered_bytes(files, kind, change, checked):
 # --- Headers -----------------------------------------------------------------------------------------------------
 
 HEADER = {"kind", "options", "states", "n_features", "feature_names", "classes", "dtype", "outputs", "warned"}
-TEXTS = "auto standard minmax momentum adaptive object |b1 <U1 <U9999999 <f2 >i4 <M8[s] ((1)i4,i4 DEVDAN"
-DEEP = json.loads("[" * 900 + "]" * 900)  # what "deep" stands for, since nobody could print it
-VALUES = st.one_of(
-    st.sampled_from(
-        [None, True, 0, 1, -1, 2, 7, 1000, 2**31, 2**62, 2**63, 10**400, 0.5, -0.0, 1e308, float("nan"), float("inf")]
-    ),
-    st.sampled_from(["", "deep", *TEXTS.split()]),
-    st.sampled_from([[], {}, [[]], [0], [1, 0], [0, 1, 2], ["a", "b", "c"], ["a"] * 3, [0.5, 1.5, 2.5], {"a": 1}]),
-)
 
 
 @given(
@@ -142,13 +132,6 @@ def write(path, header, words):
 
 
 # --- States ------------------------------------------------------------------------------------------------------
-
-WORDS = st.one_of(
-    st.sampled_from([0, 1, 2, 3, 15, 16, 17, 1000, 1001, 10**6, 2**31, 2**53, 2**62, 2**63 - 1, -1, -(2**63)]).map(
-        lambda word: struct.unpack("<d", struct.pack("<q", word))[0]
-    ),
-    st.sampled_from([0.0, -0.0, 0.5, 1.0, -1.0, 2.0, 1e99, -1e99, 1e150, 1e308, 1e-320, np.nan, np.inf, -np.inf]),
-)
 
 
 @given(kind=KINDS, data=st.data())

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import plain
+from networks import plain
 
 from devdan import DEVDAN, ModelFileError
 from devdan.model import devdan, kernel, layers, mixture, modelfile, training

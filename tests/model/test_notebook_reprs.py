@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import sklearn
 from rich.console import Console
-from test_report import Text, record
+from runs import record
+from webpages import Text
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PENsemble

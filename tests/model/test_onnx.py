@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import SMALL
+from networks import SMALL
 from sklearn.base import clone
 
 pytest.importorskip("onnx", reason="onnx is not installed")

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from conftest import SMALL
+from networks import SMALL
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
-from test_report import Text
+from webpages import Text
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import kernel, units

@@ -3,8 +3,8 @@
 import joblib
 import numpy as np
 import pytest
-from conftest import SMALL, words
 from joblib import Parallel, delayed
+from networks import SMALL, words
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.baselines import PClass, PENsemble, PENsemblePlus

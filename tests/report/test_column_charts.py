@@ -8,8 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from test_report import Text, record, save
-from test_run_page import legends
+from runs import record, save
+from webpages import Text, legends
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation.learners import learner

@@ -4,9 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from runs import many_classes, record, save
 from scipy.stats import ttest_1samp, ttest_ind
-from test_report import Text, record, save
-from test_run_page import many_classes
+from webpages import Text
 
 from devdan.report.comparison.comparison_classes import recalls
 from devdan.report.comparison.comparison_contrasts import N_PARTS, contrasts, estimated, groups

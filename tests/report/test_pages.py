@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import THEMES, WIDTHS, opened, until
-from test_report import record, save
-from test_run_page import many_classes
-from test_table import make
+from grids import make
+from runs import many_classes, record, save
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential

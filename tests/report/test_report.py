@@ -2,14 +2,15 @@
 
 import json
 import re
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+from runs import record, save
+from webpages import HOSTILE, Text
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
-from devdan.evaluation.record import Phases, Record, Summary
+from devdan.evaluation.record import Record, Summary
 from devdan.report import ReportError, write_picture
 from devdan.report.comparison.comparison_table import differences
 from devdan.report.run.bins import MOST_POINTS
@@ -17,90 +18,10 @@ from devdan.report.run.event_marks import drifts, markers
 from devdan.report.run.shown_run import read_run
 from devdan.streams import sea
 
-HOSTILE = "</script><script>alert(1)</script>"
-INFO = {
-    "stream": "sea",
-    "origin": "generated",
-    "n_samples": 10_000,
-    "target": None,
-    "model": "devdan",
-    "options": {"masking": 0.1, "momentum": 0.9},
-    "seed": 0,
-    "labels": "all",
-    "command": "devdan run sea --seed 0",
-    "started": "2026-11-15T11:00:00+00:00",
-    "versions": {"devdan": "0.1.0"},
-    "machine": {"cpu": "a CPU", "cores": 2},
-}
-
-
-def record(chunk, *, n=10, hits=8, classes=("a", "b"), structure=True, growths=(0, 0), prunings=(0, 0), drifts=(0, 0)):
-    """A chunk of the second class, and of it alone."""
-    return Record(
-        chunk=chunk,
-        start=chunk * n,
-        n_samples=n,
-        n_classes=len(classes),
-        new_classes=tuple(classes) if chunk == 0 else (),
-        counts=((1, 1, hits), (1, 0, n - hits)) if chunk else (),
-        n_labels=n,
-        no_change=(n - 1, n) if chunk else (0, 0),
-        n_hidden=3 if structure else None,
-        n_parameters=20 if structure else None,
-        growths=Phases(*growths) if structure else None,
-        prunings=Phases(*prunings) if structure else None,
-        drifts=Phases(*drifts) if structure else None,
-        bias2=Phases(0.3, 0.2) if structure else None,
-        variance=Phases(0.1, 0.05) if structure else None,
-        test_seconds=0.001,
-        train_seconds=0.002,
-    )
-
-
-def save(folder, records, finished=True, **info):
-    """A run's folder, as an evaluation leaves it."""
-    folder.mkdir()
-    (folder / "run.json").write_text(json.dumps(INFO | info))
-    (folder / "records.jsonl").write_text("".join(r.to_json() + "\n" for r in records))
-    if finished:
-        (folder / "summary.json").write_text("{}")
-    return folder
-
 
 @pytest.fixture(scope="module")
 def sea_records():
     return list(prequential(sea(10_000), DEVDAN(random_state=0)))
-
-
-class Text(HTMLParser):
-    """The text of a page, the tags that are open at its end, and the ids of its scripts."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.words, self.scripts, self.sources = [], [], [], []
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in {"meta", "link", "br", "input"}:
-            self.open.append(tag)
-        if tag == "script":
-            self.scripts.append(dict(attrs).get("id"))
-        self.sources += [value for name, value in attrs if name in {"src", "href"} and not value.startswith("#")]
-
-    def handle_startendtag(self, tag, attrs):
-        pass
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "script" not in self.open and "style" not in self.open:
-            self.words.append(data)
-
-    @property
-    def text(self):
-        return " ".join(" ".join(self.words).split())
 
 
 def test_the_page_is_complete_in_itself(tmp_path, page, sea_records):

@@ -5,7 +5,8 @@ import re
 
 import numpy as np
 import pytest
-from test_report import Text, record, save
+from runs import many_classes, record, save
+from webpages import Text, legends
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation, prequential
@@ -18,28 +19,6 @@ from devdan.report.run.class_counts import MOST_CLASS_POINTS, smooth_recall
 from devdan.report.run.event_marks import MOST_LINES
 from devdan.report.run.shown_run import read_run
 from devdan.streams import StreamError, open_stream, sea
-
-
-def legends(html):
-    """The texts of each legend."""
-    return [
-        re.findall(r"</svg>([^<]*)</li>", found)
-        for found in re.findall(r'<ul class="legend">.*?</ul>', html, re.DOTALL)
-    ]
-
-
-def many_classes(n_classes=60, n_chunks=30, n=600, seed=0):
-    """Records of as many classes; each even one is taken for the next in a third of the cases."""
-    random = np.random.default_rng(seed)
-    found = []
-    for chunk in range(n_chunks):
-        true = random.integers(0, n_classes, n)
-        guess = np.where((true % 2 == 0) & (random.random(n) < 1 / 3), true + 1, true)
-        pairs, counts = np.unique(np.column_stack([true, guess]), axis=0, return_counts=True)
-        values = json.loads(record(chunk, n=n, classes=[f"kind {c:02}" for c in range(n_classes)]).to_json())
-        values["counts"] = [[*pair, count] for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)]
-        found.append(Record.from_json(json.dumps(values)))
-    return found
 
 
 def test_many_drifts_are_strokes_under_the_axis(tmp_path, page):

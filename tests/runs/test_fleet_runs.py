@@ -10,10 +10,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from commandline import devdan, results
+from fleets import same
 from processes import Started
-from test_cli import devdan, results
-from test_fleet_store import same
-from test_report import Text
+from webpages import Text
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation import prequential

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
-from test_cli import devdan, records
+from commandline import devdan, records
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.atomic import FileLock

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from served import served_here
+from served import limit, served_here, until
 
 from devdan import DEVDAN
 from devdan.model.kernel import LOG_SHARPNESS, Network
@@ -44,13 +44,6 @@ def rows(*ids, x=1.0, city="Köln"):
 
 def labels(**pairs):
     return {"labels": [{"id": id_, "label": label} for id_, label in pairs.items()]}
-
-
-def until(http, path, holds):
-    """Ask until something holds; the test's own time limit ends what never does."""
-    while not holds(answer := http.get(path).json()):
-        pass
-    return answer
 
 
 def test_from_a_row_to_its_late_label_and_a_prediction(http, stream):
@@ -254,16 +247,6 @@ def test_a_full_disk_refuses_writes_and_recovers_by_itself(tmp_path, unlogged):
         limit(http, lambda pages: 10**6)
         assert http.post("/v1/streams/s/predict", json=big).json().get("logged") is None
         assert http.get("/v1/streams/s/samples/r1").status_code == 200
-
-
-def limit(http, pages):
-    """Let SQLite believe that the disk has room for so many pages: the same error as that of a full disk."""
-
-    def job(connection):
-        ((now,),) = connection.execute("PRAGMA page_count")
-        connection.execute(f"PRAGMA max_page_count = {pages(now)}")
-
-    http.application.engine.writer.run_job(job).result()
 
 
 def test_a_deleted_stream_leaves_nothing_even_if_the_server_ended_meanwhile(tmp_path):

@@ -1,7 +1,6 @@
 """Kafka in front of the service, with librdkafka's mock cluster; ``kafka_cluster`` tells what that is and is not."""
 
 import json
-import re
 import sys
 import threading
 from contextlib import contextmanager
@@ -9,10 +8,10 @@ from contextlib import contextmanager
 import httpx
 import pyarrow as pa
 import pytest
+from commandline import run
+from kafka_cluster import all_are_read
 from prometheus_client import CollectorRegistry
-from served import Process, served_here
-from test_service import limit, until
-from test_service_kill import run
+from served import Process, limit, logged, metric, served_here, until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -24,7 +23,6 @@ from devdan.service.kafka_clients import Clients  # noqa: E402
 from devdan.service.kafka_door import KafkaDoor  # noqa: E402
 from devdan.service.kafka_settings import Kafka, read_config  # noqa: E402
 from devdan.service.kafka_watch import Watch  # noqa: E402
-from devdan.service.replaying import found, records  # noqa: E402
 from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402
 
 
@@ -55,18 +53,6 @@ def door(cluster, kafka, folder, **options):
             reader.stop()
 
 
-def metric(http, name):
-    """The sum of a metric over its labels."""
-    found = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", http.get("/metrics").text, re.MULTILINE)
-    return sum(map(float, found))
-
-
-def all_are_read(http, n_messages):
-    """Wait for so many messages; a member that is missed for a moment reads some twice."""
-    while metric(http, "devdan_kafka_messages_total") < n_messages or metric(http, "devdan_kafka_lag") > 0:
-        pass
-
-
 def rows(**features):
     """A message with a row for each id."""
     return json.dumps({"rows": [{"id": id_, "features": {"x": x, "city": "Köln"}} for id_, x in features.items()]})
@@ -83,15 +69,6 @@ def arrow(file=False, **columns):
     with (pa.ipc.new_file if file else pa.ipc.new_stream)(sink, table.schema) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
-
-
-def logged(database):
-    """The records of the stream s."""
-    connection = database.connect()
-    (stream,) = found(connection, "s")
-    kept = list(records(connection, stream, 0))
-    connection.close()
-    return kept
 
 
 # --- What becomes of messages ------------------------------------------------------------------------------------

@@ -11,13 +11,13 @@ import threading
 
 import httpx
 import pytest
-from served import Process
-from test_service_kill import check
+from kafka_cluster import all_are_read
+from served import Process, logged
+from service_kills import check
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 from kafka_cluster import QUICK, SECONDS, Cluster, Reader  # noqa: E402
-from test_service_kafka import all_are_read, logged  # noqa: E402
 
 from devdan.service.replaying import found, replayed  # noqa: E402
 from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402

@@ -2,141 +2,18 @@
 
 import random
 import re
-import threading
 from pathlib import Path
 
 import httpx
 import pytest
+from commandline import run
 from served import SECONDS, Process
-from typer.testing import CliRunner
+from service_kills import killed_often
 
-from devdan.cli import app
-from devdan.service.logged import Labels, Rows
-from devdan.service.replaying import found, records, replayed
 from devdan.service.sqlite_database import SqliteDatabase
 
 ROOT = Path(__file__).parents[2]
 KILLS = 2  # each takes two seconds or so; test_hundreds_of_kills has the rest
-
-
-class Caller(threading.Thread):
-    """Sends rows, and their labels later, and remembers what was acknowledged; what was not is sent again."""
-
-    def __init__(self, name, seed, answered):
-        super().__init__()
-        self.answered, self.failure = answered, None
-        self.prefix, self._random = name, random.Random(seed)
-        self.rows, self.labels = {}, {}  # acknowledged, by id
-        self._unanswered = None
-        self._n = 0
-        self.url, self.may_go = "", threading.Event()
-        self.ends = False
-
-    def run(self):
-        while not self.ends:
-            self.may_go.wait()
-            try:
-                with httpx.Client(base_url=self.url, timeout=SECONDS) as client:
-                    while self.may_go.is_set() and not self.ends:
-                        self._send(client)
-            except httpx.HTTPError:
-                continue  # it was killed: the same request goes to the next one
-
-    def _send(self, client):
-        if self._unanswered is None:
-            self._unanswered = self._next()
-        path, body = self._unanswered
-        answer = client.post(f"/v1/streams/s/{path}", json=body)
-        self._unanswered = None
-        if answer.status_code != 200:
-            self.failure = answer.text
-        if path == "predict":
-            self.rows |= {row["id"]: row["features"] for row in body["rows"]}
-        else:
-            self.labels |= {one["id"]: one["label"] for one in body["labels"]}
-        self.answered.release()
-
-    def _next(self):
-        waiting = [id_ for id_ in self.rows if id_ not in self.labels][:20]
-        if waiting and self._random.random() < 0.4:
-            chosen = waiting[: self._random.randint(1, len(waiting))]
-            return "labels", {"labels": [{"id": id_, "label": int(self.rows[id_]["x"] > 0.5)} for id_ in chosen]}
-        size = self._random.choice([1, 1, 5])
-        ids = [f"{self.prefix}-{self._n + k}" for k in range(size)]
-        self._n += size
-        made = [{"id": id_, "features": {"x": self._random.random(), "y": self._random.random()}} for id_ in ids]
-        return "predict", {"rows": made}
-
-
-def check(database, callers):
-    """The log has each acknowledged row and label once, as it was sent, and the snapshot is the fold over it."""
-    connection = database.connect()
-    (stream,) = found(connection, "s")
-    rows, labels = {}, {}
-    by_place = {}
-    for record in records(connection, stream, 0):
-        if isinstance(record.body, Rows):
-            for place, (id_, values) in enumerate(zip(record.body.ids, record.body.values, strict=True)):
-                assert id_ not in rows, "a row is in the log twice"
-                rows[id_] = dict(zip(stream.columns, values, strict=True))
-                by_place[record.seq, place] = id_
-        elif isinstance(record.body, Labels):
-            for place, label in zip(record.body.rows, record.body.labels, strict=True):
-                id_ = by_place[tuple(place)]
-                assert id_ not in labels, "a label is in the log twice"
-                labels[id_] = label
-    for caller in callers:
-        for id_, features in caller.rows.items():
-            assert rows[id_] == features, "an acknowledged row is not in the log"
-        for id_, label in caller.labels.items():
-            assert labels[id_] == label, "an acknowledged label is not in the log"
-    again = replayed(connection, stream)
-    assert again.same is not False
-    assert again.fold.tally.n_rows == len(rows)
-    connection.close()
-    return len(rows), len(labels)
-
-
-def killed_often(arguments, database, n_kills, seed, *, settings=None):
-    """Kill the server at random moments while three callers are at work; after each kill, check the log."""
-    source = random.Random(seed)
-    answered = threading.Semaphore(0)
-    callers = [Caller(f"c{k}", seed + k, answered) for k in range(3)]
-    server = Process(*arguments)
-    httpx.put(f"{server.url}/v1/streams/s", json=settings or {}, timeout=SECONDS).raise_for_status()
-    for caller in callers:
-        caller.start()
-    try:
-        for _ in range(n_kills):
-            for caller in callers:
-                caller.url = server.url
-                caller.may_go.set()
-            for _ in range(source.randint(1, 100)):
-                answered.acquire()
-            server.kill()
-            assert [caller.failure for caller in callers] == [None] * 3
-            for caller in callers:
-                caller.may_go.clear()
-            check(database(), callers)
-            server = Process(*arguments)
-    finally:
-        for caller in callers:
-            caller.ends = True
-            caller.url = server.url
-            caller.may_go.set()
-        for caller in callers:
-            caller.join()
-    shown = httpx.get(f"{server.url}/v1/streams/s", timeout=SECONDS).json()
-    assert server.stop() == 0
-    n_rows, n_labels = check(database(), callers)
-    connection = database().connect()
-    (stream,) = found(connection, "s")
-    final = replayed(connection, stream)
-    connection.close()
-    assert final.same is True, "the snapshot of the end is not the fold over the log"
-    assert final.fold.tally.n_labels == n_labels
-    assert shown["rows"] <= n_rows
-    return n_rows, n_labels
 
 
 def test_after_kills_under_load_everything_acknowledged_is_there_once_bit_for_bit(tmp_path):
@@ -150,12 +27,6 @@ def test_after_kills_under_load_everything_acknowledged_is_there_once_bit_for_bi
 def test_hundreds_of_kills(tmp_path):
     folder = tmp_path / "data"
     killed_often(["--data", folder], lambda: SqliteDatabase(folder, lock=False), 200, 2)
-
-
-def run(*arguments):
-    """A command, in this process: starting another takes seconds."""
-    ended = CliRunner().invoke(app, list(map(str, arguments)), prog_name="devdan", env={"COLUMNS": "200"})
-    return ended.exit_code, ended.stdout + ended.stderr
 
 
 def test_serve_ctrl_c_and_replay_as_a_user_would(tmp_path):

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from served import SECONDS, Process, served_here
-from test_service_kill import killed_often
+from service_kills import killed_often
 
 from devdan.service import ledger, register
 from devdan.service.logged import Settings

@@ -1,6 +1,5 @@
 """The paper's streams: the same samples whatever file they come from, in the right order, or an error that helps."""
 
-import csv
 import gzip
 import io
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from archives import rlcps
 
 from devdan.streams import StreamError, catalogue, entries, open_stream, sea
 
@@ -161,36 +161,6 @@ def test_hepmass_is_the_start_of_its_file(tmp_path, monkeypatch):
     np.testing.assert_array_equal(whole(stream)[1], y[:700])
     shuffled = whole(catalogue.load("hepmass", data=tmp_path, order="shuffled"))[1]
     np.testing.assert_array_equal(shuffled, y[:700][np.random.default_rng(0).permutation(700)])
-
-
-def rlcps(n_each=50, wrapped=False):
-    """The bytes of an archive like UCI's, with a column that is always missing; and what is in it."""
-    generator = np.random.default_rng(1)
-    X = generator.integers(0, 2, (10 * n_each, 9)).astype(float)
-    X[:, 1] = np.nan
-    X[::7, 8] = np.nan
-    y = np.arange(10 * n_each) % n_each < n_each // 10  # matches come first in each block
-    outer = io.BytesIO()
-    with zipfile.ZipFile(outer, "w") as archive:
-        archive.writestr("documentation", "ten blocks")
-        archive.writestr("frequencies.csv", "cmp_sex,cmp_bd\n0.5,0.03\n")
-        for block in (10, *range(1, 10)):
-            rows = range((block - 1) * n_each, block * n_each)
-            text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\r\n")
-            writer.writerow(["id_1", "id_2", *entries.ENTRIES["rlcps"].features, "is_match"])
-            for row in rows:
-                cells = ["?" if np.isnan(value) else f"{value:g}" for value in X[row]]
-                writer.writerow([row, row + 1, *cells, "TRUE" if y[row] else "FALSE"])
-            inner = io.BytesIO()
-            with zipfile.ZipFile(inner, "w", zipfile.ZIP_DEFLATED) as packed:
-                packed.writestr(f"block_{block}.csv", text.getvalue())
-            archive.writestr(f"block_{block}.zip", inner.getvalue())
-    if wrapped:
-        inside, outer = outer, io.BytesIO()
-        with zipfile.ZipFile(outer, "w") as archive:
-            archive.writestr("donation.zip", inside.getvalue())
-    return outer.getvalue(), X, y
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from test_catalogue import rlcps
+from archives import rlcps
 
 from devdan.streams import download as module
 from devdan.streams import entries

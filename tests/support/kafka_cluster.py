@@ -13,6 +13,7 @@ import sys
 import threading
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from served import metric
 
 # By the C interface, since members of a group otherwise wait for each other for three seconds.
 BROKER = """
@@ -125,3 +126,9 @@ class Reader(threading.Thread):
     def stop(self):
         self._ends = True
         self.join()
+
+
+def all_are_read(http, n_messages):
+    """Wait for so many messages; a member that is missed for a moment reads some twice."""
+    while metric(http, "devdan_kafka_messages_total") < n_messages or metric(http, "devdan_kafka_lag") > 0:
+        pass

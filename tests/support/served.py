@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import httpx
 
 from devdan.service.app import Application
+from devdan.service.replaying import found, records
 from devdan.service.server import server
 from devdan.service.sqlite_database import SqliteDatabase
 
@@ -72,3 +73,35 @@ class Process:
         self._reader.join()
         self.process.stderr.close()
         return self.process.wait()
+
+
+def until(http, path, holds):
+    """Ask until something holds; the test's own time limit ends what never does."""
+    while not holds(answer := http.get(path).json()):
+        pass
+    return answer
+
+
+def limit(http, pages):
+    """Let SQLite believe that the disk has room for so many pages: the same error as that of a full disk."""
+
+    def job(connection):
+        ((now,),) = connection.execute("PRAGMA page_count")
+        connection.execute(f"PRAGMA max_page_count = {pages(now)}")
+
+    http.application.engine.writer.run_job(job).result()
+
+
+def metric(http, name):
+    """The sum of a metric over its labels."""
+    found = re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", http.get("/metrics").text, re.MULTILINE)
+    return sum(map(float, found))
+
+
+def logged(database):
+    """The records of the stream s."""
+    connection = database.connect()
+    (stream,) = found(connection, "s")
+    kept = list(records(connection, stream, 0))
+    connection.close()
+    return kept
