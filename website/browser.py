@@ -1,4 +1,4 @@
-"""A real browser, for tests and pictures of pages: Chromium from the system, driven by Playwright."""
+"""The system's Chromium, driven by Playwright, for tests and screenshots."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ THEMES = ("light", "dark")
 
 
 class NoBrowserError(RuntimeError):
-    """There is none, or nothing to drive it with; the message says what to install."""
+    """Chromium or Playwright is missing; the message says what to install."""
 
 
 @contextmanager
 def chromium() -> Iterator[Any]:
-    """The browser, with a profile of its own that is removed afterwards."""
+    """Launch Chromium with a temporary profile."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 (of the test extra)
     except ModuleNotFoundError:
@@ -37,24 +37,24 @@ def chromium() -> Iterator[Any]:
 def opened(
     browser: Any, path: Any, width: str = "desktop", theme: str = "light", place: str = "", still: bool = False
 ) -> Iterator[Any]:
-    """A page as somebody sees it; whatever it complains about is an error. If ``still``, its clock does not run."""
+    """Open a page; errors and warnings in its console are raised. If ``still``, its clock is stopped."""
     context = browser.new_context(
         viewport={"width": WIDTHS[width], "height": 900}, color_scheme=theme, has_touch=width == "phone"
     )
-    page, complaints = context.new_page(), list[str]()
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page, problems = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type in ("error", "warning") else None)
     if still:
         page.clock.install(time="2030-01-01T00:00:00Z")
         page.clock.pause_at("2030-01-01T00:00:01Z")
     page.goto(f"file://{path}{place}")
     yield page
     context.close()
-    if complaints:
-        raise AssertionError(f"{path}: {complaints}")
+    if problems:
+        raise AssertionError(f"{path}: {problems}")
 
 
 def until(page: Any, condition: str) -> None:
-    """Wait until something is so in the page, which looks each time before it draws."""
-    look = f"(function look() {{ ({condition}) ? done() : requestAnimationFrame(look); }})()"
-    page.evaluate(f"() => new Promise((done) => {{ {look}; }})")
+    """Wait until a condition holds in the page, checked at every animation frame."""
+    check = f"(function check() {{ ({condition}) ? done() : requestAnimationFrame(check); }})()"
+    page.evaluate(f"() => new Promise((done) => {{ {check}; }})")

@@ -12,7 +12,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
 
-PUT_OUT = "{ .text .output .no-copy }"
+OUTPUT = "{ .text .output .no-copy }"
 LINK = re.compile(r"(\]\([\w./-]+)\.ipynb\b")
 
 
@@ -33,7 +33,7 @@ def markdown(path: Path, run: bool) -> str:
     notebook = nbformat.read(path, as_version=4)
     if run:
         place = {"metadata": {"path": str(path.parent)}}
-        quiet = ["--log-level=ERROR"]  # otherwise it warns about its sockets on every machine
+        quiet = ["--log-level=ERROR"]  # it warns about its sockets otherwise
         NotebookClient(notebook, coalesce_streams=True, resources=place, extra_arguments=quiet).execute()
     parts = [part for cell in notebook.cells for part in cell_parts(cell)]
     return "\n\n".join([*parts, f'<a href="{path.name}" download>This page as a notebook</a>'])
@@ -49,11 +49,11 @@ def cell_parts(cell: Any) -> list[str]:
 def shown(output: Any, cell: Any) -> str:
     """An output as an image or as text."""
     if output.output_type == "stream":
-        return fenced(output.text, PUT_OUT)
+        return fenced(output.text, OUTPUT)
     if picture := output.data.get("image/svg+xml"):
         source = base64.b64encode(picture.encode()).decode()
         return f'<img alt="{cell.metadata.alt}" src="data:image/svg+xml;base64,{source}">'
-    return fenced(output.data["text/plain"], PUT_OUT)
+    return fenced(output.data["text/plain"], OUTPUT)
 
 
 def fenced(text: str, kind: str) -> str:

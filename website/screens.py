@@ -1,4 +1,4 @@
-"""Pictures of pages for docs/pages.md: `python website/screens.py` makes the runs and takes them. Needs Chromium."""
+"""Screenshots of reports for docs/pages.md: `python website/screens.py` makes the runs first. Needs Chromium."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ COLOURS = 96  # enough for pages of few colours
 
 
 class Screen(NamedTuple):
-    """A picture: of which page, how wide and dark, zoomed to where, and from which element on how far down."""
+    """A screenshot: the page, the viewport and theme, the zoom, and which part is kept."""
 
     name: str
     page: str
     height: int
     width: str = "desktop"
     theme: str = "light"
-    place: str = ""
-    first: str = "header"
-    point: float | None = None  # where in the first chart the pointer is, as a share of its width
+    place: str = ""  # what follows the path in the address
+    first: str = "header"  # the topmost element, by its CSS selector
+    point: float | None = None  # horizontal position of the pointer in the first chart, in [0, 1]
 
 
 PICTURES = (
@@ -50,7 +50,7 @@ PICTURES = (
 
 
 def run(folder: Path, stream: Stream, model: str) -> Path:
-    """A run as `devdan run` makes it."""
+    """Make a run as `devdan run` does."""
     stream, learner, classes, scaled = prepared(stream, registry.build(model, 0))
     settings = describe(stream, learner, {}, model=model, seed=0, chunk=stream.chunk, labels="all", scaled=scaled)
     with RunJob(folder, stream, Evaluation(learner, classes=classes), settings) as job:
@@ -60,18 +60,18 @@ def run(folder: Path, stream: Stream, model: str) -> Path:
 
 
 def thirty_classes() -> Stream:
-    """Clouds around thirty points, some of them close together, and some seldom."""
+    """Thirty clouds, some close together and some rare."""
     random = np.random.default_rng(0)
     centres = 2 * random.normal(size=(30, 8))
     centres[5], centres[12], centres[20] = centres[4] + 0.3, centres[11] + 0.4, centres[2] + 0.5
-    often = 1 / np.arange(1, 31)
-    labels = random.choice(30, 30_000, p=often / often.sum())
+    frequency = 1 / np.arange(1, 31)
+    labels = random.choice(30, 30_000, p=frequency / frequency.sum())
     names = np.array([f"sort {k:02}" for k in range(30)])
     return open_stream((centres[labels] + random.normal(size=(30_000, 8)), names[labels]), name="clouds")
 
 
 def pages(folder: Path) -> dict[str, Path]:
-    """One of each kind."""
+    """Make a report of each kind."""
     own = {
         "run": run(folder / "sea", sea(), "devdan"),
         "paper": run(folder / "paper", sea(), "devdan-paper"),
@@ -81,7 +81,7 @@ def pages(folder: Path) -> dict[str, Path]:
             folder / "orders", open_stream(ROOT / "docs" / "orders.csv", target="returned", chunk=100), "devdan"
         ),
     }
-    found = {name: where / "report.html" for name, where in own.items()}
+    found = {name: path / "report.html" for name, path in own.items()}
     found["comparison"] = folder / "comparison.html"
     write_report([own[name] for name in ("run", "paper", "mlp")], found["comparison"])
     shutil.copytree(ROOT / "benchmarks" / "results" / "table", folder / "table")
@@ -89,8 +89,8 @@ def pages(folder: Path) -> dict[str, Path]:
     return found | {"table": folder / "table" / "table.html"}
 
 
-def taken(browser: Any, found: dict[str, Path]) -> Iterator[Path]:
-    """Take and keep each picture."""
+def take(browser: Any, found: dict[str, Path]) -> Iterator[Path]:
+    """Take and save each screenshot."""
     for screen in PICTURES:
         with opened(browser, found[screen.page], screen.width, screen.theme, screen.place) as page:
             if screen.point is not None:
@@ -108,7 +108,7 @@ def taken(browser: Any, found: dict[str, Path]) -> Iterator[Path]:
 def main() -> None:
     SCREENS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
-        for path in taken(browser, pages(Path(folder))):
+        for path in take(browser, pages(Path(folder))):
             print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
 
 
