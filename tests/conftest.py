@@ -44,6 +44,16 @@ def page(tmp_path):
     return write
 
 
+@pytest.fixture(scope="session")
+def sea_records():
+    """The evaluation of a model on 10,000 samples, of which nobody changes anything."""
+    from devdan import DEVDAN  # noqa: PLC0415 (likewise)
+    from devdan.evaluation.loop import prequential  # noqa: PLC0415
+    from devdan.streams import sea  # noqa: PLC0415
+
+    return list(prequential(sea(10_000), DEVDAN(random_state=0)))
+
+
 @pytest.fixture(scope="module")
 def browser():
     """A real one. Not for the whole session: while it is open, nothing else can have an event loop."""

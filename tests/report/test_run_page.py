@@ -2,10 +2,12 @@
 
 import json
 import re
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from runs import many_classes, record, save
+from runs import many_classes, moving_table, record, save
 from webpages import Text, legends
 
 from devdan import DEVDAN
@@ -13,12 +15,102 @@ from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Record, Summary
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
-from devdan.report import RunReport
-from devdan.report.run import run_charts
-from devdan.report.run.class_counts import MOST_CLASS_POINTS, smooth_recall
-from devdan.report.run.event_marks import MOST_LINES
-from devdan.report.run.shown_run import read_run
+from devdan.model.units import Unit
+from devdan.report import ReportError, RunReport, write_picture
+from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, MOST_POINTS, smooth_importance, smooth_recall
+from devdan.report.events import MOST_LINES, drifts, markers
+from devdan.report.run_charts import beginning_chart
+from devdan.report.run_page import page_of_run
+from devdan.report.shown_run import ShownRun
+from devdan.runs.runfolder import RunFolder
 from devdan.streams import StreamError, open_stream, sea
+
+
+def added(records, **info):
+    """A run with these records."""
+    run = ShownRun("run", info)
+    for one in records:
+        run.add(one)
+    return run
+
+
+def job(folder, stream):
+    """A run as `devdan run` makes it."""
+    model = DEVDAN(random_state=0)
+    settings = describe(stream, model, {}, model="devdan", seed=0, chunk=stream.chunk, labels="all")
+    return RunJob(folder, stream, Evaluation(model), settings)
+
+
+# --- Accuracy and structure ----------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_every_total():
+    records = [
+        record(chunk, hits=chunk % 11, growths=(chunk % 2, chunk % 3), prunings=(0, chunk % 5), drifts=(chunk % 7, 1))
+        for chunk in range(5000)
+    ]
+    run, summary = added(records), Summary(records)
+    assert MOST_POINTS / 2 <= len(run.bins) <= MOST_POINTS
+    assert sum(bin.n_chunks for bin in run.bins) == 5000
+    assert [bin.start for bin in run.bins[1:]] == [bin.end for bin in run.bins[:-1]]
+    weighted = sum(bin.accuracy * bin.n_scored for bin in run.bins) / sum(bin.n_scored for bin in run.bins)
+    assert weighted == pytest.approx(summary.confusion.accuracy)
+    drawn = markers(run.bins, run.summary.n_samples)
+    assert len(drawn) <= 4 * 100
+    drawn += drifts(run.bins)
+    for kind, phases in (("growth", summary.growths), ("pruning", summary.prunings), ("drift", summary.drifts)):
+        for phase, total in phases._asdict().items():
+            assert sum(mark.n for mark in drawn if (mark.kind, mark.phase) == (kind, phase)) == total
+    assert len(page_of_run(run)) < 600_000
+
+
+def test_a_few_chunks_are_drawn_as_they_are():
+    records = [record(chunk, growths=(chunk, 0)) for chunk in range(7)]
+    run = added(records)
+    assert [bin.accuracy for bin in run.bins] == [r.accuracy for r in records]
+    assert [(mark.sample, mark.n) for mark in markers(run.bins, 70)] == [(10 * (n + 1), n) for n in range(1, 7)]
+
+
+def test_drifts_are_lines_with_a_key(tmp_path, page):
+    records = [record(chunk, drifts=(2 * (chunk == 4), chunk in (5, 9))) for chunk in range(12)]
+    folder = save(tmp_path / "run", records)
+    html = page(folder)
+    titles = ["2 virtual drifts by sample 50", "1 real drift by sample 60", "1 real drift by sample 100"]
+    assert re.findall(r'<line class="drift \w+"[^>]*><title>([^<]+)', html) == titles
+    assert "2 virtual drifts signalled 2 real drifts signalled" in Text(html).text
+    write_picture(folder, tmp_path / "run.svg")
+    drawn = (tmp_path / "run.svg").read_text()
+    assert all(title in drawn for title in titles)
+    assert ">2 real drifts signalled</text>" in drawn
+
+
+def test_a_run_without_drifts_does_not_speak_of_them(tmp_path, page):
+    records = [record(chunk) for chunk in range(12)]
+    assert 'class="drift' not in page(save(tmp_path / "run", records))
+
+
+def test_models_without_structure_have_no_charts_of_it(tmp_path, page):
+    with_structure = page(save(tmp_path / "a", [record(chunk) for chunk in range(30)]))
+    without = page(save(tmp_path / "b", [record(chunk, structure=False) for chunk in range(30)]))
+    assert with_structure.count('role="img"') == 4
+    assert without.count('role="img"') == 1
+    assert "Hidden units" in with_structure
+    assert not re.search("hidden units|Parameters|Bias²|Calibration", Text(without).text, re.IGNORECASE)
+    both = page(tmp_path / "a", tmp_path / "b")
+    assert both.count('role="img"') == 2
+
+
+def test_a_single_chunk_that_was_not_scored(tmp_path, page):
+    run = save(tmp_path / "run", [record(0)])
+    html = page(run)
+    text = Text(html).text
+    assert "Classification rate – nothing has been scored yet" in text
+    assert "All samples are in the first chunk, which is learned before anything is predicted" in text
+    assert "3 hidden units after the first chunk: bias² 0.3 and variance 0.1 in the generative phase" in text
+    assert not re.search("Confusion|Kappa|Recall", text)
+    assert 'role="img"' not in html
+    write_picture(run, tmp_path / "run.svg")
+    assert ElementTree.parse(tmp_path / "run.svg")
 
 
 def test_many_drifts_are_strokes_under_the_axis(tmp_path, page):
@@ -63,23 +155,33 @@ def test_a_legend_has_only_what_is_drawn(tmp_path, page):
     )
 
 
-def test_changes_that_crowd_at_the_beginning_have_a_chart_of_their_own(tmp_path, page):
-    crowded = [record(chunk, growths=(chunk in (1, 2, 4, 6), 0)) for chunk in range(3000)]
-    run = read_run(save(tmp_path / "crowded", crowded))
-    end, chart = run_charts.beginning(run)
+def test_changes_that_crowd_at_the_beginning_have_a_chart_of_their_own():
+    run = added(record(chunk, growths=(chunk in (1, 2, 4, 6), 0)) for chunk in range(3000))
+    end, chart = beginning_chart(run)
     assert end == 90  # a quarter more than what it takes to have them all
     assert chart.label.endswith("4 growths, generative.")
-    assert "Its first 90 samples" in Text(page(tmp_path / "crowded")).text
-    apart = [record(chunk, growths=(chunk % 700 == 1, 0)) for chunk in range(3000)]
-    assert run_charts.beginning(read_run(save(tmp_path / "apart", apart))) is None
-    late = [record(chunk, growths=(chunk in (1, 2, 4, 6) or chunk > 2990, 0)) for chunk in range(3000)]
-    assert run_charts.beginning(read_run(save(tmp_path / "late", late))) is None
+    assert "Its first 90 samples" in Text(page_of_run(run)).text
+    apart = (record(chunk, growths=(chunk % 700 == 1, 0)) for chunk in range(3000))
+    assert beginning_chart(added(apart)) is None
+    late = (record(chunk, growths=(chunk in (1, 2, 4, 6) or chunk > 2990, 0)) for chunk in range(3000))
+    assert beginning_chart(added(late)) is None
 
 
 def test_one_scored_chunk_is_told_in_words(tmp_path, page):
     html = page(save(tmp_path / "run", [record(0), record(1)]))
     assert "80.0 % of 10 samples, all in one chunk: no curve." in Text(html).text
     assert "Classification rate 80.00 %" in Text(html).text
+
+
+@pytest.mark.parametrize("labels", ["delay:1000", "fraction:0", "warmup:500", "uncertain:0.1"])
+def test_runs_with_few_labels_are_drawn(tmp_path, page, labels):
+    records = list(prequential(sea(5000), DEVDAN(random_state=0), labels))
+    text = page(save(tmp_path / "run", records))
+    assert ("discriminative phase" in Text(text).text) == (labels != "fraction:0")
+    write_picture(tmp_path / "run", tmp_path / "run.svg")
+
+
+# --- Classes -------------------------------------------------------------------------------------------------------
 
 
 def test_many_classes_are_a_list_and_the_matrix_is_folded_away(tmp_path, page):
@@ -103,14 +205,30 @@ def test_many_classes_are_a_list_and_the_matrix_is_folded_away(tmp_path, page):
     assert apart == [1] * 30  # what is taken for each other is next to each other
 
 
-def test_classes_over_time_are_those_of_the_records(tmp_path):
-    records = many_classes(3, 1000, 30)
-    run = read_run(save(tmp_path / "run", records))
+def test_a_large_confusion_matrix_stays_small_and_tells_its_figures(tmp_path, page):
+    names = [f"class {c}" for c in range(100)]
+    counts = tuple((true, guess, 1 + true + guess) for true in range(100) for guess in range(99))
+    first = record(0, classes=names)
+    second = Record.from_json(first.to_json())
+    object.__setattr__(second, "counts", counts)
+    object.__setattr__(second, "new_classes", ())
+    html = page(save(tmp_path / "run", [first, second]))
+    assert len(html) < 1_000_000
+    assert re.search(r'title="class 99 as class 98: 198 \(\d\.\d %\)"', html)
+    assert 'class="matrix small"' in html
+    assert "–" in html  # the precision of the class that was never predicted
+
+
+def test_classes_over_time_are_those_of_the_records():
+    run = added(many_classes(3, 1000, 30))
     assert MOST_CLASS_POINTS / 2 <= len(run.counts) <= MOST_CLASS_POINTS
     for c in range(3):
         assert sum(count.actual.get(c, 0) for count in run.counts) == run.summary.confusion.actual[c]
         assert sum(count.hits.get(c, 0) for count in run.counts) == run.summary.confusion.hits[c]
         assert np.mean(smooth_recall(run.counts, c)) == pytest.approx(run.summary.confusion.recall(c), abs=0.02)
+
+
+# --- Columns and units ---------------------------------------------------------------------------------------------
 
 
 def test_columns_that_became_the_same_are_told_in_one_line_and_notes_are_told(tmp_path, page):
@@ -120,6 +238,73 @@ def test_columns_that_became_the_same_are_told_in_one_line_and_notes_are_told(tm
     text = Text(page(folder)).text
     assert "9 columns number: f0, f1, f2, f3, f4, f5, f6, f7, f8 city nominal" in text
     assert "Notes the column id is left out" in text
+
+
+def test_a_run_keeps_what_its_page_tells(tmp_path, page):
+    table, y = moving_table()
+    with job(tmp_path / "run", open_stream((table, y), chunk=250)) as running:
+        list(running.records())
+        running.finish()
+        model = running.evaluation.model
+    kept = RunFolder(tmp_path / "run").summary()
+    assert kept["importances"] == model.importances_
+    assert kept["units"] == json.loads(json.dumps([unit._asdict() for unit in model.units_]))
+    html = page(tmp_path / "run")
+    text = Text(html).text
+    assert "Which columns matter" in text
+    assert ["age", "city", "price"] in [sorted(found) for found in legends(html)]
+    first = model.units_[0]
+    for said in first.in_words():
+        assert said in text
+    assert f"The other {len(model.units_) - 10} units" in text
+    points = json.loads(re.search(r'<script type="application/json" id="points">(.*?)</script>', html, re.DOTALL)[1])
+    assert {series["name"] for series in points["charts"]["columns"][0]["series"]} == {"price", "city", "age"}
+
+
+def test_columns_of_arrays_have_the_names_that_the_stream_gives_them(tmp_path, page):
+    with job(tmp_path / "run", sea(2000)) as running:
+        list(running.records())
+        running.finish()
+    kept = RunFolder(tmp_path / "run").summary()
+    assert list(kept["importances"]) == ["x1", "x2", "x3"]
+    assert {name for unit in kept["units"] for name, _ in unit["weights"]} == {"x1", "x2", "x3"}
+    assert sorted(["x1", "x2", "x3"]) in [sorted(found) for found in legends(page(tmp_path / "run"))]
+
+
+def asked(chunk, shares):
+    return replace(record(chunk), importances=shares)
+
+
+def test_only_the_strongest_columns_are_drawn_and_the_rest_is_told(tmp_path, page):
+    shares = (0.3, 0.0, 0.25, 0.2, 0.1, 0.05, 0.1)
+    html = page(save(tmp_path / "run", [asked(chunk, shares) for chunk in range(3)]))
+    assert ["x0", "x2", "x3", "x4", "x6"] in legends(html)
+    assert "The 5 that matter most of 7." in Text(html).text
+    assert "Importance of columns over time, at the end: x0 30.0 %, x2 25.0 %" in html
+
+
+@pytest.mark.parametrize("told", [[], [(1.0,)], [(0.0,), (0.0,)]])
+def test_without_two_places_there_is_no_chart(tmp_path, page, told):
+    records = [asked(chunk, shares) for chunk, shares in enumerate(told)] or [record(0), record(1)]
+    assert "Which columns matter" not in page(save(tmp_path / "run", records))
+
+
+def test_many_places_are_joined():
+    run = added(asked(chunk, (chunk % 2, 1 - chunk % 2)) for chunk in range(4000))
+    assert len(run.importances) <= MOST_COLUMN_POINTS
+    assert run.importances[-1].end == 40_000
+    assert smooth_importance(run.importances, 0) == pytest.approx([0.5] * len(run.importances))
+
+
+@pytest.mark.parametrize("units", [None, 3, [{}], [{"network": 0}], [dict.fromkeys(Unit._fields, "x")]])
+def test_a_summary_without_proper_units_is_damaged(tmp_path, page, units):
+    folder = save(tmp_path / "run", [record(0), record(1)])
+    (folder / "summary.json").write_text(json.dumps({"units": units}))
+    with pytest.raises(ReportError, match=r"summary\.json is damaged"):
+        page(folder)
+
+
+# --- Events --------------------------------------------------------------------------------------------------------
 
 
 def test_events_are_told_with_their_causes_the_latest_first(tmp_path, page):
@@ -138,30 +323,7 @@ def test_events_are_told_with_their_causes_the_latest_first(tmp_path, page):
     assert "too few hidden units" in rows[-1][2]
 
 
-def test_a_record_with_an_event_of_no_kind_is_none():
-    line = record(0).to_json().replace('"events": null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
-    with pytest.raises(ValueError, match="no event"):
-        Record.from_json(line)
-
-
-def test_a_run_from_before_confidences_were_counted_is_shown_without_them(tmp_path, page):
-    records = list(prequential(sea(3000), DEVDAN(random_state=0)))
-    assert "Calibration error" in Text(page(save(tmp_path / "new", records))).text
-    lines = [json.loads(record.to_json()) for record in records]
-    for line in lines:
-        del line["reliability"], line["calibration_error"]
-    old = save(tmp_path / "old", [])
-    (old / "records.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert "Calibration" not in page(old)
-
-
-# --- While a run goes on -----------------------------------------------------------------------------------------
-
-
-def job(folder, stream, **options):
-    model = DEVDAN(random_state=0)
-    settings = describe(stream, model, {}, model="devdan", seed=0, chunk=stream.chunk, labels="all")
-    return RunJob(folder, stream, Evaluation(model), settings, **options)
+# --- While a run goes on -------------------------------------------------------------------------------------------
 
 
 def words(folder):

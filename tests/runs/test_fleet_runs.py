@@ -1,4 +1,4 @@
-"""Runs of fleets: what is counted of each key, stopping and going on, what the commands do, and what the page shows."""
+"""Runs of fleets: what is counted of each key, stopping and going on, and what the commands do."""
 
 import csv
 import io
@@ -13,19 +13,13 @@ import pytest
 from commandline import devdan, results
 from fleets import same
 from processes import Started
-from webpages import Text
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation import prequential
 from devdan.evaluation.loop import Evaluation
-from devdan.evaluation.record import KeyCount, Record, Summary
+from devdan.evaluation.record import Record, Summary
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
-from devdan.report.run.key_charts import MOST_DRIFTING, _edges, by_samples, drifting
-from devdan.report.run.key_figures import FEW, RECENT, KeyFigures
-from devdan.report.run.key_table import MOST_ROWS, extremes, searchable
-from devdan.report.run.shown_run import ShownRun, read_run
-from devdan.report.words import percent
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import open_stream
 
@@ -351,76 +345,3 @@ def test_mistakes_are_one_clear_line(words, message, made):
     (made / "holes.csv").write_text("device,x,y\na,1,0\nb,2,1\n,3,1\n")
     DEVDAN().fit([{"x": 1.0}, {"x": 2.0}], [0, 1]).save(made / "model.devdan")
     assert message in devdan(*words.split(), folder=made, code=2).stderr
-
-
-# --- The page ----------------------------------------------------------------------------------------------------
-
-
-def chunk(number, counts, n=100):
-    """A record of a fleet."""
-    return Record(
-        number, number * n, n, 2, (), ((0, 0, n),), n, (0, 0), 3, 20, None, None, None, None, 0.1, 0.1, keys=counts
-    )
-
-
-def test_figures_of_keys_are_those_of_their_rows():
-    chance = np.random.default_rng(0)
-    shown, rights = KeyFigures(), {}
-    for number in range(60):
-        counts = []
-        for key in chance.choice(30, 8, replace=False).tolist():
-            right = (chance.random(5) < key / 30).tolist()
-            rights.setdefault(f"k{key}", []).extend(right)
-            counts.append(KeyCount(f"k{key}", 6, 5, sum(right), 0, int(number == 50)))
-        shown.add(chunk(number, tuple(counts)))
-    assert shown.names == list(rights)
-    np.testing.assert_array_equal(shown.accuracy, [np.mean(own) for own in rights.values()])
-    np.testing.assert_array_equal(shown.samples, [len(own) // 5 * 6 for own in rights.values()])
-    few = [len(own) <= RECENT for own in rights.values()]
-    np.testing.assert_allclose(shown.recent[few], shown.accuracy[few])
-    assert shown.real_drifts.sum() == len(shown.drifts) == 8
-    worst, best = extremes(shown)
-    judged = {key: np.mean(own) for key, own in rights.items() if len(own) >= FEW}
-    assert [row.name for row in worst] == sorted(judged, key=lambda k: (judged[k], -len(rights[k])))[: len(worst)]
-    assert best[0].accuracy == percent(max(judged.values()))
-    assert sum(int(row.n_keys) for row in by_samples(shown)) == 30
-
-
-def test_points_and_rows_are_bounded_however_many_there_are():
-    shown, n_keys = ShownRun("run", {}), MOST_ROWS + 500
-    for number in range(900):
-        places = range(10 * number % n_keys, 10 * number % n_keys + 10)
-        shown.add(chunk(number, tuple(KeyCount(str(k % n_keys), 10, 10, k % 10, 1, 0) for k in places)))
-    assert len(shown.keys) == n_keys
-    assert 50 <= len(shown.keys.spreads) <= 200
-    assert shown.keys.spreads[-1].end > 80_000
-    assert len(searchable(shown.keys)) == MOST_ROWS
-    assert len(drifting(shown)) == MOST_DRIFTING
-    assert _edges(1) == [1, 2]
-
-
-def test_the_page_shows_the_keys(made, page):
-    html = page(made / "run")
-    text = Text(html)
-    assert text.open == []
-    for words in ("Accuracy of the keys", "Worst keys", "Best keys", "Keys by number of samples", "12 in all"):
-        assert words in text.text
-    rows = json.loads(html.partition('id="key-rows">')[2].partition("</script>")[0])
-    counted = read_run(made / "run").keys
-    assert {row[0]: row[1] for row in rows} == dict(zip(counted.names, counted.samples.tolist(), strict=True))
-
-
-def test_keys_are_no_part_of_the_page_of_a_model(tmp_path, page):
-    devdan("run", "sea", "--limit", 2000, "--out", "run", folder=tmp_path)
-    assert "all-keys" not in page(tmp_path / "run")
-
-
-def test_names_of_keys_are_only_text(tmp_path, page):
-    rows = table(400)
-    rows["device"] = rows["device"].map({"000": "</script><b>&", "001": "'\"<i>"}).fillna("é" * 300)
-    rows.to_csv(tmp_path / "my.csv", index=False)
-    devdan("run", "my.csv", "--target", "y", "--key", "device", "--chunk", 50, "--out", "run", folder=tmp_path)
-    html = page(tmp_path / "run")
-    assert "<b>" not in html
-    assert "<i>" not in html
-    assert Text(html).open == []

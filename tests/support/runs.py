@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 
 from devdan.evaluation.record import Phases, Record
 
@@ -67,3 +68,12 @@ def save(folder, records, finished=True, **info):
     if finished:
         (folder / "summary.json").write_text("{}")
     return folder
+
+
+def moving_table(n=6000, seed=0):
+    """A table whose label follows the city, and from the middle on the price."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {"price": random.normal(size=n), "city": random.choice(list("uvw"), n), "age": random.random(n)}
+    )
+    return table, np.where(np.arange(n) < n // 2, table.city == "u", table.price > 0)

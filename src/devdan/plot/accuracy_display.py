@@ -7,9 +7,9 @@ from typing import Any
 
 from devdan.evaluation.record import Record
 from devdan.plot.display_axes import axes_for
+from devdan.report.bins import Bin, Bins, smooth_accuracy
 from devdan.report.chart import in_percent
-from devdan.report.run.bins import Bin, Bins, smooth_accuracy
-from devdan.report.run.event_marks import drifts
+from devdan.report.events import drifts
 from devdan.report.words import DRIFTS
 
 _LOOKS = {"discriminative": {"color": "C1", "linestyle": "-"}, "generative": {"color": "C1", "linestyle": ":"}}

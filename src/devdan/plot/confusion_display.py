@@ -10,7 +10,7 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from devdan.evaluation.record import Record, Summary
 from devdan.plot.display_axes import axes_for
-from devdan.report.run.confusion_matrix import LARGEST_WITH_TEXT, by_name, grouped
+from devdan.report.classes import LARGEST_WITH_TEXT, by_name, grouped
 
 _SUMS = {"true": 1, "pred": 0, "all": None}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from devdan.evaluation.record import Record
 from devdan.plot.display_axes import axes_for
-from devdan.report.run.bins import Bin, Bins
-from devdan.report.run.event_marks import Marker, markers
+from devdan.report.bins import Bin, Bins
+from devdan.report.events import Marker, markers
 
 _MARKS = {"growth": {"marker": "^", "color": "C0"}, "pruning": {"marker": "v", "color": "C1"}}
 

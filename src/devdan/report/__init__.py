@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from devdan.atomic import write_atomically
-from devdan.report.comparison.comparison_page import page_of_runs
-from devdan.report.errors import ReportError
+from devdan.report.comparison import page_of_runs
 from devdan.report.grid.grid_findings import Findings
 from devdan.report.grid.grid_page import page_of_grid, ranks_picture, scarcity_picture
 from devdan.report.grid.grid_text import document, latex, rows, sections, table_csv
 from devdan.report.grid.shown_grid import read_grid
-from devdan.report.run.run_page import page_of_run
-from devdan.report.run.run_picture import picture_of_run
-from devdan.report.run.shown_run import Reading, read_run
+from devdan.report.run_page import page_of_run, picture_of_run
+from devdan.report.shown_run import ReportError, RunReader, read_run
 from devdan.runs.gridfolder import GridFolder
 
 __all__ = [
@@ -42,11 +40,11 @@ class RunReport:
     """The page of a run, written again and again while the run goes on; no record is read twice."""
 
     def __init__(self, folder: Path, path: Path) -> None:
-        self._reading, self._path = Reading(folder), path
+        self._reader, self._path = RunReader(folder), path
 
     def write(self, *, goes_on: bool) -> None:
         """Write the page of all records so far, if any; while the run goes on, the page loads itself again."""
-        write_atomically(self._path, page_of_run(self._reading.so_far(), goes_on=goes_on).encode())
+        write_atomically(self._path, page_of_run(self._reader.so_far(), goes_on=goes_on).encode())
 
 
 def write_picture(folder: Path, path: Path) -> None:

@@ -16,6 +16,7 @@ from devdan.report.words import number, short
 
 Values = Sequence[float | None]
 LANE = 11  # pixels of a row of strokes under the axis
+COLOURS = 5  # of lines and areas in one chart
 
 
 class LegendEntry(NamedTuple):
@@ -187,6 +188,13 @@ def moving(*parts: Markup) -> Markup:
     begin = '<svg class="window" width="100%" height="100%" overflow="visible">'
     begin += '<svg class="moves" width="100%" height="100%" overflow="visible">'
     return Markup(begin) + Markup("").join(parts) + Markup("</svg></svg>")
+
+
+def line_chart(plot: Plot, ends: Sequence[float], names: Sequence[str], lines: Sequence[Values], label: str) -> Chart:
+    """A line of percentages in a colour of its own for each name."""
+    paths = [plot.line(ends, line, f"run s{n}") for n, line in enumerate(lines)]
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", most=5) + moving(plot.stretched(*paths))
+    return Chart(body, label, [stroke(f"run s{n}", name) for n, name in enumerate(names)])
 
 
 def in_percent(shares: Iterable[float | None]) -> list[float | None]:

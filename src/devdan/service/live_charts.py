@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.chart import Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
-from devdan.report.run.column_charts import MOST_COLUMNS, importance_chart
+from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
+from devdan.report.run_charts import columns_chart
 from devdan.report.words import clipped, how_many, number, percent
 from devdan.service.tally import Span, Tally
 
@@ -123,8 +123,8 @@ def _importances(tally: Tally) -> Shown | None:
     for _, shares in asked:
         for name, share in shares.items():
             totals[name] = totals.get(name, 0.0) + share
-    names = sorted(totals, key=lambda name: -totals[name])[:MOST_COLUMNS]
+    names = sorted(totals, key=lambda name: -totals[name])[:COLOURS]
     lines = [in_percent(shares.get(name, 0.0) for _, shares in asked) for name in names]
-    chart = importance_chart(tally.n_rows, [end for end, _ in asked], [clipped(name) for name in names], lines)
+    chart = columns_chart(tally.n_rows, [end for end, _ in asked], [clipped(name) for name in names], lines)
     about = "How much predictions change if a column has the values of other recent rows, as shares of all columns."
     return Shown("Which columns matter", about, chart, 160)

@@ -10,8 +10,8 @@ from statistics import fmean, pstdev
 from typing import Any, NamedTuple
 
 from devdan.evaluation.measures import in_tables
-from devdan.report.errors import ReportError
 from devdan.report.grid.paper import published
+from devdan.report.shown_run import ReportError
 from devdan.runs.gridfolder import CellKey, GridFolder, settings_of, stopped_after
 from devdan.runs.runfolder import RunError
 

@@ -11,16 +11,17 @@ from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
 from devdan.model.state import Event
 from devdan.model.units import Unit
-from devdan.report.errors import ReportError
-from devdan.report.run.bins import Bin, Bins
-from devdan.report.run.class_counts import MOST_CLASS_POINTS, ClassCounts
-from devdan.report.run.column_importances import MOST_COLUMN_POINTS, ColumnImportances
-from devdan.report.run.key_figures import KeyFigures
+from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, Bin, Bins, ClassCounts, ColumnImportances
+from devdan.report.keys import KeyFigures
 from devdan.report.words import how_many
 from devdan.runs.runfolder import RunError, RunFolder
 
 MOST_EVENTS = 200  # that are told, the latest of them
 _BEGINNING = 200  # chunks at the start of which every one is kept, however long the run is
+
+
+class ReportError(ValueError):
+    """A run that cannot be shown; the message is one line."""
 
 
 @dataclass(eq=False)
@@ -59,11 +60,8 @@ class ShownRun:
 
     @property
     def true_drifts(self) -> list[int]:
-        """Where the stream is known to have drifted so far; runs of earlier versions do not say."""
-        known = self.info.get("drifts")
-        return (
-            [t for t in known if isinstance(t, int) and t < self.summary.n_samples] if isinstance(known, list) else []
-        )
+        """Where the stream is known to have drifted so far."""
+        return [sample for sample in self.info.get("drifts") or () if sample < self.summary.n_samples]
 
     @property
     def progress(self) -> str:
@@ -90,22 +88,22 @@ class ShownRun:
         self.last = record
 
 
-class Reading:
+class RunReader:
     """Reads the run in a folder, finished or not, and goes on reading while the run goes on.
 
     Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._run = run = RunFolder(folder)
+        self._run = RunFolder(folder)
         if not folder.is_dir():
             raise ReportError(f"no such folder: {folder}")
         try:
-            info = run.settings()
+            info = self._run.settings()
         except RunError:
-            raise ReportError(f"{run.settings_path} is damaged") from None
+            raise ReportError(f"{self._run.settings_path} is damaged") from None
         if info is None:
-            raise ReportError(f"no run in {folder}: it has no {run.settings_path.name}")
+            raise ReportError(f"no run in {folder}: it has no {self._run.settings_path.name}")
         self._shown = ShownRun(folder.resolve().name, info)
 
     def so_far(self) -> ShownRun:
@@ -121,25 +119,25 @@ class Reading:
         except RunError as error:
             raise ReportError(str(error)) from None
         shown.finished = run.has_summary
-        shown.columns, shown.notes, shown.hidden = _told(run)
+        if shown.finished:
+            self._add_summary()
         return shown
+
+    def _add_summary(self) -> None:
+        """What became of each column, notes and hidden units, for models that tell them."""
+        try:
+            shown, summary = self._shown, self._run.summary()
+            shown.columns = [(str(column["name"]), str(column["became"])) for column in summary.get("columns", [])]
+            shown.notes = [str(note) for note in summary.get("notes", [])]
+            units = [Unit(**unit) for unit in summary.get("units", [])]
+            shown.hidden = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
+        except (RunError, TypeError, KeyError, ValueError, AttributeError):
+            raise ReportError(f"{self._run.summary_path} is damaged") from None
 
 
 def read_run(folder: Path) -> ShownRun:
     """The run in a folder, finished or not; an error if there is nothing of it to show yet."""
-    shown = Reading(folder).so_far()
+    shown = RunReader(folder).so_far()
     if shown.last is None:
         raise ReportError(f"no records yet in {folder}")
     return shown
-
-
-def _told(run: RunFolder) -> tuple[list[tuple[str, str]], list[str], list[tuple[str, ...]]]:
-    """What became of each column, notes, and hidden units; runs of earlier versions and of other models do not say."""
-    try:
-        kept = run.summary() if run.has_summary else {}
-        columns = [(str(column["name"]), str(column["became"])) for column in kept.get("columns", [])]
-        units = [Unit(**unit) for unit in kept.get("units", [])]
-        hidden: list[tuple[str, ...]] = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
-        return columns, [str(note) for note in kept.get("notes", [])], hidden
-    except (RunError, TypeError, KeyError, AttributeError, ValueError):
-        return [], [], []

@@ -1,4 +1,4 @@
-"""A bounded number of points, however many chunks there are, and their moving means."""
+"""A bounded number of points over time, however many chunks a run has, and their moving means."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Protocol, TypeVar
 from devdan.evaluation.record import Phases, Record, together
 
 MOST_POINTS = 2000  # enough to zoom in, few enough for a page that opens at once
+MOST_CLASS_POINTS = 200  # fewer than of the accuracy, since there may be many classes
+MOST_COLUMN_POINTS = 500  # more than any run asks for
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,50 @@ class Bin:
         return self.hits / self.n_scored if self.n_scored else None
 
 
-class Joined(Protocol):
+@dataclass(frozen=True)
+class ClassCounts:
+    """How many samples of each class a chunk, or several in a row, had, and how many of them were predicted right.
+
+    Classes are numbers, as in records.
+    """
+
+    end: int
+    n_chunks: int
+    actual: dict[int, int]
+    hits: dict[int, int]
+
+    @classmethod
+    def of(cls, record: Record) -> ClassCounts:
+        """A single chunk."""
+        return cls(record.start + record.n_samples, 1, record.confusion.actual, record.confusion.hits)
+
+    def join(self, later: ClassCounts) -> ClassCounts:
+        """The sums of both."""
+        n_chunks = self.n_chunks + later.n_chunks
+        return ClassCounts(later.end, n_chunks, _sum(self.actual, later.actual), _sum(self.hits, later.hits))
+
+
+def _sum(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
+    return a | {c: a.get(c, 0) + n for c, n in b.items()}
+
+
+@dataclass(frozen=True)
+class ColumnImportances:
+    """The importances of the columns at one place of a run, or their means at several in a row."""
+
+    end: int
+    n_chunks: int
+    values: tuple[float, ...]
+
+    def join(self, later: ColumnImportances) -> ColumnImportances:
+        """The means of both."""
+        n = self.n_chunks + later.n_chunks
+        pairs = zip(self.values, later.values, strict=True)
+        means = tuple((self.n_chunks * own + later.n_chunks * other) / n for own, other in pairs)
+        return ColumnImportances(later.end, n, means)
+
+
+class Joinable(Protocol):
     """One chunk, or several in a row."""
 
     @property
@@ -89,11 +134,11 @@ class Joined(Protocol):
         """This and the next as one."""
 
 
-B = TypeVar("B", bound=Joined)
+B = TypeVar("B", bound=Joinable)
 
 
 class Bins(list[B]):
-    """Records thinned out as they come: when there are too many bins, neighbours are merged.
+    """Bins that are merged with their neighbours when there are too many.
 
     >>> bins = Bins(most=4)
     >>> for chunk in range(9):
@@ -144,12 +189,31 @@ def smooth_width(n_points: int) -> int:
     return 1 if n_points < 20 else 2 * max(1, round(0.02 * n_points)) + 1
 
 
+def _smooth(parts: Sequence[tuple[float, float]]) -> list[float | None]:
+    return moving_mean(parts, smooth_width(len(parts)))
+
+
 def smooth_accuracy(bins: Sequence[Bin]) -> list[float | None]:
     """The moving mean of the accuracy over scored points."""
-    means = moving_mean([(bin.hits, bin.n_scored) for bin in bins], smooth_width(len(bins)))
+    means = _smooth([(bin.hits, bin.n_scored) for bin in bins])
     return [mean if bin.n_scored else None for bin, mean in zip(bins, means, strict=True)]
 
 
 def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
     """The moving mean of the accuracy of predicting the previous label."""
-    return moving_mean([(bin.same, bin.compared) for bin in bins], smooth_width(len(bins)))
+    return _smooth([(bin.same, bin.compared) for bin in bins])
+
+
+def smooth_recall(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+    """The moving mean of the recall of a class; None where none of its samples is near."""
+    return _smooth([(count.hits.get(c, 0), count.actual.get(c, 0)) for count in counts])
+
+
+def smooth_balance(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+    """The moving mean of the share of a class among the scored samples."""
+    return _smooth([(count.actual.get(c, 0), sum(count.actual.values())) for count in counts])
+
+
+def smooth_importance(points: Sequence[ColumnImportances], column: int) -> list[float | None]:
+    """The moving mean of the importance of a column."""
+    return _smooth([(point.n_chunks * point.values[column], point.n_chunks) for point in points])

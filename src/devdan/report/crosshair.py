@@ -1,16 +1,15 @@
-"""What the crosshair in the charts shows."""
+"""The figures that the crosshair shows at a sample, for the script of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from devdan.evaluation.record import Phases
-from devdan.report.run.bins import smooth_accuracy
-from devdan.report.run.class_charts import charted
-from devdan.report.run.class_counts import smooth_recall, smooth_share
-from devdan.report.run.column_charts import column_name, smooth_importance, strongest
-from devdan.report.run.shown_run import ShownRun
+from devdan.report.bins import smooth_accuracy, smooth_balance, smooth_importance, smooth_recall
+from devdan.report.classes import charted
+from devdan.report.run_charts import column_name, strongest
+from devdan.report.shown_run import ShownRun
 from devdan.report.words import clipped, letter
 
 Ends = list[int]
@@ -59,23 +58,24 @@ def _compared(run: ShownRun) -> list[tuple[Ends, Series]]:
     return [(ends, series) for series in _series(run) if series.name in ("moving mean", run.units)]
 
 
-def _all_series(run: ShownRun) -> Iterable[tuple[Ends, Series]]:
+def _all_series(run: ShownRun) -> Iterator[tuple[Ends, Series]]:
     ends = [bin.end for bin in run.bins]
     yield from ((ends, series) for series in _series(run))
     spreads = run.keys.spreads
     for place, name in ((2, "median key"), (0, "a tenth is below"), (4, "a tenth is above")):
-        yield [point.end for point in spreads], _share("keys", name, (point.levels[place] for point in spreads))
+        yield [point.end for point in spreads], _percentages("keys", name, (point.levels[place] for point in spreads))
     classes, counts = charted(run), run.counts
-    for chart, of in (("recall", smooth_recall), ("balance", smooth_share)):
+    for chart, of in (("recall", smooth_recall), ("balance", smooth_balance)):
         for c in classes:
             name = clipped(run.summary.classes[c])
-            yield [count.end for count in counts], _share(chart, name, of(counts, c))
+            yield [count.end for count in counts], _percentages(chart, name, of(counts, c))
+    places = [point.end for point in run.importances]
     for column in strongest(run):
-        shares = smooth_importance(run, column)
-        yield [point.end for point in run.importances], _share("columns", column_name(run, column), shares)
+        importance = smooth_importance(run.importances, column)
+        yield places, _percentages("columns", column_name(run, column), importance)
 
 
-def _share(chart: str, name: str, shares: Iterable[float | None]) -> Series:
+def _percentages(chart: str, name: str, shares: Iterable[float | None]) -> Series:
     return Series(chart, name, 1, " %", [None if v is None else round(100 * v, 1) for v in shares])
 
 
@@ -89,8 +89,8 @@ def _series(run: ShownRun) -> list[Series]:
 
     bins = run.bins
     found = [
-        _share("main", "accuracy", (bin.accuracy for bin in bins)),
-        _share("main", "moving mean", smooth_accuracy(bins)),
+        _percentages("main", "accuracy", (bin.accuracy for bin in bins)),
+        _percentages("main", "moving mean", smooth_accuracy(bins)),
         Series("main", run.units, 0, "", [bin.n_hidden for bin in bins]),
         counted("growths", (bin.growths for bin in bins)),
         counted("prunings", (bin.prunings for bin in bins)),

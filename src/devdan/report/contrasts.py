@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.report.run.run_settings import inner
-from devdan.report.run.shown_run import ShownRun
+from devdan.report.settings import options
+from devdan.report.shown_run import ShownRun
 from devdan.report.words import letter, signed
 
 N_PARTS = 20  # of a stream, long enough that one hardly depends on the one before
@@ -69,8 +69,8 @@ def groups(runs: Sequence[ShownRun]) -> list[list[int]]:
     found: dict[str, list[int]] = {}
     for place, run in enumerate(runs):
         info = {key: run.info.get(key) for key in ("stream", "model", "labels", "chunk", "limit", "order", "scaled")}
-        options = {key: value for key, value in inner(run.info, "options") if key not in ("random_state", "seed")}
-        found.setdefault(repr((info, options, run.summary.n_samples)), []).append(place)
+        own = {key: value for key, value in options(run).items() if key not in ("random_state", "seed")}
+        found.setdefault(repr((info, own, run.summary.n_samples)), []).append(place)
     return list(found.values())
 
 

@@ -1,4 +1,4 @@
-"""Growths, prunings and drifts as marks in the charts of a run."""
+"""Growths, prunings and drifts: as marks in charts, and in words with their causes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from devdan.evaluation.record import Phases
+from devdan.model.state import Event
+from devdan.report.bins import Bin
 from devdan.report.chart import LANE, LegendEntry, Plot, mark, upright
-from devdan.report.run.bins import Bin
-from devdan.report.run.shown_run import ShownRun
+from devdan.report.shown_run import ShownRun
 from devdan.report.words import DRIFTS, how_many
 
 MOST_MARKERS = 160  # above this number, marks close to each other are merged
@@ -29,7 +30,7 @@ class Marker(NamedTuple):
 
 
 def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
-    """Every growth and pruning; those that would be too close together, if there are many, in one mark."""
+    """Every growth and pruning; if there are many, those that would be too close together are one mark."""
     kinds = {"growth": attrgetter("growths"), "pruning": attrgetter("prunings")}
     eventful = [bin for bin in bins if any(n for of in kinds.values() for n in of(bin) or ())]
     if len(eventful) > MOST_MARKERS:
@@ -38,15 +39,15 @@ def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
             slot = (bin.end - 1) * 100 // max(end, 1)
             slots[slot] = slots[slot].join(bin) if slot in slots else bin
         eventful = list(slots.values())
-    return _of_bins(eventful, kinds)
+    return _markers(eventful, kinds)
 
 
 def drifts(bins: Sequence[Bin]) -> list[Marker]:
     """Every drift that was signalled."""
-    return _of_bins(bins, {"drift": attrgetter("drifts")})
+    return _markers(bins, {"drift": attrgetter("drifts")})
 
 
-def _of_bins(bins: Sequence[Bin], kinds: Mapping[str, Callable[[Bin], Phases | None]]) -> list[Marker]:
+def _markers(bins: Sequence[Bin], kinds: Mapping[str, Callable[[Bin], Phases | None]]) -> list[Marker]:
     return [
         Marker(bin.end, bin.n_hidden or 0, kind, phase, int(n))
         for bin in bins
@@ -56,53 +57,48 @@ def _of_bins(bins: Sequence[Bin], kinds: Mapping[str, Callable[[Bin], Phases | N
     ]
 
 
-class Drawn(NamedTuple):
+class DrawnDrifts(NamedTuple):
     """Drifts as they are drawn: lines in the chart, rows of strokes under its axis, and their names."""
 
-    lines: Markup
-    lanes: Markup
-    n_lanes: int
-    legend: list[LegendEntry]
+    lines: Markup = Markup("")
+    lanes: Markup = Markup("")
+    n_lanes: int = 0
+    legend: tuple[LegendEntry, ...] = ()
 
     @property
     def lower(self) -> int:
         """Pixels that the rows take."""
         return LANE * self.n_lanes
 
+    def drawn(self, plot: Plot, marks: Sequence[Marker], style: str, name: str, total: str = "{}") -> DrawnDrifts:
+        """These and some more: lines if they are few, else a row of strokes."""
+        if not marks:
+            return self
+        lines, lanes, n_lanes, legend = self
+        text = total.format(how_many(sum(marker.n for marker in marks), name))
+        if len(marks) > MOST_LINES:
+            lanes += plot.lane([marker.sample for marker in marks], style, n_lanes)
+            return DrawnDrifts(lines, lanes, n_lanes + 1, (*legend, upright(style, f"{text}, under the axis")))
+        word = "at" if style == "true-drift" else "by"
+        for marker in marks:
+            title = f"{how_many(marker.n, name)} {word} sample {marker.sample:,}"
+            lines += plot.upright(marker.sample, style, title)
+        return DrawnDrifts(lines, lanes, n_lanes, (*legend, upright(style, text)))
 
-def drawn_drifts(plot: Plot, run: ShownRun) -> Drawn:
+
+def drawn_drifts(plot: Plot, run: ShownRun) -> DrawnDrifts:
     """The true drifts where they are known, and the signalled ones beside them."""
     drawn, found = drawn_true_drifts(plot, run.true_drifts), drifts(run.bins)
     for phase in Phases._fields:
         marks = [marker for marker in found if marker.phase == phase]
-        drawn = _with(drawn, plot, marks, f"drift {phase}", f"{DRIFTS[phase]} drift", " signalled")
+        drawn = drawn.drawn(plot, marks, f"drift {phase}", f"{DRIFTS[phase]} drift", "{} signalled")
     return drawn
 
 
-def drawn_true_drifts(plot: Plot, samples: Sequence[int]) -> Drawn:
+def drawn_true_drifts(plot: Plot, samples: Sequence[int]) -> DrawnDrifts:
     """Where the stream is known to have changed."""
     marks = [Marker(sample, 0, "drift", "", 1) for sample in samples]
-    return _with(Drawn(Markup(""), Markup(""), 0, []), plot, marks, "true-drift", "true drift", "")
-
-
-def _with(drawn: Drawn, plot: Plot, marks: Sequence[Marker], style: str, name: str, how: str) -> Drawn:
-    """Add some: lines if they are few, else a row of strokes."""
-    if not marks:
-        return drawn
-    lines, lanes, n_lanes, legend = drawn
-    total = f"{how_many(sum(marker.n for marker in marks), name)}{how}"
-    if len(marks) > MOST_LINES:
-        lanes += plot.lane([marker.sample for marker in marks], style, n_lanes)
-        return Drawn(lines, lanes, n_lanes + 1, [*legend, upright(style, f"{total}, under the axis")])
-    lines += Markup("").join(_upright(plot, style, name, marker) for marker in marks)
-    return Drawn(lines, lanes, n_lanes, [*legend, upright(style, total)])
-
-
-def _upright(plot: Plot, style: str, name: str, marker: Marker) -> Markup:
-    text = f"{how_many(marker.n, name)} {'at' if style == 'true-drift' else 'by'} sample {marker.sample:,}"
-    return Markup(
-        '<line class="{style}" x1="{x:.4f}%" x2="{x:.4f}%" y1="0" y2="100%"><title>{text}</title></line>'
-    ).format(style=style, x=plot.x(marker.sample), text=text)
+    return DrawnDrifts().drawn(plot, marks, "true-drift", "true drift")
 
 
 def drawn_changes(plot: Plot, marks: Iterable[Marker]) -> Markup:
@@ -135,3 +131,16 @@ def changes_legend(marks: Sequence[Marker]) -> list[LegendEntry]:
         totals[marker.kind, marker.phase] = totals.get((marker.kind, marker.phase), 0) + marker.n
     order = sorted(totals, key=lambda pair: (pair[0], Phases._fields.index(pair[1])))
     return [mark(kind, f"{kind} {phase}", f"{how_many(totals[kind, phase], kind)}, {phase}") for kind, phase in order]
+
+
+def event_rows(run: ShownRun) -> list[tuple[str, str, str]]:
+    """The sample of each event, what happened, and why; the latest first."""
+    several = any(event.network for event in run.events)
+    return [(f"{event.sample:,}", _in_words(event, several), event.why) for event in reversed(run.events)]
+
+
+def _in_words(event: Event, several: bool) -> str:
+    where = f" in network {event.network + 1}" if several else ""
+    if event.kind == "drift":
+        return f"{DRIFTS[event.phase]} drift{where}"
+    return f"{event.kind} to {event.n_hidden:,}{where}, {event.phase} phase"

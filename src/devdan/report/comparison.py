@@ -1,0 +1,216 @@
+"""The page of runs side by side: figures, charts, differences, recall of each class, and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from devdan.evaluation.measures import MEASURES, Figures, Measure
+from devdan.report.bins import smooth_accuracy
+from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
+from devdan.report.classes import by_name
+from devdan.report.contrasts import N_PARTS, contrasts
+from devdan.report.crosshair import points
+from devdan.report.events import drawn_true_drifts, drifts
+from devdan.report.render import render
+from devdan.report.settings import differences
+from devdan.report.shown_run import ShownRun
+from devdan.report.words import NOTHING, clipped, heading, how_many, letter, number, written
+
+_FIRST_ROWS = 12  # of classes; the rest is folded away
+_MOST_ROWS = 100
+
+
+def page_of_runs(runs: Sequence[ShownRun]) -> str:
+    """The comparison of several runs."""
+    streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
+    names, rows = _names(runs), recalls(runs)
+    lettered = [(name[0], run) for name, run in zip(names, runs, strict=True)]
+    return render(
+        "comparison.html",
+        title=f"{len(runs)} runs on {', '.join(streams)}",
+        subtitle=f"In total {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
+        unfinished=[f"{letter}: {run.progress}" for letter, run in lettered if not run.finished],
+        names=names,
+        heads=_heads(),
+        comparison=_figures(runs),
+        accuracies=_accuracy_chart(runs, names),
+        hidden_units=_hidden_units_chart(runs),
+        contrasts=contrasts(runs),
+        n_parts=N_PARTS,
+        recalls=rows[:_FIRST_ROWS],
+        other_recalls=rows[_FIRST_ROWS:],
+        differences=differences(runs),
+        other_models=len({run.info.get("model") for run in runs}) > 1,
+        commands=[(letter, run.info["command"]) for letter, run in lettered if run.info.get("command")],
+        points=points(runs),
+    )
+
+
+def _names(runs: Sequence[ShownRun]) -> list[tuple[str, str, str]]:
+    """Each run's letter, title, and what distinguishes it from others with that title."""
+    told = []
+    for place, run in enumerate(runs):
+        alike = [other for other in runs if other.title == run.title]
+        apart = [f"{key} {values[alike.index(run)]}" for key, values in differences(alike)] if len(alike) > 1 else []
+        told.append((letter(place), run.title, clipped(", ".join(apart), 60)))
+    return told
+
+
+# --- Figures -----------------------------------------------------------------------------------------------------
+
+
+class ComparedFigure(NamedTuple):
+    """A run's value of one measure."""
+
+    text: str
+    remark: str
+    best: bool
+
+
+def _compared() -> list[Measure]:
+    """What runs are compared by."""
+    return [measure for measure in MEASURES if measure.column]
+
+
+def _heads() -> list[str]:
+    """The names of the columns, without places where a line may break; a star is for what depends on the machine."""
+    named = [heading(measure).replace("-", "\u2011") + "*" * measure.timed for measure in _compared()]
+    return [*named, "Samples"]
+
+
+def _figures(runs: Sequence[ShownRun]) -> list[list[ComparedFigure]]:
+    """A row for each run, a column for each measure; the best is told among runs on one stream."""
+    figures = [run.figures for run in runs]
+    found = [_column(runs, figures, measure) for measure in _compared()]
+    sizes = [(number(run.summary.n_samples), how_many(run.summary.n_labels, "label")) for run in runs]
+    found.append([ComparedFigure(*size, best=False) for size in sizes])
+    return [list(row) for row in zip(*found, strict=True)]
+
+
+def _column(runs: Sequence[ShownRun], figures: Sequence[Figures], measure: Measure) -> list[ComparedFigure]:
+    texts = [written(measure, measure.figure(own), on_page=True) for own in figures]
+    best = [False] * len(runs)
+    for rivals in _rivals(runs, measure.timed) if measure.better else []:
+        values = {place: measure.figure(figures[place]) for place in rivals}
+        known = {place: measure.better * value for place, value in values.items() if value is not None}
+        winner = max(known, key=lambda place: known[place], default=None)
+        for place in known:
+            best[place] = len(known) > 1 and winner is not None and texts[place] == texts[winner]
+    spreads = [measure.spread_in(own) for own in figures]
+    remarks = ["" if spread is None else f"± {written(measure, spread, on_page=True)}" for spread in spreads]
+    return [ComparedFigure(*figure) for figure in zip(texts, remarks, best, strict=True)]
+
+
+def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:
+    """Groups of comparable runs: on the same stream and, for times, on the same machine."""
+    groups: dict[str, list[int]] = {}
+    for place, run in enumerate(runs):
+        own = [run.info.get("stream"), run.summary.n_samples, run.info.get("machine") if timed else None]
+        groups.setdefault(repr(own), []).append(place)
+    return list(groups.values())
+
+
+# --- Charts ------------------------------------------------------------------------------------------------------
+
+
+def _accuracy_chart(runs: Sequence[ShownRun], names: Sequence[tuple[str, str, str]]) -> Chart | None:
+    """The moving means of several runs' accuracies, the true drifts of their stream and those signalled by each."""
+    lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
+    plot = filled(max(run.summary.n_samples for run in runs), [value for line in lines for value in line])
+    if plot is None:
+        return None
+    ends = [[bin.end for bin in run.bins] for run in runs]
+    paths = [plot.line(ends[place], lines[place], f"run s{place % 10}") for place in _longest_first(runs)]
+    true = drawn_true_drifts(plot, _true_drifts_in_common(runs))
+    lanes, n_lanes = true.lanes, true.n_lanes
+    for place, run in enumerate(runs):
+        signalled = [marker.sample for marker in drifts(run.bins)]
+        if signalled:
+            lanes += plot.lane(signalled, f"lane s{place % 10}", n_lanes, letter(place), f"t{place % 10}")
+            n_lanes += 1
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", lower=LANE * n_lanes)
+    body += moving(true.lines, plot.stretched(*paths), _letters(plot, runs, lines)) + lanes
+    label = f"Moving means of the accuracy of {len(runs)} runs; at the end: " + ", ".join(
+        f"{letter(n)} {line[-1]:.1f} %" for n, line in enumerate(lines) if line[-1] is not None
+    )
+    legend = [
+        stroke(f"run s{n % 10}", f"{own}: {name}, {apart}" if apart else f"{own}: {name}")
+        for n, (own, name, apart) in enumerate(names)
+    ]
+    return Chart(body, f"{label}.", [*legend, *true.legend], LANE * n_lanes)
+
+
+def _true_drifts_in_common(runs: Sequence[ShownRun]) -> list[int]:
+    """The true drifts, if all runs are on the same stream."""
+    longest = max(runs, key=lambda run: run.summary.n_samples)
+    return longest.true_drifts if len({repr(run.info.get("stream")) for run in runs}) == 1 else []
+
+
+def _hidden_units_chart(runs: Sequence[ShownRun]) -> Chart | None:
+    """The hidden units of several runs."""
+    lines: list[Values] = [[bin.n_hidden for bin in run.bins] for run in runs]
+    known = [value for line in lines for value in line if value is not None]
+    if not known:
+        return None
+    plot = Plot(max(run.summary.n_samples for run in runs), 0, 1.1 * max(known) + 0.5)
+    ends = [[bin.end for bin in run.bins] for run in runs]
+    paths = [plot.steps(ends[place], lines[place], f"run s{place % 10}") for place in _longest_first(runs)]
+    body = plot.axes(ticks(0, plot.high, 5, smallest=1))
+    body += moving(plot.stretched(*paths), _letters(plot, runs, lines))
+    return Chart(body, f"Hidden units of {len(runs)} runs.")
+
+
+def _longest_first(runs: Sequence[ShownRun]) -> list[int]:
+    """The drawing order of the runs: a short line must not disappear under a long one."""
+    return sorted(range(len(runs)), key=lambda place: -runs[place].summary.n_samples)
+
+
+def _letters(plot: Plot, runs: Sequence[ShownRun], lines: Sequence[Values]) -> Markup:
+    """Each run's letter at the end of its line, moved down if it would cover another."""
+    ends = [(next((v for v in reversed(line) if v is not None), None), n) for n, line in enumerate(lines)]
+    body, placed = Markup(""), list[tuple[float, float]]()
+    for value, n in sorted((value, n) for value, n in ends if value is not None)[::-1]:
+        x, y = plot.x(runs[n].summary.n_samples), plot.y(value)
+        y = max([y, *(above + 6 for beside, above in placed if abs(beside - x) < 4)])
+        placed.append((x, y))
+        body += Markup('<text class="letter t{}" x="{:.2f}%" y="{:.2f}%" dx="5" dy=".33em">{}</text>').format(
+            n % 10, x, y, letter(n)
+        )
+    return body
+
+
+# --- Recall ------------------------------------------------------------------------------------------------------
+
+
+class RecallRow(NamedTuple):
+    """A class: its recall in each run, in percent, and which are the best."""
+
+    name: str
+    texts: list[str]
+    best: list[bool]
+    gap: float
+
+
+def recalls(runs: Sequence[ShownRun]) -> list[RecallRow]:
+    """Every class of the first run's stream; of many, those first on which the runs differ most."""
+    stream = runs[0].info.get("stream")
+    known = [
+        {str(c): run.summary.confusion.recall(n) for n, c in enumerate(run.summary.classes)}
+        if run.info.get("stream") == stream
+        else {}
+        for run in runs
+    ]
+    names = list(dict.fromkeys(name for own in known for name in own))
+    rows = []
+    for name in (names[k] for k in by_name(range(len(names)), names)):
+        values = [own.get(name) for own in known]
+        texts = [NOTHING if value is None else f"{100 * value:.1f}" for value in values]
+        there = [value for value in values if value is not None]
+        if there:
+            top = f"{100 * max(there):.1f}"
+            best = [len(there) > 1 and text == top for text in texts]
+            rows.append(RecallRow(clipped(name), texts, best, max(there) - min(there)))
+    return rows if len(rows) <= _MOST_ROWS else sorted(rows, key=lambda row: -row.gap)[:_MOST_ROWS]
