@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,10 +24,19 @@ NOWHERE = "http://127.0.0.1:9"  # a port where nobody listens
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """A place for MLflow's runs; making one takes seconds."""
+def empty(tmp_path_factory):
+    """The file of a store of MLflow without runs, to copy: making one takes 15 seconds."""
+    mlflow = pytest.importorskip("mlflow", reason="MLflow is not installed")
     pytest.importorskip("sqlalchemy", reason="MLflow has no local store without SQLAlchemy")
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
+    path = tmp_path_factory.mktemp("mlflow") / "mlflow.db"
+    mlflow.MlflowClient(f"sqlite:///{path}").search_experiments()
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(empty, tmp_path_factory):
+    """A place for MLflow's runs."""
+    return f"sqlite:///{shutil.copy(empty, tmp_path_factory.mktemp('runs'))}"
 
 
 @pytest.fixture
@@ -179,7 +189,7 @@ def test_a_run_that_was_killed_goes_on_in_the_same_place(safe, tracked, board, t
 
 
 @pytest.mark.filterwarnings("always:MLflowLogger failed")
-def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracked, tmp_path, monkeypatch):
+def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracked, empty, tmp_path, monkeypatch):
     arguments = ("run", "sea", "--limit", 3000, "--out", "out")
     run = devdan(*arguments, "--log", f"mlflow:{NOWHERE}", folder=tmp_path)
     assert run.stderr.count("note: MLflowLogger failed and is disabled") == 1
@@ -189,7 +199,7 @@ def test_a_server_that_is_gone_costs_the_curves_only_and_resume_logs_them(tracke
     client, [found] = tracked()
     same(of_mlflow(client, found), records_in(tmp_path / "out"), figures_in(tmp_path / "out"))
     assert len(client.list_artifacts(found.info.run_id)) == 3
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/another.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{shutil.copy(empty, tmp_path / 'another.db')}")
     run = devdan(*arguments, "--log", "mlflow", "--resume", folder=tmp_path)
     assert f"remove {Path('out/mlflow_run_id')} to start another" in run.stderr
 

@@ -14,7 +14,7 @@ from devdan.evaluation import measures
 from devdan.evaluation.measures import Measure, TileText
 from devdan.evaluation.record import Record, Summary
 from devdan.experiments import gridjob
-from devdan.loggers.log import curves
+from devdan.loggers import curves
 from devdan.report import write_report, write_tables
 
 

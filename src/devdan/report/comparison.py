@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from devdan.evaluation.measures import MEASURES, Figures, Measure
+from devdan.evaluation import measures
 from devdan.report.bins import smooth_accuracy
 from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
 from devdan.report.classes import by_name
@@ -70,9 +70,9 @@ class ComparedFigure(NamedTuple):
     best: bool
 
 
-def _compared() -> list[Measure]:
+def _compared() -> list[measures.Measure]:
     """What runs are compared by."""
-    return [measure for measure in MEASURES if measure.column]
+    return [measure for measure in measures.MEASURES if measure.column]
 
 
 def _heads() -> list[str]:
@@ -90,7 +90,9 @@ def _figures(runs: Sequence[ShownRun]) -> list[list[ComparedFigure]]:
     return [list(row) for row in zip(*found, strict=True)]
 
 
-def _column(runs: Sequence[ShownRun], figures: Sequence[Figures], measure: Measure) -> list[ComparedFigure]:
+def _column(
+    runs: Sequence[ShownRun], figures: Sequence[measures.Figures], measure: measures.Measure
+) -> list[ComparedFigure]:
     texts = [written(measure, measure.figure(own), on_page=True) for own in figures]
     best = [False] * len(runs)
     for rivals in _rivals(runs, measure.timed) if measure.better else []:

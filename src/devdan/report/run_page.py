@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timezone
 from typing import Any
 
-from devdan.evaluation.measures import MEASURES, Measure
+from devdan.evaluation import measures
 from devdan.evaluation.record import Phases
 from devdan.model.units import HEAD
 from devdan.report.chart import COLOURS
@@ -137,7 +137,7 @@ def tiles(run: ShownRun) -> list[Tile]:
     part = f"of {of:,}, " if isinstance(of, int) and of > summary.n_samples else ""
     labelled = summary.n_labels / summary.n_samples if summary.n_samples else None
     return [
-        *(tile for measure in MEASURES if (tile := _tile(run, measure, figures))),
+        *(tile for measure in measures.MEASURES if (tile := _tile(run, measure, figures))),
         Tile("Samples", number(summary.n_samples), "", f"{part}in {how_many(summary.n_chunks, 'chunk')}"),
         *_keys_tile(run),
         Tile("Labels used", number(summary.n_labels), "", f"{percent(labelled)} of the samples"),
@@ -153,7 +153,7 @@ def _keys_tile(run: ShownRun) -> list[Tile]:
     return [Tile("Keys", number(len(run.keys)), "", median or "too few rows of each to judge")]
 
 
-def _tile(run: ShownRun, measure: Measure, figures: Mapping[str, Any]) -> Tile | None:
+def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) -> Tile | None:
     value, text, summary = measure.figure(figures), measure.tile, run.summary
     if text is None or (measure.optional and value is None):
         return None
