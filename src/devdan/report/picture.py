@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.resources import files
 
 from markupsafe import Markup
 
@@ -12,31 +13,21 @@ WIDTH, LEFT, RIGHT = 800, 58, 16
 
 STYLE = """
   svg { --ink: #24292f; --soft: #57606a; --grid: #d8dee4; --grey: #7b8594; --blue: #0b65b0; --blue-soft: #5a96cc;
-    --band: #0b65b01f; --orange: #bf5200; --page: #fff; }
+    --band: #0b65b01f; --orange: #bf5200; --card: #fff; }
   @media (prefers-color-scheme: dark) {
     svg { --ink: #e6edf3; --soft: #9ea7b3; --grid: #2d343d; --grey: #8b949e; --blue: #6fb5f7; --blue-soft: #467aad;
-      --band: #6fb5f72b; --orange: #f7a35f; --page: #0d1117; }
+      --band: #6fb5f72b; --orange: #f7a35f; --card: #0d1117; }
   }
   text { font: 13px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; fill: var(--soft); }
   .head { font-size: 15px; font-weight: 600; fill: var(--ink); }
-  .grid { stroke: var(--grid); } .axis, .notch { stroke: var(--grey); }
   path { fill: none; stroke-linejoin: round; stroke-linecap: round; vector-effect: non-scaling-stroke; }
-  path.band { fill: var(--band); }
-  path.each { stroke: var(--blue-soft); stroke-width: 1.1px; }
-  path.smooth { stroke: var(--blue); stroke-width: 2.4px; }
-  path.no-change { stroke: var(--grey); stroke-width: 1.4px; stroke-dasharray: 5 4; stroke-linecap: butt; }
-  .drift { stroke: var(--orange); stroke-width: 1.3px; opacity: .75; } .drift.generative { stroke-dasharray: 2 3; }
-  .true-drift { stroke: var(--soft); stroke-width: 1.3px; stroke-dasharray: 1 4; stroke-linecap: round; }
-  path.units { stroke: var(--ink); stroke-width: 1.8px; stroke-linejoin: miter; }
   #growth, #pruning { fill: inherit; }
-  .growth { stroke: var(--blue); fill: var(--blue); stroke-width: 1.5px; }
-  .pruning { stroke: var(--orange); fill: var(--orange); stroke-width: 1.5px; }
-  .growth.generative, .pruning.generative { fill: var(--page); }
 """
+STYLE += files("devdan.report").joinpath("templates/chart.css").read_text(encoding="utf-8")
 
 
 def framed(title: str, height: float, body: Markup, style: str = "") -> str:
-    """A complete SVG document around charts, with their style and additional style."""
+    """A complete SVG document around charts, with their style and more of it."""
     return Markup(
         '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
@@ -58,11 +49,11 @@ def caption(y: float, left: str, right: str) -> Markup:
     )
 
 
-def legend(y: float, keys: Iterable[LegendEntry], x: float = 8) -> Markup:
-    """A line of keys from ``x`` on, as far apart as the widths of letters can be guessed."""
+def legend(y: float, entries: Iterable[LegendEntry], x: float = 8) -> Markup:
+    """The entries in a line from ``x`` on, as far apart as the widths of letters can be guessed."""
     body = Markup("")
-    for key in keys:
-        body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, key.look)
-        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x + key.width + 6, y, key.text)
-        x += key.width + 6.4 * len(key.text) + 22
+    for entry in entries:
+        body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, entry.look)
+        body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x + entry.width + 6, y, entry.text)
+        x += entry.width + 6.4 * len(entry.text) + 22
     return body
