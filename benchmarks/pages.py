@@ -25,7 +25,7 @@ from devdan.streams import sea
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "pages.md"
-TEMPLATES = ROOT / "src" / "devdan" / "report" / "drawing" / "templates"
+TEMPLATES = ROOT / "src" / "devdan" / "report" / "templates"
 SCRIPTS = ("zoom.js", "crosshair.js", "page.js")
 OTHERS = {"Bokeh": ("bokeh", "server/static/js/bokeh.min.js"), "Plotly": ("plotly", "package_data/plotly.min.js")}
 TIMES = 9

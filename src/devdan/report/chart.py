@@ -73,7 +73,7 @@ class Plot:
     def axes(
         self,
         steps: Sequence[float],
-        unit: str = "",
+        suffix: str = "",
         below: Sequence[tuple[float, str]] | None = None,
         name: str = "samples",
         *,
@@ -88,7 +88,7 @@ class Plot:
             parts.append(f'<line class="grid" x1="0" x2="100%" y1="{y}" y2="{y}"/>')
             parts.append(f'<text class="tick" x="0" y="{y}" dx="-8" dy=".33em" text-anchor="end">')
             text = number(step, digits) if digits <= 3 and abs(step) < 10_000 else f"{step:.2g}"
-            parts.append(f"{text}{unit}</text>")
+            parts.append(f"{text}{suffix}</text>")
         if below is None:
             below = [(step, short(step)) for step in ticks(0, self.end, most, smallest=1)]
         parts.append('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')

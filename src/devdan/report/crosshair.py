@@ -21,7 +21,7 @@ class Series(NamedTuple):
     charts: str
     name: str
     digits: int
-    unit: str
+    suffix: str
     values: list[float | None]
 
 

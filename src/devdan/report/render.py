@@ -13,7 +13,7 @@ class Tile(NamedTuple):
 
     name: str
     figure: str
-    unit: str
+    suffix: str  # what it is measured in
     remark: str
 
 

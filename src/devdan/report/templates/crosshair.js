@@ -1,6 +1,6 @@
 // The crosshair: the figures at a sample, in all charts, by pointer or by keyboard.
-const written = (value, { digits, unit }) => value === null
-  ? "–" : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + unit;
+const written = (value, { digits, suffix }) => value === null
+  ? "–" : value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + suffix;
 const hairs = plots.map((plot) => make("div", plot, "", "hair"));
 const tip = make("div", document.body, "", "tip");
 const said = make("div", document.body, "", "unseen");  // what is read aloud
