@@ -18,7 +18,7 @@ import paper_streams
 from deviations import put
 from sklearn.base import clone
 
-from devdan.baselines import PClass, PENsemble, PENsemblePlus
+from devdan.bench import PClass, PENsemble, PENsemblePlus
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model.compilation import compile_kernel

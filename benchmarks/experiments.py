@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.evaluation import registry
+from devdan.bench import models
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model import kernel
@@ -329,7 +329,7 @@ def features(seeds: int) -> list[str]:
         "its second network does not see features anew": lambda seed: DEVDANEnsemble(both, random_state=seed),
         "**`DEVDANEnsemble()`**": lambda seed: DEVDANEnsemble(random_state=seed),
         "none of its members sees features anew": lambda seed: DEVDANEnsemble(none, random_state=seed),
-        "`river-arf`": lambda seed: registry.build("river-arf", seed=seed),
+        "`river-arf`": lambda seed: models.build("river-arf", seed=seed),
     }
     lines = head("", *other_streams.UNEVEN)
     for title, make in made.items():
@@ -383,7 +383,7 @@ def peers(seeds: int) -> list[str]:
         rates = []
         for stream in OTHERS:
             labels = np.unique(np.concatenate([y for _, y in load(stream, 0, 500)]))
-            records = prequential(load(stream, 0, 500), registry.build(name), classes=labels)
+            records = prequential(load(stream, 0, 500), models.build(name), classes=labels)
             rates.append(Summary(records).rate.mean)
         lines.append(row(f"`{name}`", [*rates, float(np.mean(rates))]))
     return lines

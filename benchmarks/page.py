@@ -20,12 +20,11 @@ import scale
 import unbalanced
 from deviations import put
 
+from devdan.bench import GridFolder, markdown_sections, write_tables
+from devdan.bench.grid_results import published
+from devdan.bench.models import NAMES
 from devdan.evaluation.measures import in_tables
-from devdan.evaluation.registry import NAMES
 from devdan.model import options
-from devdan.report import markdown_sections, write_tables
-from devdan.report.grid.paper import published
-from devdan.runs.gridfolder import GridFolder
 from devdan.streams.entries import ENTRIES
 
 ROOT = Path(__file__).parents[1]

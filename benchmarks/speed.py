@@ -27,7 +27,7 @@ import sklearn
 from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.evaluation import registry
+from devdan.bench import models
 from devdan.evaluation.loop import prequential
 from devdan.model import kernel
 from devdan.river import DEVDANClassifier
@@ -116,7 +116,7 @@ def against_forest(quick: bool) -> dict[str, float]:
             model.learn_one(x, label)
 
     def forest() -> None:  # which takes one sample at a time, whatever the chunks
-        for _ in prequential(sea(n_theirs), registry.build("river-arf")):
+        for _ in prequential(sea(n_theirs), models.build("river-arf")):
             pass
 
     devdan(1000, 500)

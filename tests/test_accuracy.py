@@ -6,10 +6,10 @@ import other_streams
 import paper_streams
 import pytest
 
-from devdan.evaluation import registry
+from devdan.bench.grid_results import COUNTERPARTS, published
+from devdan.bench.models import build
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.report.grid.paper import COUNTERPARTS, published
 from devdan.streams import open_stream
 
 PAPER = {"sea": 91.8, "hyperplane": 91.5, "weather": 72.3, "electricity": 67.5, "kddcup": 99.3}
@@ -59,7 +59,7 @@ def test_the_papers_settings(name):
 
 
 def evaluated(stream, model, seed):
-    summary = Summary(prequential(stream, registry.build(model, seed=seed)))
+    summary = Summary(prequential(stream, build(model, seed=seed)))
     return summary.rate.mean, summary.rate.std, summary.hidden.mean
 
 
@@ -109,7 +109,7 @@ def test_the_papers_rivals_come_within_two_points(name, model):
     reason = paper_streams.missing(name)
     if reason:
         pytest.skip(reason)
-    summary = Summary(prequential(paper_streams.load(name), registry.build(model)))  # nothing random: one run is all
+    summary = Summary(prequential(paper_streams.load(name), build(model)))  # nothing random: one run is all
     print(f"\n{name}, {model}: CR {summary.rate.mean:.2f} %, {summary.hidden.mean:.1f} rules")
     above = summary.rate.mean - published(name, "CR", COUNTERPARTS[model]).mean
     assert above >= -2

@@ -20,12 +20,12 @@ ROOMS = [
     {"atomic", "arrays", "html_table", "lazy"},
     {"encoding"},
     {"model"},
-    {"baselines", "fleet", "streams"},
+    {"fleet", "streams"},
     {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "serving"},
     {"experiments", "plot", "service"},
-    {"spark"},
+    {"bench", "spark"},
     {"cli"},
     {"__main__"},
 ]
@@ -92,7 +92,7 @@ def test_the_same_seed_gives_the_same_bits_in_another_process():
     assert python(LEARN)[0].strip() == hashlib.sha256(model._networks[0].tobytes()).hexdigest()
 
 
-@pytest.mark.parametrize("package", ["devdan", "devdan.evaluation", "devdan.streams"])
+@pytest.mark.parametrize("package", ["devdan", "devdan.bench", "devdan.evaluation", "devdan.streams"])
 def test_names_that_are_loaded_when_used_are_all_there(package):
     module = importlib.import_module(package)
     assert set(module.__all__) <= set(dir(module))
@@ -143,7 +143,7 @@ def test_importing_compiles_nothing():
     code = """
 from numba.core import event
 with event.install_recorder("numba:compile") as recorder:
-    import devdan.fleet.fleet, devdan.model.ensemble, devdan.model.online, devdan.baselines
+    import devdan.fleet.fleet, devdan.model.ensemble, devdan.model.online, devdan.bench.pensemble
 assert not recorder.buffer
 """
     python(code)

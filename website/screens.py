@@ -13,12 +13,12 @@ import numpy as np
 from browser import chromium, opened
 from PIL import Image
 
-from devdan.evaluation import registry
+from devdan.bench import models, write_tables
 from devdan.evaluation.loop import Evaluation
 from devdan.experiments.preparation import prepared
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
-from devdan.report import write_report, write_tables
+from devdan.report import write_report
 from devdan.streams import Stream, open_stream, sea
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,7 +51,7 @@ PICTURES = (
 
 def run(folder: Path, stream: Stream, model: str) -> Path:
     """Make a run as `devdan run` does."""
-    stream, learner, classes, scaled = prepared(stream, registry.build(model, 0))
+    stream, learner, classes, scaled = prepared(stream, models.build(model, 0))
     settings = describe(stream, learner, {}, model=model, seed=0, chunk=stream.chunk, labels="all", scaled=scaled)
     with RunJob(folder, stream, Evaluation(learner, classes=classes), settings) as job:
         list(job.records())

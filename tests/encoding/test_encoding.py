@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.baselines import PClass, PENsemble
+from devdan.bench import PClass, PENsemble
 from devdan.encoding import values
 from devdan.encoding.encoding import Encoding, Instructions, SingleRow
 from devdan.encoding.rows import joined

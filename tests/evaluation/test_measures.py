@@ -9,13 +9,15 @@ from grids import keep, make, result
 from rich.console import Console
 from runs import record, save
 
+from devdan.bench import write_tables
+from devdan.bench.grid import Cell
+from devdan.bench.grid_running import evaluate
 from devdan.cli import display
 from devdan.evaluation import measures
 from devdan.evaluation.measures import Measure, TileText
 from devdan.evaluation.record import Record, Summary
-from devdan.experiments import gridjob
 from devdan.loggers import curves
-from devdan.report import write_report, write_tables
+from devdan.report import write_report
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_a_new_row_is_seen_everywhere(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert '<th scope="col">Share of errors</th>' in page
     assert "<b>0.2000</b>" in page
-    assert gridjob.evaluate(gridjob.Cell("sea", "ae", limit=1000))["error_share"] > 0
+    assert evaluate(Cell("sea", "ae", limit=1000))["error_share"] > 0
     folder = make(tmp_path / "grid", ["sea"], ["devdan"], seeds=1, cells=False)
     keep(folder, "sea", "devdan", **result("sea", "devdan"), error_share=0.25)
     write_tables(folder)

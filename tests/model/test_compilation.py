@@ -13,18 +13,19 @@ import numpy as np
 from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
-from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
-from devdan.evaluation import registry
+from devdan.bench import PClass, PENsemble, PENsemblePlus, rule_kernel
+from devdan.bench.models import build
+from devdan.evaluation.measures import OF_RULES
 from devdan.fleet.fleet import compile_fleet
 from devdan.model import compilation, kernel
 from devdan.model.online import OnlineNetwork
 from devdan.model.scales import SCALES
 
-models = [registry.build(name) for name in registry.BASELINES]
+models = [build(name) for name in OF_RULES]
 jobs = compilation.jobs() + [compilation.Job("rules", lambda m=m: compilation.compile_kernel(m)) for m in models]
 jobs.append(compilation.Job("fleet", compile_fleet))
 list(compilation.compile_ahead(jobs))
-for module in (kernel, rulekernel):
+for module in (kernel, rule_kernel):
     entries = [value for value in vars(module).values() if isinstance(value, Dispatcher) and value.stats.cache_path]
     assert len(entries) > 3
     for function in entries:

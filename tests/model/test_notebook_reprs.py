@@ -11,7 +11,7 @@ from runs import record
 from webpages import Text
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.baselines import PENsemble
+from devdan.bench import PENsemble
 from devdan.cli.display import Display
 from devdan.evaluation.record import Summary
 from devdan.streams import sea

@@ -7,7 +7,7 @@ from joblib import Parallel, delayed
 from networks import SMALL, words
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.baselines import PClass, PENsemble, PENsemblePlus
+from devdan.bench import PClass, PENsemble, PENsemblePlus
 from devdan.model.online import OnlineNetwork
 from devdan.streams import sea
 

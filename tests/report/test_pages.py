@@ -11,9 +11,10 @@ from grids import make
 from runs import many_classes, record, save
 
 from devdan import DEVDAN, DEVDANFleet
+from devdan.bench import write_tables
 from devdan.evaluation.loop import prequential
 from devdan.model.described import insight
-from devdan.report import RunReport, write_report, write_tables
+from devdan.report import RunReport, write_report
 from devdan.streams import open_stream, sea
 
 

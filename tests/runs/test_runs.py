@@ -11,13 +11,12 @@ from commandline import devdan, records
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.atomic import FileLock
-from devdan.baselines import PENsemble
+from devdan.bench import PENsemble
 from devdan.evaluation.loop import Evaluation
 from devdan.experiments.provenance import describe
 from devdan.experiments.runjob import RunJob
 from devdan.runs import unpickling
 from devdan.runs.runfolder import RunError, RunFolder, free_path
-from devdan.runs.unpickling import loads
 from devdan.streams import sea
 
 EARLIER = {  # today's modules, and what they were called when the first checkpoints were written
@@ -35,12 +34,11 @@ class Earlier(pickle._Pickler):
 
     def save_global(self, obj, name=None):
         module = EARLIER.get(obj.__module__, obj.__module__)
-        if module == obj.__module__ and (module, obj.__name__) != ("devdan.baselines.events", "RuleEvent"):
+        if module == obj.__module__:
             super().save_global(obj, name)
             return
-        name = "Event" if obj.__name__ == "RuleEvent" else obj.__qualname__
         self.save(module)
-        self.save(name)
+        self.save(obj.__qualname__)
         self.write(pickle.STACK_GLOBAL)
         self.memoize(obj)
 
@@ -84,16 +82,6 @@ def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path):
         resumed.finish()
     assert records(tmp_path / "old") == records(tmp_path / "unbroken")
     assert folder.model_path.read_bytes() == RunFolder(tmp_path / "unbroken").model_path.read_bytes()
-
-
-def test_rule_events_of_an_earlier_version_load(tmp_path):
-    model = PENsemble()
-    for X, y in sea(2000):
-        model.partial_fit(X, y)
-    content = as_earlier(model, tmp_path)
-    with pytest.raises((ModuleNotFoundError, AttributeError)):
-        pickle.loads(content)
-    assert list(loads(content).events_) == list(model.events_) != []
 
 
 @pytest.mark.parametrize("kind", [DEVDAN, DEVDANEnsemble, PENsemble])
@@ -238,6 +226,3 @@ def test_what_earlier_versions_pickled_is_found_where_it_is_today():
         importlib.import_module(module)
     for module, name in unpickling._RENAMED.values():
         assert hasattr(importlib.import_module(module), name)
-    with pytest.raises(AttributeError):
-        loads(b"cdevdan.models\nNobody\n.")
-    assert loads(b"cdevdan.models\nScaled\n.").__module__ == "devdan.evaluation.scaled"

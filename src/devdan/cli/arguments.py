@@ -10,9 +10,9 @@ from typing import Annotated, Optional
 
 import typer
 
+from devdan.bench import models
 from devdan.cli import tracking
 from devdan.cli.console import fail
-from devdan.evaluation import registry
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
 
@@ -149,9 +149,9 @@ Model = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"{', '.join(registry.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
+        help=f"{', '.join(models.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
         rich_help_panel=MODEL,
-        autocompletion=lambda: list(registry.NAMES),
+        autocompletion=lambda: list(models.NAMES),
     ),
 ]
 Settings = Annotated[

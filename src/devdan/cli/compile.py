@@ -24,7 +24,8 @@ def compile_models(
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from devdan.evaluation import registry
+    from devdan.bench import models
+    from devdan.evaluation.measures import OF_RULES
     from devdan.fleet.fleet import compile_fleet
     from devdan.model import compilation
 
@@ -34,8 +35,9 @@ def compile_models(
             raise ValueError("NUMBA_DISABLE_JIT is set, so that nothing is ever compiled")
         jobs = [*compilation.jobs(), compilation.Job("fleet", compile_fleet)]
         if baselines:
-            models = {name: registry.build(name) for name in registry.BASELINES}
-            jobs += [compilation.Job(name, partial(compilation.compile_kernel, models[name])) for name in models]
+            jobs += [
+                compilation.Job(name, partial(compilation.compile_kernel, models.build(name))) for name in OF_RULES
+            ]
         outcomes = []
         with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as bar:
             task = bar.add_task(jobs[0].name, total=len(jobs))

@@ -57,9 +57,9 @@ def replay(
     show_notes()
 
     def evaluate(connection: Connection, name: str, one: Facts, end: float | None) -> None:
+        from devdan.bench import models
         from devdan.cli import display
         from devdan.cli.follow import follow
-        from devdan.evaluation import registry
         from devdan.evaluation.loop import Evaluation
         from devdan.experiments.preparation import prepared
         from devdan.experiments.provenance import describe
@@ -67,7 +67,7 @@ def replay(
         from devdan.runs.runfolder import free_folder
 
         samples, labels = log.history(connection, one, chunk, end)
-        samples, learner, classes, scaled = prepared(samples, registry.build(name, seed))
+        samples, learner, classes, scaled = prepared(samples, models.build(name, seed))
         settings = describe(
             samples, learner, {}, model=name, seed=seed, chunk=chunk, labels=str(labels), scaled=scaled,
             command=f"devdan replay {data} --stream {one.name} --model {name}",

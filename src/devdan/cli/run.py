@@ -58,9 +58,9 @@ def run(
     as_json: opt.Json = False,
 ) -> None:
     """Parse, open, run, print."""
+    from devdan.bench import models
     from devdan.cli import display, tracking
     from devdan.cli.follow import follow, log_past
-    from devdan.evaluation import registry
     from devdan.evaluation.labels import Labels
     from devdan.evaluation.loop import Evaluation
     from devdan.evaluation.record import Summary
@@ -71,9 +71,9 @@ def run(
 
     show_notes()
     with clear_errors():
-        chosen = registry.parse_options(options or [])
-        told = registry.about_columns(nominal or [], numeric or [], dates or [])
-        learner = (registry.build if key is None else registry.build_fleet)(model, seed, chosen, told)
+        chosen = models.parse_options(options or [])
+        told = models.about_columns(nominal or [], numeric or [], dates or [])
+        learner = (models.build if key is None else models.build_fleet)(model, seed, chosen, told)
         policy = Labels.parse(labels, seed)
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")

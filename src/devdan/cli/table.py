@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from devdan.bench import models
 from devdan.cli.arguments import Data, Drop, Header, Target, a_path, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.cli.retyped import command
-from devdan.evaluation import registry
 from devdan.streams import entries
 
 if TYPE_CHECKING:
-    from devdan.experiments import gridjob
+    from devdan.bench.grid import Cell, GridFolder, GridPlan, StreamFile
 
 SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
 
@@ -38,7 +38,7 @@ def table(
     header: Header = None,
     wanted: Annotated[
         str, typer.Option("--models", metavar="NAMES", help="Comma-separated models; default: all.")
-    ] = ",".join(registry.NAMES),
+    ] = ",".join(models.NAMES),
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with seeds 0, 1, ….")] = 5,
     labels: Annotated[
         str, typer.Option(metavar="WHICH", help="Comma-separated label policies, as in `devdan run`.")
@@ -74,44 +74,46 @@ def table(
     - devdan table --streams sea,hyperplane --models devdan,river-arf
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
     """
+    from devdan.bench.grid import GridFolder, GridPlan
+    from devdan.bench.grid_page import read_rows, write_tables
     from devdan.evaluation.labels import Labels
-    from devdan.experiments import gridjob
-    from devdan.report import read_rows, write_tables
-    from devdan.runs.gridfolder import GridFolder
 
     show_notes()
     with clear_errors():
         streams, files = _streams(names, target, drop or [], header)
-        plan = gridjob.Plan(
+        plan = GridPlan(
             streams,
-            _listed(words(wanted), registry.NAMES, "model"),
+            _listed(words(wanted), models.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
             limit,
             files,
             stop_after,
+            command=command(),
         )
-        for message in plan.prepare(folder, data, command()):
+        for message in plan.prepare(data):
             say(f"Left out: {message}")
-        n_done, n_stopped, n_failed = _fill(plan, folder, data, jobs)
+        kept = GridFolder(folder)
+        kept.write_plan(plan)
+        n_done, n_stopped, n_failed = _fill(plan, kept, data, jobs)
         write_tables(folder)
     if as_json:
         print(json.dumps(read_rows(folder)))
         return
     stopped = f", {n_stopped} stopped after {stop_after:g} min" if n_stopped else ""
     failed = f", {n_failed} failed; the same command tries them again" if n_failed else ""
-    out.print(f"{n_done} runs{stopped}{failed}. Report: {GridFolder(folder).page_path}", highlight=False)
+    out.print(f"{n_done} runs{stopped}{failed}. Report: {kept.page_path}", highlight=False)
 
 
 def _streams(
     text: str, target: str | None, drop: list[str], header: bool | None
-) -> tuple[list[str], dict[str, gridjob.File]]:
+) -> tuple[list[str], dict[str, StreamFile]]:
     """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored."""
-    from devdan.experiments import gridjob
+    from devdan.bench.grid import StreamFile
     from devdan.streams.stream import name_of
 
-    files: dict[str, gridjob.File] = {}
+    files: dict[str, StreamFile] = {}
     names: list[str] = []
     for word in [text] if os.path.isfile(text) else words(text):
         name = word
@@ -120,7 +122,7 @@ def _streams(
             name = next((own for own in (name_of(word), file) if own not in taken), "")
             if not name:
                 raise ValueError(f"two streams would have the name {file}: rename one of the files")
-            files[name] = gridjob.File.at(word, target, drop, header)
+            files[name] = StreamFile.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
         raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
@@ -131,22 +133,22 @@ def _listed(names: list[str], known: Collection[str], kind: str) -> list[str]:
     """The names; an unknown one is an error."""
     for name in names:
         if name not in known:
-            raise ValueError(f"there is no {kind} {name!r}; {registry.near(name, known, f'the {kind}s are')}")
+            raise ValueError(f"there is no {kind} {name!r}; {models.near(name, known, f'the {kind}s are')}")
     if not names:
         raise ValueError(f"name at least one {kind}")
     return names
 
 
-def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tuple[int, int, int]:
+def _fill(plan: GridPlan, kept: GridFolder, data: Path | None, jobs: int) -> tuple[int, int, int]:
     """Run what is missing; returns the number of runs done, those of them that were stopped, and failed."""
     from rich.progress import BarColumn, Progress, TextColumn
 
+    from devdan.bench.grid import stopped_after
+    from devdan.bench.grid_running import RemainingTime, run_cells
     from devdan.cli import display
-    from devdan.experiments import gridjob
-    from devdan.runs.gridfolder import stopped_after
 
-    done, missing = plan.results(folder)
-    remaining = gridjob.Remaining(missing, done, jobs, plan.stop_after)
+    done, missing = kept.split(plan)
+    remaining = RemainingTime(missing, done, jobs, plan.stop_after)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -159,7 +161,7 @@ def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tup
 
         noted: set[str] = set()
 
-        def show(cell: gridjob.Cell, result: dict[str, Any]) -> None:
+        def show(cell: Cell, result: dict[str, Any]) -> None:
             for text in result.get("notes", []):
                 if text not in noted:
                     noted.add(text)
@@ -175,11 +177,11 @@ def _fill(plan: gridjob.Plan, folder: Path, data: Path | None, jobs: int) -> tup
                 say(f"{cell.stream}, {cell.model}, {cell.labels}, seed {cell.seed}: {said}; {left}")
 
         try:
-            gridjob.run(missing, folder, data=data, jobs=jobs, stop_after=plan.stop_after, progress=show)
+            run_cells(missing, kept.path, data=data, jobs=jobs, stop_after=plan.stop_after, progress=show)
         except KeyboardInterrupt:
             bar.stop()
-            n = len(plan.results(folder)[0])
+            n = len(kept.split(plan)[0])
             say(f"Stopped after {n} of {len(done) + len(missing)} runs; the same command continues.")
             raise typer.Exit(128 + signal.SIGINT) from None
-    done, failed = plan.results(folder)
+    done, failed = kept.split(plan)
     return len(done), sum(stopped_after(result) is not None for _, result in done), len(failed)

@@ -11,11 +11,9 @@ from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Floats
-from devdan.baselines.ruleclassifier import RuleClassifier
 from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows
 from devdan.evaluation.record import Phases
-from devdan.evaluation.scaled import Scaled
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.state import Event
@@ -88,7 +86,7 @@ def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Seq
     """Wrap the model as a learner. ``classes`` are for scikit-learn classifiers that must know them in advance."""
     if isinstance(model, EvolvingClassifier):
         return _Devdan(model)
-    if isinstance(model, RuleClassifier):
+    if isinstance(model, StreamClassifier):
         return _Rules(model, classes)
     if hasattr(model, "learn_one"):
         return _River(model, feature_names)
@@ -203,7 +201,7 @@ class _Incremental:
     @property
     def asks_again(self) -> bool:
         """scikit-learn's predict whole chunks at once; of others, such as MOA's forests, nobody knows the price."""
-        return isinstance(self.model, (BaseEstimator, Scaled)) and hasattr(self.model, "predict_proba")
+        return isinstance(self.model, BaseEstimator) and hasattr(self.model, "predict_proba")
 
     def taken(self, X: Any) -> Any:
         """Samples as the model takes them: other libraries' need numbers."""

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from devdan.atomic import write_atomically
 from devdan.report.comparison import page_of_runs
-from devdan.report.grid.grid_findings import Findings
-from devdan.report.grid.grid_page import page_of_grid, ranks_picture, scarcity_picture
-from devdan.report.grid.grid_text import document, latex, rows, sections, table_csv
-from devdan.report.grid.shown_grid import read_grid
 from devdan.report.run_page import page_of_run, picture_of_run
 from devdan.report.shown_run import ReportError, RunReader, read_run
-from devdan.runs.gridfolder import GridFolder
 
 __all__ = [
     "ReportError",
     "RunReport",
-    "markdown_sections",
-    "read_rows",
     "write_picture",
     "write_report",
-    "write_tables",
 ]
 
 
@@ -50,38 +41,3 @@ class RunReport:
 def write_picture(folder: Path, path: Path) -> None:
     """Write a run's accuracy and hidden units over time as a standalone SVG."""
     write_atomically(Path(path), picture_of_run(read_run(Path(folder))).encode())
-
-
-def write_tables(folder: Path) -> list[Path]:
-    """Write the results of a grid of runs next to its table.json: Markdown, CSV, LaTeX, a page and its figures."""
-    kept, findings = GridFolder(folder), Findings(read_grid(Path(folder)))
-    texts = {
-        kept.markdown_path: document(findings),
-        kept.csv_path: table_csv(findings.grid),
-        kept.latex_path: latex(findings),
-        kept.page_path: page_of_grid(findings),
-    }
-    pictures = {kept.ranks_path: ranks_picture(findings), kept.scarcity_path: scarcity_picture(findings)}
-    texts |= {path: picture for path, picture in pictures.items() if picture}
-    for path in pictures.keys() - texts.keys():
-        path.unlink(missing_ok=True)  # of an earlier table
-    for path, text in texts.items():
-        write_atomically(path, text.encode())
-    return list(texts)
-
-
-def read_rows(folder: Path) -> dict[str, Any]:
-    """The results of a grid of runs as data: the number of runs done and planned, and the rows of table.csv."""
-    grid = read_grid(Path(folder))
-    return {
-        "n_runs": len(grid.results),
-        "n_failed": len(grid.failures),
-        "n_stopped": len(grid.stopped),
-        "n_planned": grid.n_cells,
-        "rows": [*rows(grid)],
-    }
-
-
-def markdown_sections(folder: Path) -> dict[str, str]:
-    """The results of a grid of runs in Markdown: progress, table, ranks, scarcity, missing, failures and settings."""
-    return sections(Findings(read_grid(Path(folder))))

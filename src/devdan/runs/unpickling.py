@@ -8,7 +8,6 @@ from typing import Any
 
 _MOVED = {  # module by module: where it was, where it is
     "devdan.base": "devdan.model.evolving",
-    "devdan.baselines.base": "devdan.baselines.ruleclassifier",
     "devdan.classes": "devdan.model.classes",
     "devdan.classifier": "devdan.model.devdan",
     "devdan.ensemble": "devdan.model.ensemble",
@@ -18,7 +17,6 @@ _MOVED = {  # module by module: where it was, where it is
     "devdan.layers": "devdan.model.layers",
     "devdan.learner": "devdan.evaluation.learners",
     "devdan.metrics": "devdan.evaluation.confusion",
-    "devdan.models": "devdan.evaluation.registry",
     "devdan.onesample": "devdan.model.online",
     "devdan.options": "devdan.model.options",
     "devdan.prequential": "devdan.evaluation.loop",
@@ -26,8 +24,6 @@ _MOVED = {  # module by module: where it was, where it is
 }
 _RENAMED = {  # classes that are elsewhere than their module is, or have another name
     ("devdan.base", "Event"): ("devdan.model.state", "Event"),
-    ("devdan.baselines.events", "Event"): ("devdan.baselines.events", "RuleEvent"),
-    ("devdan.models", "Scaled"): ("devdan.evaluation.scaled", "Scaled"),
     ("devdan.onesample", "OneSampleNetwork"): ("devdan.model.online", "OnlineNetwork"),
 }
 

@@ -12,13 +12,18 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from devdan.baselines import PClass, PENsemble, PENsemblePlus, drift
-from devdan.baselines.generalization import error_bound, is_suspicious
-from devdan.baselines.merging import compression_index, merged
-from devdan.baselines.ruleclassifier import nearest_distribution
-from devdan.baselines.selection import select
-from devdan.baselines.weighting import feature_weights
-from devdan.evaluation import registry
+from devdan.bench import PClass, PENsemble, PENsemblePlus, models, pensemble_criteria
+from devdan.bench.pclass import nearest_distribution
+from devdan.bench.pensemble_criteria import (
+    compression_index,
+    detect_drift,
+    error_bound,
+    find_cut,
+    is_suspicious,
+    redundant_pairs,
+    select_features,
+)
+from devdan.bench.rule_base import feature_weights
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record, Summary
 from devdan.streams import hyperplane, sea
@@ -230,7 +235,7 @@ def two_members(model):
 
 def test_weights_are_penalised_rewarded_and_normalised(monkeypatch):
     model = two_members(PENsemble(RAW))
-    monkeypatch.setattr(drift, "detect", lambda *_: "stable")
+    monkeypatch.setattr(pensemble_criteria, "detect_drift", lambda *_: "stable")
     X, y = next(chunks(1, size=10, seed=0))
     codes, _ = model._classes.encode(y)
     expected = model.weights_
@@ -247,7 +252,7 @@ def test_weights_are_penalised_rewarded_and_normalised(monkeypatch):
 def test_a_member_that_is_always_wrong_goes_and_the_last_one_never_does():
     model = two_members(PENsemble(RAW))
     model._members[0].base.reset_covariance()
-    for rule in model._members[0].base.live():
+    for rule in model._members[0].base.active():
         rule.consequent[:] = -rule.consequent
     X, y = next(chunks(1))
     model.partial_fit(X, y)
@@ -267,7 +272,7 @@ def test_a_member_whose_generalisation_error_leaps_goes():
     X, y = next(chunks(1, seed=1))
     bound = error_bound(leaping.base, X, 0.2)
     steady.bounds, leaping.bounds = [0.0, 100.0, 0.0], [bound - 0.01, bound, bound + 0.01]
-    for rule in leaping.base.live():
+    for rule in leaping.base.active():
         rule.consequent[:] *= 30
     model.partial_fit(X, y)
     assert model._members == [steady]
@@ -281,7 +286,7 @@ def test_the_error_bound_rises_with_the_error_and_with_the_sensitivity():
     plain = error_bound(base, X, 0.1)
     assert plain > (np.sqrt(0.1) + 1) ** 2
     assert error_bound(base, X, 0.2) > plain
-    for rule in base.live():
+    for rule in base.active():
         rule.consequent[:] *= 2
     assert error_bound(base, X, 0.1) > plain
     assert not is_suspicious(9.0, [1.0, 1.0])
@@ -298,25 +303,25 @@ def test_drifts_warnings_and_stable_chunks_are_told_apart():
     for shift in np.linspace(0, 1, 60):
         X = 0.3 * random.random((400, 3))
         X[5:] -= shift
-        signals.append(drift.detect(X, 0.001, 0.001, 0.005))
+        signals.append(detect_drift(X, 0.001, 0.001, 0.005))
     assert signals[0] == "stable"
     assert signals[-1] == "drift"
     assert "warning" in signals
     strictness = [{"stable": 0, "warning": 1, "drift": 2}[signal] for signal in signals]
     assert np.mean(strictness[:10]) < 0.5
     assert np.mean(strictness[-10:]) > 1.5
-    assert sum(drift.detect(random.random((400, 3)), 0.001, 0.001, 0.005) != "stable" for _ in range(200)) <= 2
+    assert sum(detect_drift(random.random((400, 3)), 0.001, 0.001, 0.005) != "stable" for _ in range(200)) <= 2
 
 
 @pytest.mark.parametrize("X", [np.full((50, 2), 0.1), np.zeros((1, 3)), np.linspace(0, 1, 60)[:, None]])
 def test_what_cannot_be_cut_is_stable(X):
-    assert drift.detect(X, 0.001, 0.001, 0.005) == "stable"
-    assert len(X) > 1 or drift.find_cut(X, 0.001) is None
+    assert detect_drift(X, 0.001, 0.001, 0.005) == "stable"
+    assert len(X) > 1 or find_cut(X, 0.001) is None
 
 
 def test_a_warning_waits_and_a_drift_learns_what_was_kept(monkeypatch):
     signals = iter(["warning"] * 7 + ["drift", "warning", "stable", "stable"])
-    monkeypatch.setattr(drift, "detect", lambda *_: next(signals))
+    monkeypatch.setattr(pensemble_criteria, "detect_drift", lambda *_: next(signals))
     model = through(PENsemble(RAW), chunks(8))
     assert kinds(model).count("warning") == 7
     assert len(model._buffer) == 5
@@ -396,9 +401,9 @@ def test_a_chunk_without_mistakes_selects_nothing_new():
     X, y = informative(300)
     base = PClass(scaling=None).fit(X, y)._base
     right = base.outputs(X).argmax(axis=1)
-    assert select([base], np.ones(1), X, right, None, 2, None) is None
+    assert select_features([base], np.ones(1), X, right, None, 2, None) is None
     mask = np.array([1.0, 0, 0, 0, 1])
-    np.testing.assert_array_equal(select([base], np.ones(1), X, right, mask, 2, None), mask)
+    np.testing.assert_array_equal(select_features([base], np.ones(1), X, right, mask, 2, None), mask)
 
 
 # --- pENsemble+ ----------------------------------------------------------------------------------------------------
@@ -439,7 +444,7 @@ def test_the_input_certainty_is_bayes_over_the_rules():
     X, _ = next(chunks(1, seed=3))
     total = np.zeros((100, 2))
     for base in model._bases:
-        for rule in base.live():
+        for rule in base.active():
             offset = X - rule.centre
             density = np.exp(-0.5 * np.einsum("ij,jk,ik->i", offset, rule.inverse, offset))
             density *= np.sqrt(np.linalg.det(rule.inverse)) * rule.scalars[1]
@@ -461,10 +466,10 @@ def test_members_that_say_the_same_are_merged_pairwise_and_the_better_one_stays(
     random = np.random.default_rng(0)
     one, other = random.random((2, 200, 2))
     answers = np.array([one, other, one + 1e-3, 1 - one])
-    assert merged(answers, np.array([0.1, 0.2, 0.3, 0.4]), 0.01) == [(3, 2)]
-    assert merged(answers[:3], np.array([0.1, 0.2, 0.3]), 0.01) == [(2, 0)]
-    assert merged(answers[:2], np.array([0.1, 0.2]), 0.01) == []
-    assert merged(answers[:1], np.array([0.1]), 9.0) == []
+    assert redundant_pairs(answers, np.array([0.1, 0.2, 0.3, 0.4]), 0.01) == [(3, 2)]
+    assert redundant_pairs(answers[:3], np.array([0.1, 0.2, 0.3]), 0.01) == [(2, 0)]
+    assert redundant_pairs(answers[:2], np.array([0.1, 0.2]), 0.01) == []
+    assert redundant_pairs(answers[:1], np.array([0.1]), 9.0) == []
 
 
 def test_a_member_is_merged_where_both_say_the_same():
@@ -509,10 +514,10 @@ def test_an_evaluation_records_rules_members_and_the_labels_that_were_used(label
 
 def test_models_by_name_are_on_the_scale_of_the_paper():
     for name, kind in (("pensemble", PENsemble), ("pensemble+", PENsemblePlus)):
-        model = registry.build(name, seed=3)
+        model = models.build(name, seed=3)
         assert type(model) is kind
         assert model.scaling is None
         assert model.random_state == 3
-        assert registry.build(name, options={"penalty": 0.4}).penalty == 0.4
+        assert models.build(name, options={"penalty": 0.4}).penalty == 0.4
     with pytest.raises(ValueError, match="penalty must be in"):
-        registry.build("pensemble", options={"penalty": 4})
+        models.build("pensemble", options={"penalty": 4})

@@ -1,4 +1,4 @@
-"""Charts of a grid: rates by stream, rates against speed, rates against the share of labels."""
+"""Charts of a grid: rates by stream, against speed and against the labels that arrive; two of them as figures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from devdan.bench.grid_results import GridResults, fraction_of, is_own, policy_name, published
+from devdan.bench.ranking import diagram, style_of
 from devdan.report.chart import Chart, Plot, Values, ticks
-from devdan.report.grid.grid_findings import Findings, is_own, policy_name, share_of
-from devdan.report.grid.paper import published
-from devdan.report.grid.rank_chart import style_of
+from devdan.report.picture import STYLE
+from devdan.report.render import render
 from devdan.report.words import number, short
 
-_WIDE, _NARROW = 660, 235  # pixels available for labels
+_WIDE, _NARROW = 660, 235  # pixels of the speed chart
+_WIDTH = 800  # of a figure by itself
 
 
 class Strip(NamedTuple):
@@ -27,14 +29,14 @@ class Strip(NamedTuple):
     clipped: bool  # some rates are below its range
 
 
-def strips(findings: Findings) -> list[Strip]:
+def strips(grid: GridResults) -> list[Strip]:
     """One strip per stream, each with its own range of rates."""
-    return [_strip(findings, stream) for stream in findings.grid.streams if findings.best(stream) is not None]
+    return [_strip(grid, stream) for stream in grid.plan.streams if grid.best(stream) is not None]
 
 
-def _strip(findings: Findings, stream: str) -> Strip:
-    rates = {model: rate for (own, model), rate in findings.rates.items() if own == stream}
-    figure = published(stream, "CR", "DEVDAN") if findings.grid.main == "all" else None
+def _strip(grid: GridResults, stream: str) -> Strip:
+    rates = {model: rate for (own, model), rate in grid.rates.items() if own == stream}
+    figure = published(stream, "CR", "DEVDAN") if grid.main == "all" else None
     values = [*rates.values(), *([figure.mean] if figure else [])]
     top, middle = max(values), median(values)
     low = max(min(values), top - 4 * max(top - middle, 0.05))  # a few low rates must not squeeze the others together
@@ -80,15 +82,17 @@ def _lanes(places: dict[str, float]) -> dict[str, int]:
 
 
 def shape_of(model: str) -> str:
-    """The origin of a model."""
+    """The shape of a model's mark, by the package that it is from."""
     return "dot" if is_own(model) else "square" if model.startswith("river-") else "diamond"
 
 
-def legend(findings: Findings) -> list[tuple[str, str, str]]:
+def legend(grid: GridResults) -> list[tuple[str, str, str]]:
     """Shape, style and meaning of the marks in use."""
-    models = findings.grid.models
-    marks = [("dot", mark_style(model), model) for model in ("devdan", "devdan-paper") if model in models]
-    if findings.grid.main == "all" and findings.grid.is_papers:
+    models = grid.plan.models
+    marks: list[tuple[str, str, str]] = [
+        ("dot", mark_style(model), model) for model in ("devdan", "devdan-paper") if model in models
+    ]
+    if grid.main == "all" and grid.is_papers:
         marks.append(("ring", "own-paper", "DEVDAN in the paper"))
     greys = [model for model in models if mark_style(model) == "rest"]
     others = "scikit-learn" if all(m.startswith("sklearn-") for m in greys if shape_of(m) == "diamond") else "others"
@@ -111,13 +115,13 @@ class Point(NamedTuple):
     remark: str
 
 
-def speed(findings: Findings, narrow: bool) -> Chart | None:
+def speed(grid: GridResults, narrow: bool) -> Chart | None:
     """CR averaged over streams against samples per second."""
-    streams, models = findings.block
-    logs = {model: math.log10(speed) for model in models if (speed := findings.speed(model))}
+    streams, models = grid.block
+    logs = {model: math.log10(speed) for model in models if (speed := grid.speed(model))}
     if not logs:
         return None
-    rates = {model: fmean(findings.rates[stream, model] for stream in streams) for model in logs}
+    rates = {model: fmean(grid.rates[stream, model] for stream in streams) for model in logs}
     first, last = min(logs.values()) - 0.25, max(logs.values()) + 0.25
     room = max(0.12 * (max(rates.values()) - min(rates.values())), 0.5)
     plot = Plot(1000, min(rates.values()) - room, max(rates.values()) + room)
@@ -180,24 +184,24 @@ def _meet(a: tuple[float, float, float, float], b: tuple[float, float, float, fl
 
 
 class Panel(NamedTuple):
-    """Rates against the share of labels, on one stream or on average."""
+    """Rates against the labels that arrive, on one stream or on average."""
 
     title: str
     chart: Chart
 
 
-def scarcity(findings: Findings, height: int = 300) -> list[Panel]:
+def scarcity(grid: GridResults, height: int = 300) -> list[Panel]:
     """A panel for the average over streams, with names at the lines' ends, then one for each stream."""
-    policies = [policy for policy in findings.policies if share_of(policy)]
+    policies = [policy for policy in grid.policies if fraction_of(policy)]
     if len(policies) < 2:
         return []
-    streams, models = findings.scarce_block
+    streams, models = grid.scarce_block
     panels = []
     if streams:
-        lines: dict[str, Values] = {m: [findings.average(m, policy) for policy in policies] for m in models}
+        lines: dict[str, Values] = {m: [grid.average(m, policy) for policy in policies] for m in models}
         panels.append(_panel(f"Average over {len(streams)} streams", policies, lines, height))
-    for stream in findings.grid.streams:
-        lines = {m: [findings.scarce_rates[p].get((stream, m)) for p in policies] for m in findings.grid.models}
+    for stream in grid.plan.streams:
+        lines = {m: [grid.scarce_rates[p].get((stream, m)) for p in policies] for m in grid.plan.models}
         lines = {model: line for model, line in lines.items() if any(value is not None for value in line)}
         if lines:
             panels.append(_panel(stream, policies, lines))
@@ -208,7 +212,7 @@ def _panel(title: str, policies: Sequence[str], lines: dict[str, Values], height
     known = [value for line in lines.values() for value in line if value is not None]
     room = max(0.06 * (max(known) - min(known)), 0.05)
     plot = Plot(1000, min(known) - room, max(known) + room)
-    logs = [-math.log10(share_of(policy) or 1) for policy in policies]
+    logs = [-math.log10(fraction_of(policy) or 1) for policy in policies]
     places = [round(40 + 920 * (log - logs[0]) / ((logs[-1] - logs[0]) or 1)) for log in logs]
     below = [(place, policy_name(policy)) for place, policy in zip(places, policies, strict=True)]
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", below, "labels that arrive")
@@ -257,3 +261,48 @@ def _apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list
                 places[n + 1] += lack / 2
         places = [min(max(place, low), high) for place in places]
     return [round(place, 6) for place in places]
+
+
+# --- Figures by themselves ------------------------------------------------------------------------------------------
+
+
+def ranks_picture(grid: GridResults) -> str | None:
+    """The critical-difference diagram as an SVG document; None if there is nothing to compare."""
+    if len(grid.ranking.models) < 2:
+        return None
+    drawn = diagram(grid.ranking, two_sided=True)
+    inner = _placed(drawn.body, drawn.side, 12, _WIDTH - 2 * drawn.side, drawn.height)
+    return _document(inner, drawn.height + 24, drawn.label)
+
+
+def scarcity_picture(grid: GridResults) -> str | None:
+    """Rates against the labels that arrive as an SVG document, the average first; None if only one policy was run."""
+    height, small, columns = 290, 120, 3
+    panels = scarcity(grid, height)
+    if not panels:
+        return None
+    body = _caption(8, 22, panels[0].title) + _placed(panels[0].chart.body, 52, 38, _WIDTH - 52 - 172, height)
+    width = (_WIDTH - 8) / columns
+    top = 38 + height + 70
+    for n, panel in enumerate(panels[1:]):
+        x, y = n % columns * width, top + n // columns * (small + 84)
+        body += _caption(x + 8, y, panel.title) + _placed(panel.chart.body, x + 52, y + 14, width - 68, small)
+    rows = -(-(len(panels) - 1) // columns)
+    return _document(body, top + rows * (small + 84) - 20, panels[0].chart.label)
+
+
+def _placed(body: Markup, x: float, y: float, width: float, height: float) -> Markup:
+    return Markup('<svg x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}" overflow="visible">{}</svg>').format(
+        x, y, width, height, body
+    )
+
+
+def _caption(x: float, y: float, text: str) -> Markup:
+    return Markup('<text class="head" x="{:.0f}" y="{:.0f}">{}</text>').format(x, y, text)
+
+
+def _document(body: Markup, height: float, title: str) -> str:
+    return Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:.0f}" '
+        'viewBox="0 0 {width} {height:.0f}" role="img"><title>{title}</title><style>{style}</style>{body}</svg>\n'
+    ).format(width=_WIDTH, height=height, title=title, style=Markup(STYLE + render("marks.css")), body=body)

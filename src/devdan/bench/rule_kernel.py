@@ -1,12 +1,12 @@
-"""The kernel of pClass: all compiled functions of the baselines. docs/algorithm.md maps its steps to them.
+"""The compiled part of pClass and its ensembles. docs/algorithm.md maps their steps to these functions.
 
-A rule base is four arrays, :class:`Rules`. A rule is one row of ``rows``, so that adding, pruning and recalling move
-rows and nothing else; :func:`views` names the words of a row; in compiled code it is called ``view``. The active rules
-come first, followed by those that P+ has stored. If there might be no room for a rule, or a spread must be floored,
-:func:`learn` returns early and is called again afterwards.
+A rule base is a header and four arrays, :class:`Rules`. A rule is one row of ``rows``, so adding, pruning and recalling
+rules only moves rows; :func:`views` gives names to the parts of a row (compiled code calls it ``view``). The active
+rules come first, followed by the rules that P+ has stored. :func:`learn` returns early if there may be no room for
+another rule or if a spread must be floored, and is called again afterwards.
 
-Like DEVDAN's kernel, this one allocates nothing: the caller provides the scratch space. All compiled code of the
-baselines is in this file, because Numba's disk cache does not notice an edit in another one.
+Nothing here allocates: the caller provides the scratch space. All compiled code of the baselines is in this file,
+because Numba's disk cache does not notice an edit in another one.
 """
 
 from __future__ import annotations
@@ -45,12 +45,13 @@ SCALARS = 5
 EVENT_SAMPLE, EVENT_KIND, EVENT_RULE, EVENT_SIZE = range(4)
 EVENT = 4
 ADDED, DELETED, STORED, RECALLED = range(4)  # kinds of events
+EVENT_KINDS = ("rule added", "rule pruned", "rule stored", "rule recalled")  # their names
 
 SUM, SQUARES, WEIGHTED = 0, 1, 2  # of quality: U, c, and from there on α
 
 
 class Rules(NamedTuple):
-    """A rule base."""
+    """The arrays of a rule base."""
 
     header: Words
     weights: Floats  # λ, (u,): of the inputs
@@ -60,7 +61,7 @@ class Rules(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Named views of a row."""
+    """A row's parts by name, as writable views."""
 
     scalars: Floats
     class_support: Floats  # N^o, (m,)
@@ -70,8 +71,8 @@ class Rule(NamedTuple):
     covariance: Floats  # Q of the least squares, (u + 1, u + 1)
 
 
-class Settings(NamedTuple):
-    """Options in the form that the kernel needs."""
+class RuleSettings(NamedTuple):
+    """The options of pClass, as the kernel takes them."""
 
     vigilance: float  # ρ
     spread: float  # k_fs
@@ -87,7 +88,7 @@ def row_size(u: int, m: int) -> int:
 
 
 def views(row: Floats, u: int, m: int) -> Rule:
-    """A row's words by name, as writable views."""
+    """The parts of a row by name."""
     a = SCALARS + m
     b = a + u
     c = b + m * (u + 1)
@@ -118,7 +119,7 @@ def new_rules(u: int, m: int, room: int, events: int) -> Rules:
     )
 
 
-class Work(NamedTuple):
+class RuleWork(NamedTuple):
     """Scratch space for one sample."""
 
     x: Floats  # (u,): λ∘x
@@ -137,12 +138,12 @@ def scratch_for(rules: Rules) -> Floats:
     return np.empty(5 * (u + 1) + 2 * len(rules.rows) + u * u)
 
 
-def work_views(rules: Rules, scratch: Floats) -> Work:
+def work_views(rules: Rules, scratch: Floats) -> RuleWork:
     u, room = rules.header[N_FEATURES], len(rules.rows)
     features = scratch[: 5 * (u + 1)].reshape(5, u + 1)
     a = 5 * (u + 1)
     b = a + 2 * room
-    return Work(
+    return RuleWork(
         features[0, :u],
         features[1, :u],
         features[2, :u],
@@ -394,7 +395,9 @@ def candidate(rules: Rules, x: Floats, spread: float, deviations: Floats) -> flo
 
 
 @compiled
-def should_grow(rules: Rules, settings: Settings, x: Floats, scattered: float, winner: int, deviations: Floats) -> bool:
+def should_grow(
+    rules: Rules, settings: RuleSettings, x: Floats, scattered: float, winner: int, deviations: Floats
+) -> bool:
     """The conditions A, B and (c), once there were more samples than a consequent has weights.
 
     The first rule is always added. Stores the deviations of the new rule in the scratch space.
@@ -442,7 +445,7 @@ def write_rule(rules: Rules, place: int, x: Floats, label: int, deviations: Floa
 
 
 @compiled
-def add_rule(rules: Rules, settings: Settings, x: Floats, label: int, deviations: Floats, winner: int) -> None:
+def add_rule(rules: Rules, settings: RuleSettings, x: Floats, label: int, deviations: Floats, winner: int) -> None:
     """(d) Recall a stored rule that is denser than all active rules; otherwise add a new rule."""
     header, rows = rules.header, rules.rows
     n_rules, n_all = header[N_RULES], header[N_RULES] + header[N_STORED]
@@ -611,7 +614,7 @@ def prune(rules: Rules, values: Floats) -> None:
 
 
 @entry
-def learn(rules: Rules, settings: Settings, scratch: Floats, X: Floats, labels: Words, start: int) -> int:
+def learn(rules: Rules, settings: RuleSettings, scratch: Floats, X: Floats, labels: Words, start: int) -> int:
     """Learn from the samples from ``start`` on, in order; returns the index where it stopped.
 
     It stops before a sample for which there may be no room, and whenever spreads must be floored.
@@ -694,7 +697,7 @@ def ask(
     policy: Policy,
     asked: npt.NDArray[np.bool_],
 ) -> None:
-    """Judge the members only by the labels that are asked for; returns which.
+    """Choose the labels to use, and reward or penalise the members by these alone; writes the choice to ``asked``.
 
     A label is skipped if the members together, or the rules' classes at this input (``inputs``), leave no conflict.
     ``threshold`` (one number) and ``counts`` (samples, labels asked for) carry over from chunk to chunk.
@@ -734,7 +737,7 @@ def certainty(sample: Floats, weights: Floats) -> float:
 
 @entry
 def class_masses(rules: Rules, scratch: Floats, X: Floats, top: Floats, mass: Floats) -> None:
-    """Add Σ_i P(o | i) P(x | i) P(i) of a member's rules to ``mass`` (sample, class), in units of e^``top``.
+    """Add Σ_i P(o | i) P(x | i) P(i) of a member's rules to ``mass`` (sample, class), divided by e^``top``.
 
     P(o | i) = (N_i^o + 1) / (N_i + m), P(x | i) is Gaussian, P(i) is proportional to N_i.
     """
@@ -750,6 +753,6 @@ def class_masses(rules: Rules, scratch: Floats, X: Floats, top: Floats, mass: Fl
                 for o in range(m):
                     mass[t, o] *= math.exp(top[t] - log_mass)
                 top[t] = log_mass
-            share = math.exp(log_mass - top[t]) / (rule.scalars[SUPPORT] + m)
+            weight = math.exp(log_mass - top[t]) / (rule.scalars[SUPPORT] + m)
             for o in range(m):
-                mass[t, o] += share * (rule.class_support[o] + 1.0)
+                mass[t, o] += weight * (rule.class_support[o] + 1.0)

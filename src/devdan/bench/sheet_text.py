@@ -1,4 +1,4 @@
-"""Sheets as Markdown and LaTeX, and the whole grid as CSV."""
+"""The table of a grid as text: its sheets as Markdown and LaTeX, all of its figures as CSV."""
 
 from __future__ import annotations
 
@@ -8,12 +8,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
+from devdan.bench.grid_results import COUNTERPARTS, METHODS, GridResults, published
+from devdan.bench.sheets import (
+    Sheet,
+    SheetEntry,
+    failures,
+    main_sheets,
+    model_descriptions,
+    progress,
+    ranks_sheet,
+    scarcity_sheets,
+    settings,
+    split_code,
+    title,
+)
 from devdan.evaluation.measures import in_tables
-from devdan.report.grid.grid_findings import Findings, difference
-from devdan.report.grid.grid_notes import failures, models_told, pieces, progress, settings, title
-from devdan.report.grid.grid_sheets import Sheet, SheetEntry, main_sheets, ranks_sheet, scarcity_sheets
-from devdan.report.grid.paper import COUNTERPARTS, METHODS, published
-from devdan.report.grid.shown_grid import Grid
 
 COLUMNS = (
     "stream",
@@ -32,20 +41,18 @@ COLUMNS = (
 )
 
 
-def sections(findings: Findings) -> dict[str, str]:
+def sections(grid: GridResults) -> dict[str, str]:
     """Markdown by subject: progress, table, ranks, scarcity, missing, failures, settings; empty if there is nothing."""
-    grid = findings.grid
     away = {**grid.missing_streams, **grid.missing_models}
-    command = str(grid.info.get("command") or "")
     return {
         "progress": f"> {progress(grid)}\n" if progress(grid) else "",
-        "table": "\n".join(markdown(sheet) for sheet in main_sheets(findings)),
-        "ranks": markdown(ranks_sheet(findings), bare=True),
-        "scarcity": "\n".join(markdown(sheet) for sheet in scarcity_sheets(findings)),
+        "table": "\n".join(markdown(sheet) for sheet in main_sheets(grid)),
+        "ranks": markdown(ranks_sheet(grid), bare=True),
+        "scarcity": "\n".join(markdown(sheet) for sheet in scarcity_sheets(grid)),
         "missing": _list(f"**{_md(name)}**: {_coded(how)}" for name, how in away.items()),
         "failures": _list(f"{_md(where)}: {_md(error)}" for where, error in failures(grid)),
-        "settings": (f"```\n{command.replace('```', '')}\n```\n\n" if command else "")
-        + _list(f"{_md(name)}: {_md(text)}" for name, text in (*settings(grid), *models_told(grid))),
+        "settings": (f"```\n{grid.plan.command.replace('```', '')}\n```\n\n" if grid.plan.command else "")
+        + _list(f"{_md(name)}: {_md(text)}" for name, text in (*settings(grid), *model_descriptions(grid.plan))),
     }
 
 
@@ -59,11 +66,11 @@ _HEADS = {
 }
 
 
-def document(findings: Findings) -> str:
+def document(grid: GridResults) -> str:
     """The whole grid as one Markdown page."""
-    texts = sections(findings)
+    texts = sections(grid)
     parts = [f"## {head}\n\n{texts[key]}" for key, head in _HEADS.items() if texts[key]]
-    return "\n".join([f"# {title(findings.grid)}\n", *filter(None, [texts["progress"]]), *parts])
+    return "\n".join([f"# {title(grid)}\n", *filter(None, [texts["progress"]]), *parts])
 
 
 def markdown(sheet: Sheet, bare: bool = False) -> str:
@@ -103,17 +110,17 @@ def _md(text: str) -> str:
 
 
 def _coded(text: str) -> str:
-    return "".join(f"`{part}`" if code else _spaced(part) for code, part in pieces(" ".join(text.split())))
+    return "".join(f"`{part}`" if code else _spaced(part) for code, part in split_code(" ".join(text.split())))
 
 
 def _spaced(text: str) -> str:
     return " " * text.startswith(" ") + _md(text) + " " * (text.endswith(" ") and bool(text.strip()))
 
 
-def latex(findings: Findings) -> str:
+def latex(grid: GridResults) -> str:
     """The sheets as tables to be included in a document that uses booktabs."""
-    sheets = [*main_sheets(findings), ranks_sheet(findings)]
-    scarce = [s._replace(title=f"Label policy: {s.title}") for s in scarcity_sheets(findings)]
+    sheets = [*main_sheets(grid), ranks_sheet(grid)]
+    scarce = [s._replace(title=f"Label policy: {s.title}") for s in scarcity_sheets(grid)]
     tables = [_table(sheet) for sheet in (*sheets, *scarce) if sheet.groups]
     return "\n".join(["% Needs \\usepackage{booktabs}.", *tables])
 
@@ -165,30 +172,30 @@ def _tex(text: str) -> str:
     return " ".join(text.translate(_TEX).split())
 
 
-def rows(grid: Grid) -> Iterator[dict[str, Any]]:
+def rows(grid: GridResults) -> Iterator[dict[str, Any]]:
     """A row for each stream, model, label policy and criterion, in full precision; missing values are None.
 
     ``std_chunks`` is the mean over seeds of the deviation over chunks, ``std_seeds`` the deviation over seeds.
     """
-    for stream, model, labels in product(grid.streams, grid.models, grid.labels):
-        cell = (stream, model, labels)
-        without = [sum(key[:3] == cell for key in keys) for keys in (grid.failures, grid.stopped)]
+    for stream, model, labels in product(grid.plan.streams, grid.plan.models, grid.plan.labels):
+        cells = grid.cells(stream, model, labels)
+        without = [sum(cell in grid.failures for cell in cells), sum(cell in grid.stopped for cell in cells)]
         for name in in_tables():
             stat = grid.stat(stream, model, labels, name)
             ours = (stat.mean, stat.spread, stat.over_seeds, stat.n) if stat else (None, None, None, 0)
             theirs = published(stream, name, COUNTERPARTS.get(model, "")) if labels == "all" else None
-            beyond = difference(grid, stream, model, name) if labels == "all" else None
+            beyond = grid.difference(stream, model, name) if labels == "all" else None
             values = [stream, model, labels, name, *ours, *without, *(theirs or (None, None)), beyond]
             yield dict(zip(COLUMNS, values, strict=True))
-    if "all" in grid.labels:
-        others = [method for method in METHODS if method not in map(COUNTERPARTS.get, grid.models)]
-        for stream, method, name in product(grid.streams, others, in_tables()):
+    if "all" in grid.plan.labels:
+        others = [method for method in METHODS if method not in map(COUNTERPARTS.get, grid.plan.models)]
+        for stream, method, name in product(grid.plan.streams, others, in_tables()):
             if theirs := published(stream, name, method):
                 values = [stream, method, "all", name, None, None, None, 0, 0, 0, *theirs, None]
                 yield dict(zip(COLUMNS, values, strict=True))
 
 
-def table_csv(grid: Grid) -> str:
+def table_csv(grid: GridResults) -> str:
     """The rows as CSV."""
     text = io.StringIO()
     lines = csv.DictWriter(text, COLUMNS, lineterminator="\n")

@@ -1,6 +1,6 @@
 """Models by name, as the command line and the tables know them.
 
-What a model needs is loaded when it is built: the command line lists the names before there is anything to do.
+What a model needs is imported when it is built, so that listing the names costs nothing.
 """
 
 from __future__ import annotations
@@ -9,11 +9,23 @@ import difflib
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 # ruff: noqa: PLC0415 (see above)
-Recipe = Callable[[], tuple[Any, dict[str, Any]]]  # a class and its options
+Recipe = Callable[[], tuple[Callable[..., Any], dict[str, Any]]]  # a class or another function, and its options
+_EXTRAS = {"river": "River", "capymoa": "CapyMOA"}  # what peers need, by the beginning of their names
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """What a model is, and how it is made."""
+
+    about: str
+    recipe: Recipe
+    is_peer: bool = False  # of another package, with default settings: it takes no options
 
 
 def _devdan(**options: Any) -> Recipe:
@@ -42,123 +54,114 @@ def _devdan_ensemble() -> tuple[Any, dict[str, Any]]:
 
 
 def _pensemble() -> tuple[Any, dict[str, Any]]:
-    from devdan.baselines import PClass, PENsemble
+    from devdan.bench.pclass import PClass
+    from devdan.bench.pensemble import PENsemble
 
     return PENsemble, {"estimator": PClass(scaling=None)}
 
 
 def _pensemble_plus() -> tuple[Any, dict[str, Any]]:
-    from devdan.baselines import PClass, PENsemblePlus
+    from devdan.bench.pclass import PClass
+    from devdan.bench.pensemble import PENsemblePlus
 
     return PENsemblePlus, {"estimator": PClass(scaling=None, spread=10.0)}
 
 
-_FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
-
-# name: what it is, and how it is made
-VARIANTS: dict[str, tuple[str, Recipe]] = {
-    "devdan": ("DEVDAN with its defaults", _devdan()),
-    "devdan-quick": ("DEVDAN without rehearsal: one network, which learns from each sample once", _devdan(rehearse=0)),
-    "devdan-deep": ("DEVDAN with as many layers as the data need", _devdan(n_layers="auto")),
-    "devdan-ensemble": ("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
-    "devdan-paper": ("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
-    "ae": ("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
-    "dae": ("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),
-    "devdan-no-generative": ("devdan-paper without the generative phase", _paper(generative=False)),
-    "devdan-no-growing": ("devdan-paper without growing", _paper(grow=False)),
-    "devdan-no-pruning": ("devdan-paper without pruning", _paper(prune=False)),
-}
-
-# The other methods of the paper's Table 1, whose inputs are scaled beforehand too.
-BASELINES: dict[str, tuple[str, Recipe]] = {
-    "pensemble": ("pENsemble, an evolving ensemble of fuzzy rules", _pensemble),
-    "pensemble+": ("pENsemble+, which merges members and chooses which labels it uses", _pensemble_plus),
-}
-
-
-def _river_logreg(seed: int) -> Any:
+def _river_logreg() -> tuple[Any, dict[str, Any]]:
     from river import linear_model, preprocessing
 
-    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    return lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(), {}
 
 
-def _river_hat(seed: int) -> Any:
-    from river import tree
-
-    return tree.HoeffdingAdaptiveTreeClassifier(seed=seed)
+def _river(module: str, kind: str, **options: Any) -> Recipe:
+    return lambda: (getattr(importlib.import_module(f"river.{module}"), kind), options)
 
 
-def _river_arf(seed: int) -> Any:
-    from river import forest
-
-    return forest.ARFClassifier(n_models=10, seed=seed)
-
-
-def _river_srp(seed: int) -> Any:
-    from river import ensemble
-
-    return ensemble.SRPClassifier(n_models=10, seed=seed)
-
-
-def _sklearn_sgd(seed: int) -> Any:
+def _sklearn_sgd() -> tuple[Any, dict[str, Any]]:
     from sklearn.linear_model import SGDClassifier
 
-    from devdan.evaluation.scaled import Scaled
+    from devdan.bench.peers import StandardizedClassifier
 
-    return Scaled(SGDClassifier(loss="log_loss", random_state=seed))
+    return lambda seed: StandardizedClassifier(SGDClassifier(loss="log_loss", random_state=seed)), {}
 
 
-def _sklearn_mlp(seed: int) -> Any:
+def _sklearn_mlp() -> tuple[Any, dict[str, Any]]:
     from sklearn.neural_network import MLPClassifier
 
-    from devdan.evaluation.scaled import Scaled
+    from devdan.bench.peers import StandardizedClassifier
 
-    return Scaled(MLPClassifier((10,), learning_rate_init=0.01, batch_size=32, random_state=seed))
-
-
-def _capymoa(name: str, **options: Any) -> Callable[[int], Any]:
-    def made(seed: int) -> Any:
-        from devdan.evaluation.moa import CapyMOAClassifier
-
-        return CapyMOAClassifier(name, seed, **options)
-
-    return made
+    options: dict[str, Any] = {"learning_rate_init": 0.01, "batch_size": 32}
+    return lambda seed: StandardizedClassifier(MLPClassifier((10,), random_state=seed, **options)), {}
 
 
-# Common alternatives with their default settings, on inputs standardised online if they need it.
-PEERS: dict[str, tuple[str, Callable[[int], Any]]] = {
-    "river-logreg": (
-        "River's logistic regression, scaled inputs; one-vs-rest for more than two classes",
-        _river_logreg,
+def _capymoa(name: str, **options: Any) -> Recipe:
+    def recipe() -> tuple[Any, dict[str, Any]]:
+        from devdan.bench.peers import CapyMOAClassifier
+
+        return CapyMOAClassifier, {"name": name, **options}
+
+    return recipe
+
+
+_FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
+
+MODELS: dict[str, NamedModel] = {
+    "devdan": NamedModel("DEVDAN with its defaults", _devdan()),
+    "devdan-quick": NamedModel(
+        "DEVDAN without rehearsal: one network, which learns from each sample once", _devdan(rehearse=0)
     ),
-    "river-hat": ("River's Hoeffding adaptive tree", _river_hat),
-    "river-arf": ("River's adaptive random forest of ten trees", _river_arf),
-    "river-srp": ("River's streaming random patches of ten trees", _river_srp),
-    "capymoa-sgbt": (
+    "devdan-deep": NamedModel("DEVDAN with as many layers as the data need", _devdan(n_layers="auto")),
+    "devdan-ensemble": NamedModel("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
+    "devdan-paper": NamedModel("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
+    "ae": NamedModel("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
+    "dae": NamedModel("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),
+    "devdan-no-generative": NamedModel("devdan-paper without the generative phase", _paper(generative=False)),
+    "devdan-no-growing": NamedModel("devdan-paper without growing", _paper(grow=False)),
+    "devdan-no-pruning": NamedModel("devdan-paper without pruning", _paper(prune=False)),
+    # the other methods of the paper's Table 1, on inputs scaled beforehand too
+    "pensemble": NamedModel("pENsemble, an evolving ensemble of fuzzy rules", _pensemble),
+    "pensemble+": NamedModel("pENsemble+, which merges members and chooses which labels it uses", _pensemble_plus),
+    # common alternatives with their default settings, on inputs standardised online if they need it
+    "river-logreg": NamedModel(
+        "River's logistic regression, scaled inputs; one-vs-rest for more than two classes", _river_logreg, is_peer=True
+    ),
+    "river-hat": NamedModel(
+        "River's Hoeffding adaptive tree", _river("tree", "HoeffdingAdaptiveTreeClassifier"), is_peer=True
+    ),
+    "river-arf": NamedModel(
+        "River's adaptive random forest of ten trees", _river("forest", "ARFClassifier", n_models=10), is_peer=True
+    ),
+    "river-srp": NamedModel(
+        "River's streaming random patches of ten trees", _river("ensemble", "SRPClassifier", n_models=10), is_peer=True
+    ),
+    "capymoa-sgbt": NamedModel(
         "CapyMOA's streaming gradient boosted trees, a hundred rounds; missing values become the mean",
         _capymoa("StreamingGradientBoostedTrees", fill=True),
+        is_peer=True,
     ),
-    "capymoa-arf": (
+    "capymoa-arf": NamedModel(
         "CapyMOA's adaptive random forest of a hundred trees",
         _capymoa("AdaptiveRandomForestClassifier", ensemble_size=100),
+        is_peer=True,
     ),
-    "capymoa-srp": (
+    "capymoa-srp": NamedModel(
         "CapyMOA's streaming random patches of a hundred trees",
         _capymoa("StreamingRandomPatches", ensemble_size=100),
+        is_peer=True,
     ),
-    "capymoa-levbag": (
+    "capymoa-levbag": NamedModel(
         "CapyMOA's leveraging bagging of a hundred trees",
         _capymoa("LeveragingBagging", ensemble_size=100),
+        is_peer=True,
     ),
-    "sklearn-sgd": ("scikit-learn's logistic regression by SGD, scaled inputs", _sklearn_sgd),
-    "sklearn-mlp": (
+    "sklearn-sgd": NamedModel("scikit-learn's logistic regression by SGD, scaled inputs", _sklearn_sgd, is_peer=True),
+    "sklearn-mlp": NamedModel(
         "scikit-learn's network with ten hidden units, Adam 0.01, batches of 32, scaled inputs",
         _sklearn_mlp,
+        is_peer=True,
     ),
 }
-_EXTRAS = {"river": "River", "capymoa": "CapyMOA"}  # what peers need, by the beginning of their names
-ABOUT = {name: text for name, (text, _) in (VARIANTS | BASELINES | PEERS).items()}
-NAMES = tuple(ABOUT)
+NAMES = tuple(MODELS)
 
 
 def near(word: str, known: Iterable[str], are: str) -> str:
@@ -187,11 +190,11 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told:
     from devdan.model.estimator import StreamClassifier
 
     options = options or {}
-    if name in PEERS:
-        _check_untold(name, told)
-        return _peer(name, seed, options)
-    if name in VARIANTS or name in BASELINES:
-        kind, given = (VARIANTS | BASELINES)[name][1]()
+    if name in MODELS:
+        if options and MODELS[name].is_peer:
+            raise ValueError(f"{name} takes no options; to set options, use module:Class")
+        with _named_extra(name):
+            kind, given = MODELS[name].recipe()
     elif ":" in name:
         kind, given = _imported(name), {}
     else:
@@ -207,7 +210,8 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told:
             raise ValueError(f"{name} has no option {option!r}; {near(option, known, 'its options are')}")
     seeds = {option: seed for option in ("random_state", "seed") if option in known}
     try:
-        model = kind(**{**seeds, **given, **options})
+        with _named_extra(name):
+            model = kind(**{**seeds, **given, **options})
     except TypeError as error:
         raise ValueError(f"{name} cannot be created: {error}") from error
     check_model(model)
@@ -279,11 +283,11 @@ def about_columns(nominal: list[str], numeric: list[str], dates: list[str]) -> d
     return {name: value for name, value in told.items() if value}
 
 
-def _peer(name: str, seed: int, options: dict[str, Any]) -> Any:
-    if options:
-        raise ValueError(f"{name} takes no options; to set options, use module:Class")
+@contextmanager
+def _named_extra(name: str) -> Iterator[None]:
+    """If the package of a peer is not installed, say which extra installs it."""
     try:
-        return PEERS[name][1](seed)
+        yield
     except ImportError as error:
         extra = name.partition("-")[0]
         if extra not in _EXTRAS:

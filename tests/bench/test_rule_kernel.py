@@ -8,9 +8,9 @@ from naive_pensemble import NaivePClass, NaivePENsemble, NaivePENsemblePlus, Rul
 from numba import config
 from rulestreams import chunks, kinds
 
-from devdan.baselines import PClass, PENsemble, PENsemblePlus, rulekernel
-from devdan.baselines.rulebase import RuleBase
-from devdan.baselines.rulekernel import DENSITY, N_RULES, N_STORED, SUPPORT, VOLUME, Settings
+from devdan.bench import PClass, PENsemble, PENsemblePlus, rule_kernel
+from devdan.bench.rule_base import RuleBase
+from devdan.bench.rule_kernel import DENSITY, N_RULES, N_STORED, SUPPORT, VOLUME, RuleSettings
 
 JIT = not config.DISABLE_JIT
 DEFAULTS = {"vigilance": 0.99, "spread": 0.01, "omega": 1000.0, "decay": 1e-15}
@@ -32,7 +32,7 @@ def stream(n_samples, n_features, n_classes, jumps, seed):
 def both(n_features, n_classes, **options):
     """A rule base and its oracle, with the same options."""
     options = DEFAULTS | options
-    settings = Settings(*(options[name] for name in DEFAULTS), options.get("grow", True), True)
+    settings = RuleSettings(*(options[name] for name in DEFAULTS), options.get("grow", True), True)
     return RuleBase(n_features, n_classes, settings), NaivePClass(n_features, n_classes, **options)
 
 
@@ -41,7 +41,7 @@ def agree(base, naive, X):
     assert base.n_rules == len(naive.rules)
     assert base.rules.header[N_STORED] == len(naive.store)
     rows = base.rules.rows[: base.n_rules + len(naive.store)]
-    ours = [rulekernel.views(row, base.n_features, base.n_classes) for row in rows]
+    ours = [rule_kernel.views(row, base.n_features, base.n_classes) for row in rows]
     theirs = [*naive.rules, *sorted(naive.store, key=lambda rule: -rule.density)]
     ours[base.n_rules :] = sorted(ours[base.n_rules :], key=lambda rule: -rule.scalars[DENSITY])
     for own, other in zip(ours, theirs, strict=True):
@@ -87,7 +87,7 @@ def given(rules, store=(), n_seen=200, **options):
     base, naive = both(n_features, 2, **options)
     base._enlarge()
     base._enlarge()
-    base.rules.header[[N_RULES, N_STORED, rulekernel.N_SEEN]] = len(rules), len(store), n_seen
+    base.rules.header[[N_RULES, N_STORED, rule_kernel.N_SEEN]] = len(rules), len(store), n_seen
     naive.n = n_seen
     for place, (centre, variance, size, density) in enumerate([*rules, *store]):
         W = np.zeros((n_features + 1, 2))
@@ -95,7 +95,7 @@ def given(rules, store=(), n_seen=200, **options):
         rule = Rule(np.array(centre), np.full(n_features, variance), np.array([1.0, 0.0]), W, 100.0, 1)
         rule.support, rule.class_support, rule.density = 40.0, np.array([30.0, 10.0]), density
         (naive.rules if place < len(rules) else naive.store).append(rule)
-        ours = rulekernel.views(base.rules.rows[place], n_features, 2)
+        ours = rule_kernel.views(base.rules.rows[place], n_features, 2)
         ours.scalars[:] = n_features * math.log(variance), 40.0, density**2, 1, 0
         ours.class_support[:], ours.centre[:], ours.consequent[:] = (30.0, 10.0), centre, W.T
         ours.inverse[:], ours.covariance[:] = np.eye(n_features) / variance, 100.0 * np.eye(n_features + 1)
@@ -125,7 +125,7 @@ def test_a_rule_of_little_influence_is_deleted():
 def test_a_young_rule_is_spared():
     sizes = [1e-6] + [0.5] * 7
     base, naive = given([(c, 0.01, size, 0.9) for c, size in zip(CENTRES, sizes, strict=True)])
-    base.rules.rows[0, rulekernel.BORN] = naive.rules[0].born = 150
+    base.rules.rows[0, rule_kernel.BORN] = naive.rules[0].born = 150
     assert learned(base, naive, [0.8, 0.8]) == []
 
 
@@ -133,16 +133,16 @@ def test_a_rule_far_from_the_data_is_stored():
     densities = [0.9] * 3 + [0.01] + [0.9] * 4
     base, naive = given([(c, 0.01, 0.5, chi) for c, chi in zip(CENTRES, densities, strict=True)])
     assert learned(base, naive, [0.1, 0.1]) == [(201, "rule stored", 3, 7)]
-    centre = rulekernel.views(base.rules.rows[7], 2, 2).centre
+    centre = rule_kernel.views(base.rules.rows[7], 2, 2).centre
     np.testing.assert_allclose(centre, CENTRES[3])
 
 
 def test_a_stored_rule_that_is_denser_than_all_others_is_recalled_as_it_was():
     store = [([0.3, 0.9], 0.02, 0.4, 0.5), ([0.9, 0.3], 0.02, 0.7, 0.95)]
     base, naive = given([([0.5, 0.5], 1e-4, 0.5, 0.3)], store, vigilance=0.0)
-    before = rulekernel.views(base.rules.rows[2].copy(), 2, 2)
+    before = rule_kernel.views(base.rules.rows[2].copy(), 2, 2)
     assert learned(base, naive, [0.0, 1.0]) == [(201, "rule recalled", 1, 2)]
-    after = rulekernel.views(base.rules.rows[1], 2, 2)
+    after = rule_kernel.views(base.rules.rows[1], 2, 2)
     for name in ("class_support", "centre", "inverse"):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
 
@@ -150,7 +150,7 @@ def test_a_stored_rule_that_is_denser_than_all_others_is_recalled_as_it_was():
 def test_a_stored_rule_that_is_not_denser_stays_where_it_is():
     base, naive = given([([0.5, 0.5], 1e-4, 0.5, 0.6)], [([0.9, 0.3], 0.02, 0.7, 0.5)], vigilance=0.0)
     assert learned(base, naive, [0.0, 1.0]) == [(201, "rule added", 1, 2)]
-    np.testing.assert_allclose(rulekernel.views(base.rules.rows[2], 2, 2).centre, [0.9, 0.3])
+    np.testing.assert_allclose(rule_kernel.views(base.rules.rows[2], 2, 2).centre, [0.9, 0.3])
 
 
 def test_the_store_keeps_the_twenty_densest():
@@ -166,7 +166,7 @@ def test_the_winner_has_the_mean_and_the_covariance_of_its_data():
     X, y = stream(200, 3, 2, 0.05, seed=2)
     base, _ = both(3, 2, grow=False, spread=0.05)
     base.learn(X, y)
-    rule = next(base.live())
+    rule = next(base.active())
     spread = np.cov(X.T, bias=True) + 0.05 / 200 * np.eye(3)
     np.testing.assert_allclose(rule.centre, X.mean(axis=0))
     np.testing.assert_allclose(np.linalg.inv(rule.inverse), spread)
@@ -180,7 +180,7 @@ def test_a_spread_is_floored_where_features_never_change():
     base, naive = both(3, 2, spread=1e-4)
     base.learn(X, np.zeros(len(X), np.int64))
     naive.learn(X, np.zeros(len(X), np.int64))
-    values = np.linalg.eigvalsh(next(base.live()).inverse)
+    values = np.linalg.eigvalsh(next(base.active()).inverse)
     assert values.max() < 1.3e6  # within 50 updates after it was floored
     agree(base, naive, X[:5])
 

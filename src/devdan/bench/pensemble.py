@@ -1,4 +1,4 @@
-"""pENsemble: an ensemble of evolving rule bases, added after drifts and removed when they perform badly."""
+"""pENsemble and pENsemble+: ensembles of evolving rule bases, which grow by drifts and shrink by pruning or merging."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
-from devdan.baselines import drift, rulekernel
-from devdan.baselines.events import RuleEvent
-from devdan.baselines.generalization import error_bound, is_suspicious
-from devdan.baselines.pclass import PClass
-from devdan.baselines.rulebase import RuleBase
-from devdan.baselines.ruleclassifier import RuleClassifier
-from devdan.baselines.selection import select
+from devdan.bench import pensemble_criteria as criteria
+from devdan.bench import rule_kernel
+from devdan.bench.pclass import PClass, RuleClassifier, RuleEvent
+from devdan.bench.rule_base import RuleBase
+from devdan.bench.rule_kernel import Policy
 from devdan.encoding.encoding import Instructions
 from devdan.model.options import is_count, is_real, require
 
-_BUFFERED = 5  # most chunks kept for the next member
+_MAX_BUFFERED = 5  # chunks kept for the next member
+_FORCED = 6  # samples at the start of a chunk whose labels pENsemble+ always uses, like that of the last sample
+_STEP = 0.01  # of the dynamic threshold
 
 
 @dataclass
@@ -47,7 +47,7 @@ class PENsemble(RuleClassifier):
     penalty : float in (0, 1), default=0.5
         A mistake multiplies a member's weight by this, a success by 2 minus this, up to 1.
     member_threshold : float in [0, 1), default=0.01
-        Members with a smaller share of the total weight are removed.
+        Members with a smaller fraction of the total weight are removed.
     cut_confidence, drift_confidence, warning_confidence : float in (0, 1), default=0.001, 0.001 and 0.005
         Significance levels of the drift detection: for cutting a chunk, for a drift and for a warning.
     covariance_reset : bool, default=True
@@ -65,11 +65,11 @@ class PENsemble(RuleClassifier):
     n_members_, n_rules_, n_parameters_ : current number of members, and of rules and parameters of all members.
     weights_ : the members' weights.
     selected_ : which features are used.
-    events_ : the latest 1,000 changes and signals, as :class:`~devdan.baselines.RuleEvent`.
+    events_ : the latest 1,000 changes and signals, as :class:`~devdan.bench.RuleEvent`.
 
     Examples
     --------
-    >>> from devdan.baselines import PENsemble
+    >>> from devdan.bench import PENsemble
     >>> from devdan.streams import sea
     >>> model = PENsemble()
     >>> for X, y in sea(5_000):
@@ -155,25 +155,27 @@ class PENsemble(RuleClassifier):
             return
         self._select_features(X, codes)
         X = self._masked(X)
-        answers = np.array([base.outputs(X) for base in self._bases])  # (member, sample, output)
-        learned = self._judge(answers, X, codes)
+        outputs = np.array([base.outputs(X) for base in self._bases])  # (member, sample, output)
+        learned = self._judge(outputs, X, codes)
         self._normalise()
-        self._prune(answers, X)
+        self._prune(outputs, X)
         self._act(self._signal(X), X[learned], codes[learned])
 
     def _select_features(self, X: Floats, codes: Words) -> None:
         """Step 2."""
         if self.n_selected is not None:
             explore = self._random if self.partial_input else None
-            self._mask = select(self._bases, self.weights_, X, codes, self._mask, self.n_selected, explore)
+            self._mask = criteria.select_features(
+                self._bases, self.weights_, X, codes, self._mask, self.n_selected, explore
+            )
 
     def _masked(self, X: Floats) -> Floats:
         return X if self._mask is None else X * self._mask
 
-    def _judge(self, answers: Floats, X: Floats, codes: Words) -> Any:
+    def _judge(self, outputs: Floats, X: Floats, codes: Words) -> Any:
         """Step 3: penalty and reward. Returns which samples may be learned from: here, all."""
         weights, errors = self.weights_, np.zeros(len(self._members))
-        rulekernel.judge(answers, codes, weights, errors, float(self.penalty))
+        rule_kernel.judge(outputs, codes, weights, errors, float(self.penalty))
         self._take_judgement(weights, errors / len(X))
         return slice(None)
 
@@ -187,15 +189,15 @@ class PENsemble(RuleClassifier):
         for member in self._members:
             member.weight /= total
 
-    def _prune(self, answers: Floats, X: Floats) -> None:
+    def _prune(self, outputs: Floats, X: Floats) -> None:
         """Steps 4 and 5: remove members with little weight; if there are none, those with a suspicious error."""
         if len(self._members) == 1:
             return
         leaving = [member for member in self._members if member.weight < self.member_threshold]
         if not leaving:
             for member in self._members:
-                bound = error_bound(member.base, X, member.error)
-                if is_suspicious(bound, member.bounds):
+                bound = criteria.error_bound(member.base, X, member.error)
+                if criteria.is_suspicious(bound, member.bounds):
                     leaving.append(member)
                 member.bounds.append(bound)
         if len(leaving) == len(self._members):
@@ -213,22 +215,22 @@ class PENsemble(RuleClassifier):
 
     def _signal(self, X: Floats) -> str:
         """Step 6."""
-        return drift.detect(X, self.cut_confidence, self.drift_confidence, self.warning_confidence)
+        return criteria.detect_drift(X, self.cut_confidence, self.drift_confidence, self.warning_confidence)
 
     def _act(self, signal: str, X: Floats, codes: Words) -> None:
         """Step 7."""
         best = self._best
-        if signal != drift.STABLE:
+        if signal != criteria.STABLE:
             self._note(signal, best)
-            self._buffer = [*self._buffer, (X, codes)][-_BUFFERED - (signal == drift.DRIFT) :]
-        if signal == drift.DRIFT:
+            self._buffer = [*self._buffer, (X, codes)][-_MAX_BUFFERED - (signal == criteria.DRIFT) :]
+        if signal == criteria.DRIFT:
             self._add_member(*(np.concatenate(parts) for parts in zip(*self._buffer, strict=True)))
-        elif signal == drift.STABLE:
+        elif signal == criteria.STABLE:
             if self.covariance_reset:
                 best.base.reset_covariance()
             self._train(best.base, best.number, X, codes)
             best.weight = 1.0
-        if signal != drift.WARNING:
+        if signal != criteria.WARNING:
             self._buffer = []
 
     def _add_member(self, X: Floats, codes: Words) -> None:
@@ -247,8 +249,8 @@ class PENsemble(RuleClassifier):
         """The members' outputs, averaged by their weights."""
         X, weights = self._masked(X), self.weights_
         weights /= weights.sum()
-        answers = np.array([base.outputs(X) for base in self._bases])
-        mean: Floats = np.tensordot(weights, answers, axes=1)
+        outputs = np.array([base.outputs(X) for base in self._bases])
+        mean: Floats = np.tensordot(weights, outputs, axes=1)
         return mean
 
     @property
@@ -260,3 +262,137 @@ class PENsemble(RuleClassifier):
     def selected_(self) -> Any:
         self._check_is_fitted()
         return np.ones(self._n_inputs, bool) if self._mask is None else self._mask > 0
+
+
+class PENsemblePlus(PENsemble):
+    """Evolving ensemble of pClass members that chooses which labels it learns from.
+
+    Like :class:`PENsemble`, with two differences. Of the labels passed to :meth:`partial_fit`, it uses only those of
+    samples for which its outputs, or the classes of its nearby rules, are in conflict; :attr:`label_share_` is the
+    share used. Instead of pruning members, it merges those whose outputs depend linearly on each other and keeps the
+    better one.
+
+    Parameters
+    ----------
+    estimator : PClass, default=None
+        Estimator for the members; ``None`` means ``PClass(spread=10.0)``.
+    conflict_threshold : float in [0, 1], default=0.95
+        A label is skipped if the largest output's share of the two largest, or the largest class probability by the
+        rules, exceeds this.
+    dynamic_threshold : bool, default=False
+        Whether the threshold falls by a hundredth after each label that was used and rises after each that was not.
+    budget : float in (0, 1], default=1.0
+        The largest share of labels to use, not counting the first six samples and the last sample of each chunk.
+    merge_threshold : float, default=0.1
+        Members are merged if the maximal information compression index of all their outputs is smaller.
+    penalty, cut_confidence, drift_confidence, warning_confidence, covariance_reset : as in PENsemble
+        The default of ``warning_confidence`` is 0.008.
+    n_selected, partial_input, random_state : as in PENsemble
+
+    Attributes
+    ----------
+    label_share_, n_labels_used_ : share and number of labels used so far.
+    classes_, n_members_, n_rules_, n_parameters_, weights_, selected_, events_ : as in PENsemble.
+
+    Examples
+    --------
+    >>> from devdan.bench import PENsemblePlus
+    >>> from devdan.streams import sea
+    >>> model = PENsemblePlus()
+    >>> for X, y in sea(20_000):
+    ...     model = model.partial_fit(X, y)
+    >>> model.score(*next(iter(sea(1_000, chunk=1_000, seed=2)))) > 0.8, model.label_share_ < 0.7
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: PClass | None = None,
+        *,
+        conflict_threshold: float = 0.95,
+        dynamic_threshold: bool = False,
+        budget: float = 1.0,
+        merge_threshold: float = 0.1,
+        penalty: float = 0.5,
+        cut_confidence: float = 0.001,
+        drift_confidence: float = 0.001,
+        warning_confidence: float = 0.008,
+        covariance_reset: bool = True,
+        n_selected: int | None = None,
+        partial_input: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            penalty=penalty,
+            cut_confidence=cut_confidence,
+            drift_confidence=drift_confidence,
+            warning_confidence=warning_confidence,
+            covariance_reset=covariance_reset,
+            n_selected=n_selected,
+            partial_input=partial_input,
+            random_state=random_state,
+        )
+        self.conflict_threshold = conflict_threshold
+        self.dynamic_threshold = dynamic_threshold
+        self.budget = budget
+        self.merge_threshold = merge_threshold
+
+    def _default_member(self) -> PClass:
+        return PClass(spread=10.0)
+
+    def check_options(self) -> None:
+        """Raise a ``ValueError`` that names the first option out of its range."""
+        super().check_options()
+        bound, share, index = self.conflict_threshold, self.budget, self.merge_threshold
+        require(is_real(bound) and 0 <= bound <= 1, "conflict_threshold", "in [0, 1]", bound)
+        require(is_real(share) and 0 < share <= 1, "budget", "in (0, 1]", share)
+        require(is_real(index) and index >= 0, "merge_threshold", "at least 0", index)
+        dynamic = self.dynamic_threshold
+        require(isinstance(dynamic, (bool, np.bool_)), "dynamic_threshold", "True or False", dynamic)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._threshold = np.array([float(self.conflict_threshold)])
+        self._counts = np.zeros(2, np.int64)  # samples, labels used
+
+    def _visit(self, X: Floats, codes: Words) -> None:
+        if not self._members:
+            self._counts += len(X)  # in the first chunk, all
+        super()._visit(X, codes)
+
+    def _judge(self, outputs: Floats, X: Floats, codes: Words) -> Any:
+        """Step 3, using only the labels that are asked for; returns which."""
+        weights, errors = self.weights_, np.zeros(len(self._members))
+        asked = np.zeros(len(X), np.bool_)
+        step = _STEP if self.dynamic_threshold else 0.0
+        policy = Policy(float(self.penalty), step, float(self.budget), _FORCED)
+        inputs = self._input_certainty(X)
+        rule_kernel.ask(outputs, inputs, codes, weights, errors, self._threshold, self._counts, policy, asked)
+        self._take_judgement(weights, errors / asked.sum())
+        return asked
+
+    def _input_certainty(self, X: Floats) -> Floats:
+        """The probability of the most likely class, by Bayes' rule over the rules of all members."""
+        top, mass = np.full(len(X), -np.inf), np.zeros((len(X), len(self._classes)))
+        for base in self._bases:
+            base.add_class_masses(X, top, mass)
+        certainty: Floats = mass.max(axis=1) / mass.sum(axis=1)
+        return certainty
+
+    def _prune(self, outputs: Floats, X: Floats) -> None:
+        """Merge members by their outputs for all samples, labelled or not."""
+        members = list(self._members)
+        errors = np.array([member.error for member in members])
+        for removed, _ in criteria.redundant_pairs(outputs, errors, self.merge_threshold):
+            self._remove(members[removed], "member merged")
+
+    @property
+    def n_labels_used_(self) -> int:
+        self._check_is_fitted()
+        return int(self._counts[1])
+
+    @property
+    def label_share_(self) -> float:
+        self._check_is_fitted()
+        return self.n_labels_used_ / self.n_seen_

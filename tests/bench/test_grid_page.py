@@ -14,13 +14,13 @@ from grids import MODELS, STREAMS, keep, make, result
 from scipy import stats
 from webpages import HOSTILE, Text
 
-from devdan.report import ReportError, markdown_sections, read_rows, write_tables
-from devdan.report.grid.grid_sheets import Group, Row, Sheet, SheetEntry, without_empty_columns
-from devdan.report.grid.paper import METHODS, published
-from devdan.report.grid.ranking import alike, critical_difference, rank
-from devdan.report.grid.shown_grid import complete, read_grid
+from devdan.bench import markdown_sections, read_rows, write_tables
+from devdan.bench.grid import GridError
+from devdan.bench.grid_results import METHODS, published, read_grid
+from devdan.bench.ranking import alike, critical_difference, rank
+from devdan.bench.sheets import Sheet, SheetEntry, SheetGroup, SheetRow, without_empty_columns
 
-PAPER = Path(__file__).parents[2] / "src" / "devdan" / "report" / "grid" / "table1.csv"
+PAPER = Path(__file__).parents[2] / "src" / "devdan" / "bench" / "table1.csv"
 
 
 def written(folder):
@@ -192,7 +192,7 @@ def test_a_stream_that_has_only_begun_does_not_cost_the_models(tmp_path):
             keep(folder, stream, model)
     keep(folder, "susy", "devdan")
     grid = read_grid(folder)
-    assert complete(grid, lambda stream, model: bool(grid.of(stream, model, "all"))) == (STREAMS, MODELS)
+    assert grid.complete(lambda stream, model: bool(grid.of(stream, model, "all"))) == (STREAMS, MODELS)
     section = markdown_sections(folder)["ranks"]
     assert "Left out: susy, where too few models have a result." in section
 
@@ -396,9 +396,6 @@ def test_users_text_stays_text(tmp_path):
         {"labels": ["fraction:0.1"]},
         {"labels": ["delay:1000", "fraction:0.5"]},
         {"missing": dict.fromkeys(STREAMS, "gone")},
-        {"missing": None, "models_missing": None, "cells": False},
-        {"files": "what?"},
-        {"files": {"sea": None, "rain": 3}},
     ],
 )
 def test_whatever_there_is_can_be_shown(tmp_path, grid):
@@ -420,23 +417,31 @@ def test_cells_without_a_rate(tmp_path):
 
 
 def test_what_cannot_be_shown_is_told_in_one_line(tmp_path):
-    with pytest.raises(ReportError, match=r"no table in .*table\.json"):
+    with pytest.raises(GridError, match=r"no table in .*table\.json"):
         write_tables(tmp_path)
-    for damaged in ("{", "[]", '{"streams": 3}'):
+    axes = {"streams": ["sea"], "models": ["ae"], "labels": ["all"]}
+    for damaged in (
+        *("{", "[]", '{"streams": 3}'),
+        *(
+            json.dumps(axes | damage)
+            for damage in (
+                *({"streams": []}, {"models": "ae"}, {"labels": [3]}, {"seeds": "two"}, {"chunk": None}),
+                *({"limit": "all"}, {"missing": None}, {"files": "what?"}, {"files": {"sea": None, "rain": 3}}),
+            )
+        ),
+    ):
         (tmp_path / "table.json").write_text(damaged)
-        with pytest.raises(ReportError, match=r"table\.json is damaged"):
+        with pytest.raises(GridError, match=r"table\.json is damaged: .") as told:
             write_tables(tmp_path)
-    (tmp_path / "table.json").write_text('{"streams": [], "models": ["a"], "labels": ["all"], "seeds": 1}')
-    with pytest.raises(ReportError, match="needs streams, models and labels"):
-        write_tables(tmp_path)
+        assert "\n" not in str(told.value)
 
 
 def test_a_sheet_of_the_page_has_no_columns_with_nothing_in_them():
     rows = [
-        Row("a", [SheetEntry("1"), SheetEntry(), SheetEntry("")]),
-        Row("b", [SheetEntry(), SheetEntry(), SheetEntry("2")]),
+        SheetRow("a", [SheetEntry("1"), SheetEntry(), SheetEntry("")]),
+        SheetRow("b", [SheetEntry(), SheetEntry(), SheetEntry("2")]),
     ]
-    sheet = Sheet("CR", [], ["sea", "susy", "rank"], ["", "not run", ""], [Group("both", rows)])
+    sheet = Sheet("CR", [], ["sea", "susy", "rank"], ["", "not run", ""], [SheetGroup("both", rows)])
     kept = without_empty_columns(sheet)
     assert (kept.columns, kept.remarks) == (["sea", "rank"], ["", ""])
     assert [[entry.text for entry in row.entries] for row in kept.groups[0].rows] == [["1", ""], ["–", "2"]]

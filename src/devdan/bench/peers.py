@@ -1,7 +1,4 @@
-"""CapyMOA's classifiers, which are MOA's in Java, with scikit-learn's methods.
-
-They take one sample at a time, and must know features and classes in advance: from the first chunk and ``classes``.
-"""
+"""Classifiers of other packages, adapted to be compared: scikit-learn's with scaled inputs, and CapyMOA's."""
 
 from __future__ import annotations
 
@@ -15,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
 
 from devdan.arrays import Floats
 
@@ -23,11 +22,46 @@ from devdan.arrays import Floats
 _JAVA = "-Xmx8g -Xss10M -Xrs"  # CapyMOA's own settings, and Ctrl-C is left to Python
 
 
-class CapyMOAClassifier:
-    """A classifier of ``capymoa.classifier`` by name; options are those of its class.
+class StandardizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn classifier on inputs standardised online; missing values become the mean."""
 
-    Missing values stay missing or, with ``fill``, become the mean of what came before, for learners that cannot have
-    them. It can be pickled if MOA's learner can be saved.
+    def __init__(self, model: Any) -> None:
+        self.model, self.scaler = model, StandardScaler()
+        if not hasattr(model, "predict_proba"):
+            raise ValueError(f"{model} has no predict_proba")
+
+    @property
+    def coefs_(self) -> list[Any]:
+        return list(getattr(self.model, "coefs_", [self.model.coef_] if hasattr(self.model, "coef_") else []))
+
+    @property
+    def intercepts_(self) -> list[Any]:
+        return list(getattr(self.model, "intercepts_", [self.model.intercept_] if hasattr(self.model, "coef_") else []))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> StandardizedClassifier:
+        """Learn the scale, then the labels."""
+        self.scaler.partial_fit(X)
+        self.model.partial_fit(self._scaled(X), y, **({} if classes is None else {"classes": classes}))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+        return self.model.predict(self._scaled(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes."""
+        return self.model.predict_proba(self._scaled(X))
+
+    def _scaled(self, X: Any) -> Any:
+        return np.nan_to_num(self.scaler.transform(X))
+
+
+class CapyMOAClassifier:
+    """A classifier of ``capymoa.classifier``, by name, with scikit-learn's methods; options are those of its class.
+
+    MOA's learners, in Java, take one sample at a time and must know features and classes in advance: from the first
+    chunk and ``classes``. Missing values stay missing or, with ``fill``, become the mean so far, for learners that do
+    not take them. It can be pickled if MOA's learner can be saved.
     """
 
     def __init__(self, name: str, seed: int = 0, *, fill: bool = False, **options: Any) -> None:

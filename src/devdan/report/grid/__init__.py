@@ -1,1 +1,0 @@
-"""A grid of runs: tables, ranks, and the page that shows them."""
