@@ -116,8 +116,8 @@ def drifts(plot: Plot) -> Markup:
 def main() -> None:
     records, units = learn(DEVDAN(rehearse=0, random_state=0))
     height = 17 * len(units)
-    body = caption(24, "Accuracy", "") + placed(38, 120, accuracy(records))
-    body += caption(222, "Hidden units", "") + legend(222, KEYS, x=130) + placed(236, height, lives(units))
+    body = caption(24, "Accuracy") + placed(38, 120, accuracy(records))
+    body += caption(222, "Hidden units") + legend(222, KEYS, x=130) + placed(236, height, lives(units))
     title = f"A network grows through a drift: {len(units)} hidden units over {N_SAMPLES:,} samples"
     PICTURE.write_text(framed(title, 236 + height + 46, body, STYLE))
     print(PICTURE.relative_to(ROOT))

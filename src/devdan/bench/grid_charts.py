@@ -12,12 +12,11 @@ from markupsafe import Markup
 from devdan.bench.grid_results import GridResults, fraction_of, is_own, policy_name, published
 from devdan.bench.ranking import diagram, style_of
 from devdan.report.chart import Chart, Plot, Values, ticks
-from devdan.report.picture import STYLE
+from devdan.report.picture import WIDTH, caption, framed, placed
 from devdan.report.render import render
 from devdan.report.words import number, short
 
 _WIDE, _NARROW = 660, 235  # pixels of the speed chart
-_WIDTH = 800  # of a figure by itself
 
 
 class Strip(NamedTuple):
@@ -271,8 +270,8 @@ def ranks_picture(grid: GridResults) -> str | None:
     if len(grid.ranking.models) < 2:
         return None
     drawn = diagram(grid.ranking, two_sided=True)
-    inner = _placed(drawn.body, drawn.side, 12, _WIDTH - 2 * drawn.side, drawn.height)
-    return _document(inner, drawn.height + 24, drawn.label)
+    inner = placed(12, drawn.height, drawn.body, drawn.side, WIDTH - 2 * drawn.side)
+    return framed(drawn.label, drawn.height + 24, inner, render("marks.css"))
 
 
 def scarcity_picture(grid: GridResults) -> str | None:
@@ -281,28 +280,11 @@ def scarcity_picture(grid: GridResults) -> str | None:
     panels = scarcity(grid, height)
     if not panels:
         return None
-    body = _caption(8, 22, panels[0].title) + _placed(panels[0].chart.body, 52, 38, _WIDTH - 52 - 172, height)
-    width = (_WIDTH - 8) / columns
+    body = caption(22, panels[0].title) + placed(38, height, panels[0].chart.body, 52, WIDTH - 52 - 172)
+    width = (WIDTH - 8) / columns
     top = 38 + height + 70
     for n, panel in enumerate(panels[1:]):
         x, y = n % columns * width, top + n // columns * (small + 84)
-        body += _caption(x + 8, y, panel.title) + _placed(panel.chart.body, x + 52, y + 14, width - 68, small)
+        body += caption(y, panel.title, x=x + 8) + placed(y + 14, small, panel.chart.body, x + 52, width - 68)
     rows = -(-(len(panels) - 1) // columns)
-    return _document(body, top + rows * (small + 84) - 20, panels[0].chart.label)
-
-
-def _placed(body: Markup, x: float, y: float, width: float, height: float) -> Markup:
-    return Markup('<svg x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}" overflow="visible">{}</svg>').format(
-        x, y, width, height, body
-    )
-
-
-def _caption(x: float, y: float, text: str) -> Markup:
-    return Markup('<text class="head" x="{:.0f}" y="{:.0f}">{}</text>').format(x, y, text)
-
-
-def _document(body: Markup, height: float, title: str) -> str:
-    return Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:.0f}" '
-        'viewBox="0 0 {width} {height:.0f}" role="img"><title>{title}</title><style>{style}</style>{body}</svg>\n'
-    ).format(width=_WIDTH, height=height, title=title, style=Markup(STYLE + render("marks.css")), body=body)
+    return framed(panels[0].chart.label, top + rows * (small + 84) - 20, body, render("marks.css"))

@@ -140,7 +140,7 @@ def event_rows(run: ShownRun) -> list[tuple[str, str, str]]:
 
 
 def _in_words(event: Event, several: bool) -> str:
-    where = f" in network {event.network + 1}" if several else ""
+    where = f" in network {event.network}" if several else ""
     if event.kind == "drift":
         return f"{DRIFTS[event.phase]} drift{where}"
     return f"{event.kind} to {event.n_hidden:,}{where}, {event.phase} phase"

@@ -29,24 +29,25 @@ STYLE += files("devdan.report").joinpath("templates/chart.css").read_text(encodi
 def framed(title: str, height: float, body: Markup, style: str = "") -> str:
     """A complete SVG document around charts, with their style and more of it."""
     return Markup(
-        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:g}" viewBox="0 0 {width} {height:g}" '
         'role="img"><title>{title}</title><style>{style}</style><defs><path id="growth" d="M0-5L5,4H-5Z"/>'
         '<path id="pruning" d="M0,5L5-4H-5Z"/></defs>{body}</svg>\n'
     ).format(width=WIDTH, height=height, title=title, style=Markup(STYLE + style), body=body)
 
 
-def placed(top: float, height: float, chart: Markup, left: float = LEFT) -> Markup:
-    """A chart in its position, with room for the axis values on the left."""
-    return Markup('<svg x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg>').format(
-        left, top, WIDTH - left - RIGHT, height, chart
+def placed(top: float, height: float, chart: Markup, left: float = LEFT, width: float | None = None) -> Markup:
+    """A chart in its position, with room for the axis values on the left; as wide as there is room, unless told."""
+    return Markup('<svg x="{:g}" y="{:g}" width="{:g}" height="{:g}" overflow="visible">{}</svg>').format(
+        left, top, WIDTH - left - RIGHT if width is None else width, height, chart
     )
 
 
-def caption(y: float, left: str, right: str) -> Markup:
-    """The captions above a chart, on the left and right."""
-    return Markup('<text class="head" x="8" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">{}</text>').format(
-        y, left, WIDTH - RIGHT, y, right
-    )
+def caption(y: float, left: str, right: str = "", x: float = 8) -> Markup:
+    """The captions above a chart, on the left and, if there is one, on the right."""
+    body = Markup('<text class="head" x="{:g}" y="{:g}">{}</text>').format(x, y, left)
+    if right:
+        body += Markup('<text x="{}" y="{:g}" text-anchor="end">{}</text>').format(WIDTH - RIGHT, y, right)
+    return body
 
 
 def legend(y: float, entries: Iterable[LegendEntry], x: float = 8) -> Markup:

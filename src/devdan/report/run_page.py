@@ -93,7 +93,7 @@ def picture_of_run(run: ShownRun) -> str:
         if chart is None:
             continue
         if head:
-            body += caption(top + 12, head, "")
+            body += caption(top + 12, head)
             top += 14
         body += legend(top + 18, chart.legend)
         top += 34
