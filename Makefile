@@ -62,16 +62,16 @@ bench: $(READY)-river  ## speed on one core; results go to benchmarks/results
 table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hours, mostly for the forests; a run that takes 20 minutes is stopped
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(ONCE) --out benchmarks/results/peers
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --streams electricity,weather $(ONCE) --out benchmarks/results/peers-single
-	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) $(ONCE) --out benchmarks/results/peers-held-out
+	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/unseen_streams.py held-out build/held-out) $(ONCE) --out benchmarks/results/peers-held-out
 	$(BIN)/devdan table --chunk 1 --streams $(SHORT) $(ONCE) --out benchmarks/results/peers-held-out-single
-	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) $(ONCE) --out benchmarks/results/peers-other-kinds
+	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/unseen_streams.py other-kinds build/other-kinds) $(ONCE) --out benchmarks/results/peers-other-kinds
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --models $(PAPERS),$(OURS),$(TREES),sklearn-sgd,sklearn-mlp $(LIMITED) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) $(LIMITED) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 3 $(RIVALS) $(LIMITED) --out benchmarks/results/single
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1000 --seeds 2 $(RIVALS) $(LIMITED) --out benchmarks/results/thousand
-	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/held_out.py build/held-out) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/held-out
+	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/unseen_streams.py held-out build/held-out) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/held-out
 	$(BIN)/devdan table --chunk 1 --seeds 3 --streams $(SHORT) --models $(OURS),$(TREES) $(LIMITED) --out benchmarks/results/held-out-single
-	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/other_kinds.py build/other-kinds) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/other-kinds
+	$(BIN)/devdan table --chunk 100 --seeds 3 --streams $$($(BIN)/python benchmarks/unseen_streams.py other-kinds build/other-kinds) --models $(HELD_OUT) $(LIMITED) --out benchmarks/results/other-kinds
 	$(BIN)/python benchmarks/page.py
 
 picture: $(READY)-test  ## the figures in the README and in "How it works", and pictures of pages, from real runs

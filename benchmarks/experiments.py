@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import held_out
 import numpy as np
 import other_streams
 import paper_streams
+import unseen_streams
 from deviations import Change, altered, kernel_is, put
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
@@ -500,7 +500,7 @@ def at_hand() -> dict[str, dict[str, Held]]:
     }
     held = {
         name: Held(np.asarray(X, float), np.unique(y, return_inverse=True)[1], 100)
-        for name, (X, y) in held_out.streams().items()
+        for name, (X, y) in unseen_streams.held_out().items()
     }
     real = {name: Held(*_real(name), chunk) for name, chunk in REAL.items()}
     return {"paper": papers | {"kddcup": Held(X[drawn], y[drawn], 500)} | singly, "held out": held, "real": real}

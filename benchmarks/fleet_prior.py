@@ -1,4 +1,4 @@
-"""What a fleet's prior is worth in the first samples of a key, and where it hurts; part of benchmarks/fleet.py.
+"""The worth of a fleet's prior in the first samples of a key, and where it hurts: a part of benchmarks/fleet.py.
 
 Keys join one after the other. Each row is predicted before it is learned, in portions of 50 rows; what counts are the
 keys that join after the first fifth of them.

@@ -14,7 +14,6 @@ from pathlib import Path
 from statistics import fmean
 
 import fleet
-import fleet_page
 import nominal
 import scale
 import unbalanced
@@ -76,15 +75,15 @@ gives one run, and results on this stream vary from seed to seed.
 UNSEEN = """\
 Nothing was chosen on these thirteen streams, which are run in chunks of 100. Five are River's: `bananas`, `phishing`,
 `segments` and `shuttle` are data sets that come with it, and `rotating` is a rotating hyperplane. Eight were defined
-before any model was run on them (`benchmarks/held_out.py`): centres that wander (`clouds`), `rings` that narrow, counts
-of `words` whose topics swap, new classes that keep appearing (`newcomers`), a `rare` class in a box that jumps, `waves`
-whose amplitude rises and falls, features whose `units` of measurement change, and two opposite concepts that alternate
-(`recurring`).
+before any model was run on them (`benchmarks/unseen_streams.py`): centres that wander (`clouds`), `rings` that narrow,
+counts of `words` whose topics swap, new classes that keep appearing (`newcomers`), a `rare` class in a box that jumps,
+`waves` whose amplitude rises and falls, features whose `units` of measurement change, and two opposite concepts that
+alternate (`recurring`).
 """
 
 
 KINDS = """\
-Twelve streams more, of kinds that are not among the thirteen, in chunks of 100 (`benchmarks/other_kinds.py`): rare
+Twelve streams more, of kinds that are not among the thirteen, in chunks of 100 (`benchmarks/unseen_streams.py`): rare
 classes that circle (`alarms`), sensors that fail for long (`outages`), label noise that varies (`annotators`),
 `products` of features, 26 classes (`letters`), heavy tails (`tails`), five contexts that come back after a long pause
 (`seasons`), rules that depend on the hour (`commuters`), states that last (`machine`), a table with text and dates
@@ -288,7 +287,7 @@ def main() -> None:
         scale.markdown(at_scale),
         "## A network for each key",
         "",
-        f"<!-- fleet: begin -->\n{fleet_page.markdown(json.loads(fleet.RESULTS.read_text()))}<!-- fleet: end -->\n",
+        f"<!-- fleet: begin -->\n{fleet.markdown(json.loads(fleet.RESULTS.read_text()))}<!-- fleet: end -->\n",
         "## Not run, or failed",
         "",
         parts["missing"],

@@ -1,23 +1,26 @@
-"""What `devdan serve` bears: its rate beside a bare FastAPI endpoint, batches, learning meanwhile, memory and restart.
+"""The load that `devdan serve` bears, for docs/service.md: requests, batches, learning meanwhile, memory, restart.
 
-`python benchmarks/serve.py` measures on loopback and prints; `--write` puts the table into docs/service.md;
-`--size 0.01` does a hundredth, to see that it works. Ratios are within one run: the bare endpoint and the service take
-turns. Run nothing else on the machine meanwhile.
+`python benchmarks/serve.py` measures on loopback and prints the table, `--write` puts it into the page, and
+`--size 0.01` sends a hundredth of the requests, to see that it works. The service and a bare FastAPI endpoint take
+turns, so their ratio is from one run. Requests come from a process of their own. Run nothing else on the machine
+meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import contextlib
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +29,6 @@ from deviations import put
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "service.md"
-LOAD = Path(__file__).with_name("load.py")
 FEATURES, CONNECTIONS, BATCH, ROUNDS, FIFTHS = 10, 32, 200, 3, 5
 PREDICT, LABELS = "/v1/streams/s/predict", "/v1/streams/s/labels"
 ONE: dict[str, Any] = {"kind": "predict", "rows": 1, "connections": CONNECTIONS}
@@ -64,6 +66,61 @@ server.run()
 """
 
 
+# --- Sending requests, in a process of its own ----------------------------------------------------------------------
+
+
+def row(source: random.Random, features: int) -> dict[str, float]:
+    """A row of numbers."""
+    return {f"x{place}": round(source.random(), 4) for place in range(features)}
+
+
+def bodies(plan: dict[str, Any], source: random.Random) -> Callable[[int], dict[str, Any]]:
+    """The content of a plan's requests, by their number."""
+    size, features, first = plan["rows"], plan["features"], plan.get("first", 0)
+
+    def predict(k: int) -> dict[str, Any]:
+        return {"rows": [{"id": f"{first + k}-{j}", "features": row(source, features)} for j in range(size)]}
+
+    def labels(k: int) -> dict[str, Any]:
+        return {"labels": [{"id": f"{first + k}-{j}", "label": source.choice("ab")} for j in range(size)]}
+
+    return labels if plan["kind"] == "labels" else predict
+
+
+async def connection(plan: dict[str, Any], requests: list[bytes], times: list[float], statuses: dict[int, int]) -> None:
+    """Send one request after the other over one connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", plan["port"])
+    for content in requests:
+        head = f"POST {plan['path']} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        begin = time.perf_counter()
+        writer.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        times.append(time.perf_counter() - begin)
+        status = int(answer[9:12])
+        statuses[status] = statuses.get(status, 0) + 1
+    writer.close()
+
+
+async def send(plan: dict[str, Any]) -> dict[str, Any]:
+    """Send all requests of a plan; returns how long it took, each request's time and the statuses."""
+    source = random.Random(plan.get("seed", 0))
+    make = bodies(plan, source)
+    contents = [json.dumps(make(k)).encode() for k in range(plan["requests"])]
+    n = plan["connections"]
+    times: list[float] = []
+    statuses: dict[int, int] = {}
+    begin = time.perf_counter()
+    parts = [contents[k::n] for k in range(n)]
+    await asyncio.gather(*(connection(plan, part, times, statuses) for part in parts))
+    seconds = time.perf_counter() - begin
+    return {"seconds": seconds, "times": sorted(times), "statuses": statuses}
+
+
+# --- Servers and senders --------------------------------------------------------------------------------------------
+
+
 class Server(NamedTuple):
     """A server process."""
 
@@ -72,19 +129,19 @@ class Server(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """Its address."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def megabytes(self) -> float:
-        """What it has in memory."""
+        """Its memory."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
 
 
 @contextlib.contextmanager
 def server(*command: str) -> Iterator[Server]:
-    """Start a process and wait until it says where it serves; it is killed in the end."""
+    """Start a server and wait until it prints its address; it is killed in the end."""
     process = subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
@@ -92,7 +149,7 @@ def server(*command: str) -> Iterator[Server]:
         while not (found := re.search(r":(\d+) \(", said)):
             line = process.stderr.readline()
             if not line:
-                raise RuntimeError(f"the server has ended: {said}")
+                raise RuntimeError(f"the server ended: {said}")
             said += line
         yield Server(process, int(found[1]))
     finally:
@@ -103,7 +160,9 @@ def server(*command: str) -> Iterator[Server]:
 def begin(port: int, path: str, requests: int, **plan: Any) -> subprocess.Popen[str]:
     """Begin to send requests, from a process of its own."""
     plan = {"port": port, "path": path, "requests": requests, "features": FEATURES, **plan}
-    sender = subprocess.Popen([sys.executable, str(LOAD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    sender = subprocess.Popen(
+        [sys.executable, __file__, "--send"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert sender.stdin is not None
     sender.stdin.write(json.dumps(plan))
     sender.stdin.close()
@@ -112,7 +171,7 @@ def begin(port: int, path: str, requests: int, **plan: Any) -> subprocess.Popen[
 
 
 def sent(sender: subprocess.Popen[str]) -> dict[str, Any]:
-    """What came of it; every answer must be 200."""
+    """The result of the requests; every answer must be 200."""
     result: dict[str, Any] = json.loads(sender.communicate()[0])
     if set(result["statuses"]) != {"200"}:
         raise RuntimeError(f"not all were answered: {result['statuses']}")
@@ -120,7 +179,7 @@ def sent(sender: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def p99(result: dict[str, Any]) -> float:
-    """In milliseconds."""
+    """The 99th percentile of the times, in milliseconds."""
     return 1000 * float(result["times"][int(0.99 * len(result["times"]))])
 
 
@@ -130,7 +189,7 @@ def middle(name: str, results: list[dict[str, Any]]) -> float:
 
 
 def shown(at: Server) -> dict[str, Any]:
-    """What the service says about the stream."""
+    """The service's figures of the stream."""
     answer: dict[str, Any] = httpx.get(f"{at.url}/v1/streams/s", timeout=60).json()
     return answer
 
@@ -140,6 +199,8 @@ def all_learned(at: Server, n_labels: int) -> None:
     while shown(at)["labels"] < n_labels:
         time.sleep(0.2)
 
+
+# --- What is measured -----------------------------------------------------------------------------------------------
 
 Figures = list[tuple[str, str, str]]  # what, figure, beside
 
@@ -166,7 +227,7 @@ def measured(size: float) -> Figures:
 
 
 def rates(service: Server, bare: Server, size: float) -> Figures:
-    """Rows alone and together, beside a server that does nothing with them."""
+    """Single rows and batches, beside a server that does nothing with them."""
     singles, batches = int(20_000 * size), max(int(1000 * size), 8)
     ours, theirs, together = [], [], []
     for k in range(ROUNDS):
@@ -186,7 +247,7 @@ def rates(service: Server, bare: Server, size: float) -> Figures:
 
 
 def while_learning(service: Server, size: float) -> Figures:
-    """How long predictions take while many labels come, and while none do."""
+    """The time of predictions while many labels arrive, and while none do."""
     n, thousands = max(int(5000 * size), 100), max(int(100 * size), 1)
     few = {"kind": "predict", "rows": 1, "connections": 4}
     idle, busy = [], []
@@ -206,7 +267,7 @@ def while_learning(service: Server, size: float) -> Figures:
 
 
 def memory(service: Server, size: float) -> Figures:
-    """What it takes, as rows and labels come."""
+    """The memory of the service as rows and labels arrive."""
     before, megabytes, thousands = shown(service)["labels"], [service.megabytes], max(int(100 * size), 1)
     for k in range(FIFTHS):
         taught = {"rows": 1000, "first": 500_000_000 + 1_000_000 * k}
@@ -223,10 +284,14 @@ def main() -> None:
     """Measure and print, or write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help="put the table into docs/service.md")
-    parser.add_argument("--size", type=float, default=1.0, help="the share of all requests to send")
+    parser.add_argument("--size", type=float, default=1.0, help="the fraction of all requests to send")
+    parser.add_argument("--send", action="store_true", help=argparse.SUPPRESS)  # the plan on standard input
     chosen = parser.parse_args()
+    if chosen.send:
+        json.dump(asyncio.run(send(json.load(sys.stdin))), sys.stdout)
+        return
     if os.getloadavg()[0] > 1.2:
-        print("note: something else is running on this machine, which the figures will tell of", file=sys.stderr)
+        print("note: something else is running on this machine, which spoils the figures", file=sys.stderr)
     rows = measured(chosen.size)
     table = "\n".join(["| | | beside |", "|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)])
     print(table)

