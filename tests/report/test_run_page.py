@@ -256,6 +256,9 @@ def test_a_run_keeps_what_its_page_tells(tmp_path, page):
     first = model.units_[0]
     for said in first.in_words():
         assert said in text
+    n_replaying = len(model.units_) - model.n_hidden_
+    assert f"{model.n_hidden_} now, and {n_replaying} that replay samples" in text
+    assert f"{model.n_hidden_} units are of network 0, which evolves, {n_replaying} of network 1, which" in text
     assert f"The other {len(model.units_) - 10} units" in text
     points = json.loads(re.search(r'<script type="application/json" id="points">(.*?)</script>', html, re.DOTALL)[1])
     assert {series["name"] for series in points["charts"]["columns"][0]["series"]} == {"price", "city", "age"}
@@ -286,7 +289,9 @@ def test_only_the_strongest_columns_are_drawn_and_the_rest_is_told(tmp_path, pag
 @pytest.mark.parametrize("told", [[], [(1.0,)], [(0.0,), (0.0,)]])
 def test_without_two_places_there_is_no_chart(tmp_path, page, told):
     records = [asked(chunk, shares) for chunk, shares in enumerate(told)] or [record(0), record(1)]
-    assert "Which columns matter" not in page(save(tmp_path / "run", records))
+    text = Text(page(save(tmp_path / "run", records))).text
+    assert "Which columns matter" not in text
+    assert "replay" not in text
 
 
 def test_many_places_are_joined():

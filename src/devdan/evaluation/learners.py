@@ -134,6 +134,7 @@ class _Devdan:
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
             "n_members": getattr(model, "n_members_", None),
+            "n_replaying": sum(net.n_hidden for net in model._nets()) - model.n_hidden_ or None,
             "growths": Phases(*(new["growth", phase] for phase in Phases._fields)),
             "prunings": Phases(*(new["pruning", phase] for phase in Phases._fields)),
             "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),

@@ -251,7 +251,7 @@ MEASURES = (
         page_digits=1,
         better=-1,
         optional=True,
-        tile=TileText("± {spread} over time, {now} now", "{Units}"),
+        tile=TileText("± {spread} over time, {now} now{replaying}", "{Units}"),
         line=ConsoleLine("{units}", note="HN", place=3),
         criterion="HN",
         place=5,

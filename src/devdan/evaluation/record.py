@@ -64,6 +64,7 @@ class Record:
     test_seconds: float
     train_seconds: float
     n_members: int | None = None  # of an ensemble
+    n_replaying: int | None = None  # hidden units of the network that replays samples, which n_hidden leaves out
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause

@@ -38,6 +38,7 @@ def page_of_runs(runs: Sequence[ShownRun]) -> str:
         comparison=_figures(runs),
         accuracies=_accuracy_chart(runs, names),
         hidden_units=_hidden_units_chart(runs),
+        replaying=any(run.n_replaying for run in runs),
         contrasts=contrasts(runs),
         n_parts=N_PARTS,
         recalls=rows[:_FIRST_ROWS],

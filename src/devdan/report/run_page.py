@@ -71,6 +71,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         importances=importances_chart(run),
         n_importances=len(run.importances[0].values) if run.importances else 0,
         strongest=COLOURS,
+        about_networks=_about_networks(run),
         hidden=run.hidden[:_FIRST_UNITS],
         other_hidden=run.hidden[_FIRST_UNITS:],
         head_of_units=HEAD,
@@ -127,6 +128,15 @@ def _columns(run: ShownRun) -> list[tuple[str, str]]:
     return rows
 
 
+def _about_networks(run: ShownRun) -> str:
+    """Which networks the hidden units are of, if there are several."""
+    n_networks = len({network for network, *_ in run.hidden})
+    if run.n_replaying:
+        n = len(run.hidden) - run.n_replaying
+        return f"{n} units are of network 0, which evolves, {run.n_replaying} of network 1, which replays samples."
+    return f"They are of {n_networks} networks, the members of the ensemble." if n_networks > 1 else ""
+
+
 # --- Headline figures --------------------------------------------------------------------------------------------
 
 
@@ -162,6 +172,7 @@ def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) 
     known = {
         "spread": written(measure, measure.spread_in(figures), on_page=True),
         "now": number(measure.now(run.last)) if measure.now and run.last else "",
+        "replaying": f", and {run.n_replaying} that replay samples" if run.n_replaying else "",
         "scored": f"{how_many(summary.rate.n, 'chunk')}, "
         + ("from the second on" if summary.rate.n == summary.n_chunks - 1 else "those scored after the first"),
         "classes": how_many(len(summary.classes), "class"),

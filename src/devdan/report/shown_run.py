@@ -42,7 +42,7 @@ class ShownRun:
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
     notes: list[str] = field(default_factory=list)  # about columns
-    hidden: list[tuple[str, ...]] = field(default_factory=list)  # its hidden units in the end, in words
+    hidden: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)  # network, unit, what it stands for
 
     @property
     def title(self) -> str:
@@ -52,6 +52,11 @@ class ShownRun:
     def units(self) -> str:
         """What the model's units are called."""
         return units(self.info.get("model"))
+
+    @property
+    def n_replaying(self) -> int:
+        """The hidden units of the network that replays samples and does not evolve; 0 if there is none."""
+        return (self.last.n_replaying or 0) if self.last else 0
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -130,7 +135,7 @@ class RunReader:
             shown.columns = [(str(column["name"]), str(column["became"])) for column in summary.get("columns", [])]
             shown.notes = [str(note) for note in summary.get("notes", [])]
             units = [Unit(**unit) for unit in summary.get("units", [])]
-            shown.hidden = [(f"{unit.network}, {unit.unit}", *unit.in_words()) for unit in units]
+            shown.hidden = [(unit.network, unit.unit, unit.in_words()) for unit in units]
         except (RunError, TypeError, KeyError, ValueError, AttributeError):
             raise ReportError(f"{self._run.summary_path} is damaged") from None
 
