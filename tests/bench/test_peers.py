@@ -62,7 +62,7 @@ def java(request):
         pytest.skip(f"CapyMOA cannot be imported: {error}")
 
 
-def three_classes(n=600):
+def three_classes(n=400):
     random = np.random.default_rng(0)
     y = random.integers(3, size=n)
     return 4 * np.eye(3)[y] + random.normal(size=(n, 3)), np.array(["a", "b", "c"])[y]
@@ -78,7 +78,7 @@ def test_three_classes_with_names_and_holes(name):
         model.predict(X[:1])
     summary = Summary(prequential(open_stream((X, y), chunk=100), model, classes=["c", "a", "b"]))
     assert summary.rate.mean > 75
-    assert summary.confusion.n_samples == 500  # every sample after the first chunk has a prediction
+    assert summary.confusion.n_samples == 300  # every sample after the first chunk has a prediction
     shares = model.predict_proba(X[:20])
     assert shares.shape == (20, 3)
     assert shares.sum(axis=1) == pytest.approx(1)
@@ -121,13 +121,13 @@ def test_the_seed_counts():
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_pickled_one_goes_on_as_it_was(name):
-    X, y = three_classes()
+    X, y = three_classes(200)
     model = models.build(name)
     pickle.loads(pickle.dumps(model))  # one that has not begun
-    model.partial_fit(X[:300], y[:300], classes=["a", "b", "c"])
+    model.partial_fit(X[:100], y[:100], classes=["a", "b", "c"])
     again = pickle.loads(pickle.dumps(model))
     for one in (model, again):
-        one.partial_fit(X[300:], y[300:])
+        one.partial_fit(X[100:], y[100:])
     assert (model.predict_proba(X) == again.predict_proba(X)).all()
 
 
@@ -135,7 +135,7 @@ SETTINGS = dict.fromkeys(("stream", "model", "labels"), "x") | {"seed": 0, "chun
 
 
 def job(folder, name, **options):
-    return RunJob(folder, sea(600, chunk=100), Evaluation(models.build(name)), SETTINGS, **options)
+    return RunJob(folder, sea(400, chunk=100), Evaluation(models.build(name)), SETTINGS, **options)
 
 
 def test_a_run_that_stops_goes_on(tmp_path):
@@ -144,11 +144,11 @@ def test_a_run_that_stops_goes_on(tmp_path):
         whole.finish()
     with job(tmp_path / "broken", "capymoa-levbag") as broken:
         records = broken.records()
-        for _ in range(3):
+        for _ in range(2):
             next(records)
         records.close()
     with job(tmp_path / "broken", "capymoa-levbag", resume=True) as broken:
-        assert broken.n_safe == 300
+        assert broken.n_safe == 200
         list(broken.records())
         broken.finish()
     assert [record.counts for record in broken.folder.records()] == expected
@@ -165,7 +165,7 @@ def test_one_that_cannot_be_kept_is_run_all_the_same(tmp_path):
     assert one.n_safe == 0
     with job(tmp_path, "capymoa-srp", resume=True) as one:
         with pytest.warns(UserWarning, match="stopped, it starts again"):
-            assert len(list(one.records())) == 6
+            assert len(list(one.records())) == 4
         one.finish()
     assert one.folder.is_finished
     assert one.folder.report_path.exists()
