@@ -736,14 +736,11 @@ def test_the_page_says_what_became_of_the_columns(made, tmp_path):
     assert "<h2>Columns</h2>" in page
     assert '<th scope="row">city</th><td>nominal: 3 values (' in page
     summary = json.loads((made / "run/summary.json").read_text())
-    for damaged in ({}, {"columns": 3}, {"columns": [{"name": "<b>"}]}):
-        for name in ("run.json", "records.jsonl"):
-            (tmp_path / name).write_bytes((made / "run" / name).read_bytes())
-        (tmp_path / "summary.json").write_text(
-            json.dumps({k: v for k, v in summary.items() if k != "columns"} | damaged)
-        )
-        devdan("report", tmp_path, folder=tmp_path)
-        assert "<h2>Columns</h2>" not in (tmp_path / "report.html").read_text()
+    for name in ("run.json", "records.jsonl"):
+        (tmp_path / name).write_bytes((made / "run" / name).read_bytes())
+    for columns in (3, [{"name": "<b>"}]):
+        (tmp_path / "summary.json").write_text(json.dumps(summary | {"columns": columns}))
+        assert "summary.json is damaged" in devdan("report", tmp_path, folder=tmp_path, code=2).stderr
     hostile = [{"name": "<b>", "became": "</script>"}, *({"name": f"n{k}", "became": f"kind {k}"} for k in range(300))]
     (tmp_path / "summary.json").write_text(json.dumps(summary | {"columns": hostile}))
     devdan("report", tmp_path, folder=tmp_path)

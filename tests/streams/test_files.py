@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+import threading
 import tracemalloc
 import zipfile
 import zlib
@@ -48,7 +49,10 @@ def table():
 
 def write(table, path):
     """The table in the format that the path's ending names."""
-    if ".csv" in path.name:
+    if path.name.endswith(".csv.gz"):
+        with gzip.open(path, "wb", compresslevel=1) as stream:
+            pa.csv.write_csv(table, stream)
+    elif ".csv" in path.name:
         with pa.output_stream(path, compression="detect") as stream:
             pa.csv.write_csv(table, stream)
     elif path.suffix == ".parquet":
@@ -214,6 +218,29 @@ def test_labels_that_begin_late(tmp_path):
     assert labels[-3:] == [True, None, False]
 
 
+def test_a_chunk_with_the_first_numeric_label_is_of_numbers(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + "0.123456789,\n" * 100_000 + "0.5,7\n")
+    *_, (_, y) = file(path, target="label", chunk=99_000)
+    assert (y.dtype, y[-1], np.isnan(y[:-1]).all()) == (np.float64, 7, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="where an open file cannot be removed")
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.arff"])
+def test_a_text_is_opened_once_and_read_by_one_thread(table, name, tmp_path):
+    path = write(pa.concat_tables(30 * [table]), tmp_path / name)
+    stream = file(path, target="label")
+    path.unlink()
+    chunks = iter(stream)
+    n_rows = len(next(chunks)[1])
+    assert sum(thread.name.startswith("devdan-reader") for thread in threading.enumerate()) == 1
+    assert n_rows + sum(len(y) for _, y in chunks) == 75_000
+    with pytest.raises(StreamError, match=f"{name} cannot be read: Failed to open local file"):
+        next(iter(stream))
+    write(table, path)
+    assert sum(len(y) for _, y in stream) == sum(len(y) for _, y in stream) == 2500
+
+
 def test_columns_that_cannot_be_meant(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("name,x,label\n" + "".join(f"n{k},{k % 7},{k % 2}\n" for k in range(3000)))
@@ -223,9 +250,11 @@ def test_columns_that_cannot_be_meant(tmp_path):
     path.write_text("\n\na,a,label\n1,2,x\n3,4,y\n")
     assert file(path).feature_names == ("a", "a.1")
     assert whole(file(path))[0].tolist() == [[1, 2], [3, 4]]
-    wide = 120_000
-    path.write_text(",".join(f"c{k}" for k in range(wide)) + ",label\n" + ("0.5," * wide + "1\n") * 3)
-    assert whole(file(path))[0].shape == (3, wide)
+    names = [f"c{k}" * 3000 for k in range(100, 250)]  # lines of more than a block
+    path.write_text(",".join(names) + ",label\n" + ("0.".ljust(9000, "5") + ",") * 150 + "1\n")
+    stream = file(path)
+    assert stream.feature_names == tuple(names)
+    assert whole(stream)[0].tolist() == [[5 / 9] * 150]
 
 
 def test_times_of_all_kinds_are_seconds(tmp_path):
@@ -394,8 +423,8 @@ def test_quotes_are_read_as_by_python_wherever_the_text_is_cut(tmp_path, cells, 
     path.write_bytes(text.encode())
     expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
     layout = replace(delimited.csv_layout(path, None, None, True), block=block)
-    batches = layout.batches({"0": pa.string(), "1": pa.string()})
-    assert [list(row.values()) for batch in batches for row in batch.to_pylist()] == expected
+    tables = layout.tables({"0": pa.string(), "1": pa.string()})
+    assert [list(row.values()) for table in tables for row in table.to_pylist()] == expected
 
 
 @given(cells=st.lists(st.tuples(raw_cells(), raw_cells()), max_size=12), block=st.integers(64, 200))
@@ -406,7 +435,7 @@ def test_a_wrong_row_is_told_with_its_line_whatever_is_quoted_before_it(tmp_path
     line = len(re.findall("\r\n|\r|\n", before)) + 1
     layout = replace(delimited.csv_layout(path, None, None, True), block=block)
     with pytest.raises(StreamError, match=rf"row {len(cells) + 1} \(line {line}\) has 3 columns instead of 2: 1,2,3"):
-        list(layout.batches({"0": pa.string(), "1": pa.string()}))
+        list(layout.tables({"0": pa.string(), "1": pa.string()}))
 
 
 @pytest.mark.parametrize(

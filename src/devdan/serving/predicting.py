@@ -13,7 +13,7 @@ from devdan.arrays import Floats
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.serving.matching import Model, as_written, given, key_column, keyed, matched
 from devdan.streams import StreamError
-from devdan.streams.unlabelled import Table
+from devdan.streams.stream import Table
 
 ANSWER = "prediction"
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections import deque
+from collections.abc import Generator, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 
-from devdan.streams.layout import Layout, lines
+from devdan.streams.delimited import Layout
 from devdan.streams.stream import StreamError
+from devdan.streams.textfile import TextFile, lines
 
 _CELL = r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,{}]*?)\s*"""
 _ROW = re.compile(_CELL + r"(,|$)")
@@ -23,71 +23,83 @@ _NUMBERS = ("numeric", "real", "integer")
 
 
 def layout(path: Path, compression: str | None) -> Layout:
-    """The layout of an ARFF file."""
+    """The layout of an ARFF file; the first pass over the data goes on in the file that is opened here."""
+    text = lines(path, compression)
+    names, values, types, n_lines = _header(text, path)
+    begun = [text]
+
+    def opened() -> _DataRows:
+        if begun:
+            return _DataRows(begun.pop(), path)
+        again = lines(path, compression)
+        deque(islice(again, n_lines), maxlen=0)
+        return _DataRows(again, path)
+
+    file = TextFile(path, compression, opened)
+    return Layout(
+        file, names, values=values, closed=True, types=types, target=len(names) - 1, counts_lines=False
+    )  # whose line numbers are not those of the file
+
+
+def _header(text: Iterator[str], path: Path) -> tuple[list[str], dict[int, list[str]], dict[str, pa.DataType], int]:
+    """The names of the columns, their declared values and types by column, and the number of lines up to @data."""
     names: list[str] = []
     values: dict[int, list[str]] = {}
     types: dict[str, pa.DataType] = {}
-    for number, line in enumerate(lines(path, compression), start=1):
-        text = line.strip()
-        word = text.split(maxsplit=1)[0].lower() if text else ""
+    for number, line in enumerate(map(str.strip, text), start=1):
+        word = line.split(maxsplit=1)[0].lower() if line else ""
         if word == "@data":
             if not names:
                 raise StreamError(f"{path}: no @attribute before @data in line {number}")
-            opened = partial(_Data, path, compression, number)
-            return Layout(path, names, values=values, closed=True, types=types, opened=opened, target=len(names) - 1)
+            return names, values, types, number
         if word == "@attribute":
-            match = _ATTRIBUTE.match(text)
+            match = _ATTRIBUTE.match(line)
             if match is None:
-                raise StreamError(f"{path}: line {number} is not an attribute: {text[:60]}")
+                raise StreamError(f"{path}: line {number} is not an attribute: {line[:60]}")
             place, kind = len(names), match[2]
             names.append(_plain(match[1]))
             if kind.startswith("{"):
                 values[place], types[str(place)] = _cells(kind[1:-1]), pa.string()
             elif kind.lower() in _NUMBERS:
                 types[str(place)] = pa.float64()
-        elif text and not text.startswith(("%", "@")):
-            raise StreamError(f"{path}: line {number} before @data is not understood: {text[:60]}")
+        elif line and not line.startswith(("%", "@")):
+            raise StreamError(f"{path}: line {number} before @data is not understood: {line[:60]}")
     raise StreamError(f"{path} has no @data line, so it is not an ARFF file")
 
 
-def _Data(path: Path, compression: str | None, skipped: int) -> IO[bytes]:  # noqa: N802 (looks like a file class)
-    return io.BufferedReader(_Rows(_rows(path, compression, skipped)), 1 << 16)
+class _DataRows:
+    """The data as plain CSV: without comments, blanks around cells, and ARFF's two kinds of quotes."""
 
+    def __init__(self, text: Generator[str, None, None], path: Path) -> None:
+        self._text, self._path = text, path
+        self._rows = self._converted()
 
-class _Rows(io.RawIOBase):
-    """Rows as a file."""
+    def _converted(self) -> Generator[bytes, None, None]:
+        n_rows = 0
+        for line in self._text:
+            row = line.strip()
+            if not row or row.startswith("%"):
+                continue
+            n_rows += 1
+            if row.startswith("{"):
+                raise StreamError(
+                    f"{self._path}: row {n_rows} is in the sparse format ({row[:30]}); only dense ARFF is supported"
+                )
+            if any(mark in row for mark in "'\"\\% \t"):
+                row = ",".join(map(_quoted, _cells(row)))
+            yield row.encode() + b"\n"
 
-    def __init__(self, rows: Iterator[bytes]) -> None:
-        self._rows, self._rest = rows, b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        rows, n = [self._rest], len(self._rest)
-        while n < len(buffer) and (row := next(self._rows, b"")):
+    def read(self, n_bytes: int, /) -> bytes:
+        """Whole rows, as many as have about this many bytes."""
+        rows, n = [], 0
+        while n < n_bytes and (row := next(self._rows, b"")):
             rows.append(row)
             n += len(row)
-        text, n = b"".join(rows), min(n, len(buffer))
-        buffer[:n], self._rest = text[:n], text[n:]
-        return n
+        return b"".join(rows)
 
-
-def _rows(path: Path, compression: str | None, skipped: int) -> Iterator[bytes]:
-    """The data as plain CSV: without comments, blanks around cells, and ARFF's two kinds of quotes."""
-    n_rows = 0
-    for number, line in enumerate(lines(path, compression)):
-        text = line.strip()
-        if number < skipped or not text or text.startswith("%"):
-            continue
-        n_rows += 1
-        if text.startswith("{"):
-            raise StreamError(
-                f"{path}: row {n_rows} is in the sparse format ({text[:30]}); only dense ARFF is supported"
-            )
-        if any(mark in text for mark in "'\"\\% \t"):
-            text = ",".join(map(_quoted, _cells(text)))
-        yield text.encode() + b"\n"
+    def close(self) -> None:
+        """Close the file."""
+        self._text.close()
 
 
 def _cells(text: str) -> list[str]:

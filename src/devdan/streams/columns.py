@@ -1,4 +1,4 @@
-"""Tables as streams: batches of Arrow's, from a file or a data frame, become chunks of rows and their labels."""
+"""The columns of a table: which of them has the labels, and batches of Arrow as chunks of rows and labels."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _bare(name: str) -> str:
 def kept_columns(
     names: Sequence[str], target: int, drop: Sequence[str | int], source: str, named: bool = True
 ) -> list[int]:
-    """The columns that are kept, including the target."""
+    """The columns that are not dropped, including the target."""
     dropped = {target_column(names, column, source, named) for column in drop}
     kept = [place for place in range(len(names)) if place not in dropped]
     if target not in kept or len(kept) < 2:
@@ -77,7 +77,7 @@ def kept_columns(
 
 
 def check_finite(X: Floats, names: Sequence[str], source: str, n_before: int) -> None:
-    """Raise an error that locates the first infinity, if there is one."""
+    """Raise an error that locates the first infinity, if any."""
     infinite = np.isinf(X)
     if infinite.any():
         row, column = np.argwhere(infinite)[0]
@@ -88,7 +88,7 @@ def check_finite(X: Floats, names: Sequence[str], source: str, n_before: int) ->
 
 
 def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.NDArray[Any]:
-    """Numeric labels as integers; missing labels stay NaN."""
+    """Numeric labels as integers, or as floats with NaN if some are missing."""
     wrong = ~np.isnan(labels) & ((labels != np.floor(labels)) | np.isinf(labels))
     if wrong.any():
         row = int(np.flatnonzero(wrong)[0])
@@ -99,11 +99,12 @@ def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.
     return labels if np.isnan(labels).any() else labels.astype(np.int64)
 
 
-class Columns:
-    """Turns batches of one table into chunks, or into rows if it has no ``target``.
+class BatchConverter:
+    """Converts the batches of one table to chunks, or to rows if it has no ``target``.
 
     ``values`` are the declared values of nominal columns; if they are ``closed``, no others may appear.
-    ``missing_labels`` are the texts that mean a missing label. ``numeric_labels``: labels are texts, but of numbers.
+    ``missing_labels`` are the texts that mean a missing label. ``numeric_labels``: labels are texts, but of numbers; if
+    None, the first labels decide.
     """
 
     def __init__(
@@ -114,14 +115,14 @@ class Columns:
         values: Mapping[int, Sequence[str]] | None = None,
         closed: bool = False,
         missing_labels: Collection[str] = (),
-        numeric_labels: bool = False,
+        numeric_labels: bool | None = False,
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
         self.features = [column for column in range(len(names)) if column != target]
         self.n_rows = 0  # rows converted so far
         self._declared = set(values or {})
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
-        self._missing_labels, self.numeric_labels = missing_labels, numeric_labels
+        self._missing_labels, self._numeric_labels = missing_labels, numeric_labels
 
     def chunk(self, batch: pa.RecordBatch) -> Chunk:
         """The batch's samples."""
@@ -152,7 +153,7 @@ class Columns:
         check_finite(rows.numbers, rows.names_of_numbers, self.source, self.n_rows)
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
-        """All of them."""
+        """A chunk for each batch that is not empty."""
         for batch in batches:
             if batch.num_rows > 0:
                 yield self.chunk(batch)
@@ -168,7 +169,7 @@ class Columns:
         return found
 
     def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Words) -> None:
-        """Raise an error that locates the first text that is not declared, if the values are."""
+        """Raise an error that locates the first undeclared text, if the values are declared."""
         known = self._values.get(column)
         if known is None:
             return
@@ -187,7 +188,7 @@ class Columns:
         return self.target
 
     def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Words]:
-        """The distinct labels (None for missing ones), and for each row its place among them; -1 for nulls."""
+        """The distinct labels (None for missing ones), and the position of each row's label; -1 for nulls."""
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
         texts = [
             None if value is None or str(value).strip() in self._missing_labels else str(value).strip()
@@ -202,13 +203,15 @@ class Columns:
         if _is_text(kind):
             texts, places = self._label_texts(values)
             self._check_classes(len(texts), len(values))
-            if self.numeric_labels:
+            if self._numeric_labels is None and any(text is not None for text in texts):
+                self._numeric_labels = all(text is None or is_plain_number(text) for text in texts)
+            if self._numeric_labels:
                 numbers = np.append([np.nan if text is None else self._number(text) for text in texts], np.nan)
                 return whole_numbers(numbers[places], name, self.source, self.n_rows)
             if None in texts or (places < 0).any():
                 taken = [None if place < 0 else texts[place] for place in places.tolist()]
                 return np.array(taken, dtype=object)
-            # In a plain array each takes as much as the longest.
+            # In an array of texts, each takes as much memory as the longest.
             is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
             return np.array(texts or [""], dtype=object if is_long else str)[places]
         if pa.types.is_boolean(kind):
@@ -246,7 +249,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def is_plain_number(text: str) -> bool:
-    """Whether a label is a number that is written as numbers are, without leading zeros.
+    """Whether a label is a number in its usual spelling, without leading zeros.
 
     >>> is_plain_number("1"), is_plain_number("-1.0"), is_plain_number("01")
     (True, True, False)

@@ -13,10 +13,10 @@ import pyarrow.parquet as pa_parquet
 
 from devdan.encoding.rows import distinct
 from devdan.streams import arff, delimited, npz
-from devdan.streams.columns import Columns, kept_columns, target_column
-from devdan.streams.layout import COMPRESSIONS, Layout
-from devdan.streams.stream import Chunk, Stream, StreamError, name_of, read_ahead, reason
-from devdan.streams.unlabelled import Block, Table
+from devdan.streams.columns import BatchConverter, kept_columns, target_column
+from devdan.streams.delimited import Layout
+from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, name_of, read_ahead, reason
+from devdan.streams.textfile import COMPRESSIONS, TextFile
 
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
 
@@ -36,10 +36,10 @@ def file(
     Texts may be compressed (.gz, .bz2, .zst). ``target`` is the column with the labels, by name or position (0 is the
     first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
     ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
-    number. ``drop`` leaves columns out. ``as_text`` names columns of a text that stay as they are written even if they
-    look like numbers, such as codes with leading zeros, which are nominal. An NPZ file holds the samples in ``X``, or
+    number. ``drop`` leaves columns out. ``as_text`` names columns of a text that stay text even if they look like
+    numbers, such as codes with leading zeros. An NPZ file holds the samples in ``X``, or
     in an array for each column, and the labels in ``y``, or in the array that ``target`` names. The samples come as
-    :class:`~devdan.encoding.rows.Rows`: the model encodes what is no number.
+    :class:`~devdan.encoding.rows.Rows`, in which the model encodes what is not a number.
     """
     path = Path(path)
     name = name or name_of(path)
@@ -97,11 +97,11 @@ def text(
     """Open a comma-separated text with known columns, whatever its extension, as arrays of numbers.
 
     ``skipped`` is the number of lines before the first row. ``values`` are the values of text columns, so that codes do
-    not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then only used in
-    messages.
+    not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then for messages.
     """
     compression = None if opened else COMPRESSIONS.get(path.suffix.lower())
-    layout = Layout(path, list(names), compression, skipped=skipped, opened=opened)
+    file = TextFile(path, compression, opened)
+    layout = Layout(file, list(names), skipped=skipped, counts_lines=opened is None)
     with _readable(path):
         return delimited.stream(layout, target, drop, name, chunk).coded(values)
 
@@ -116,8 +116,7 @@ def _readable(path: Path) -> Iterator[None]:
     except UnicodeDecodeError:
         raise StreamError(f"{path} is not UTF-8 text; convert it first") from None
     except (OSError, pa.ArrowException, csv.Error) as error:
-        why = "it is not compressed as its name says" if "incorrect header" in str(error) else reason(error)
-        raise StreamError(f"{path} cannot be read: {why}") from error
+        raise StreamError(f"{path} cannot be read: {reason(error)}") from error
 
 
 def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], name: str, chunk: int) -> Stream:
@@ -130,9 +129,9 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
     columns_kept = distinct([names[place] for place in kept])
 
     def blocks() -> Generator[Chunk, None, None]:
-        columns = Columns(columns_kept, kept.index(labels), source)
+        converter = BatchConverter(columns_kept, kept.index(labels), source)
         with closing(_batches(path)) as batches:
-            yield from columns.chunks(batch.select(kept) for batch in batches)
+            yield from converter.chunks(batch.select(kept) for batch in batches)
 
     features = tuple(name for place, name in zip(kept, columns_kept, strict=True) if place != labels)
     return Stream(name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source)
@@ -143,13 +142,13 @@ def _parquet_table(path: Path) -> Table:
     with pa_parquet.ParquetFile(path) as table:
         names, n_rows = distinct(table.schema_arrow.names), table.metadata.num_rows
 
-    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Generator[Block, None, None]:
-        found = Columns([names[column] for column in columns], None, source)
+    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Generator[TableBlock, None, None]:
+        converter = BatchConverter([names[column] for column in columns], None, source)
         with closing(_batches(path)) as batches:
             for batch in batches:
                 if batch.num_rows > 0:
-                    yield found.rows(batch.select(list(columns))), [batch.column(place) for place in keep]
-        if found.n_rows == 0:
+                    yield converter.rows(batch.select(list(columns))), [batch.column(place) for place in keep]
+        if converter.n_rows == 0:
             raise StreamError(f"{source} has no rows")
 
     return Table(source, tuple(names), lambda *which: read_ahead(read(*which)), n_rows=n_rows)
@@ -168,5 +167,5 @@ def _batches(path: Path) -> Generator[pa.RecordBatch, None, None]:
 
 def _index(schema: pa.Schema) -> set[str]:
     """Columns that are not data: the index, if pandas wrote the file."""
-    told: dict[str, Any] = schema.pandas_metadata or {}
-    return {column for column in told.get("index_columns", []) if isinstance(column, str)} & set(schema.names)
+    metadata: dict[str, Any] = schema.pandas_metadata or {}
+    return {column for column in metadata.get("index_columns", []) if isinstance(column, str)} & set(schema.names)

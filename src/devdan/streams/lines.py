@@ -1,4 +1,4 @@
-"""Open files, such as standard input, line by line: CSV or lines of JSON, each row as soon as it has been written.
+"""Open files, such as standard input, line by line: CSV or lines of JSON, each row as soon as it is written.
 
 A text that begins with ``{`` is JSON, an object in each line; anything else is CSV. Either can be read only once.
 """
@@ -18,16 +18,15 @@ import pyarrow as pa
 from devdan.encoding.rows import Rows, distinct
 from devdan.encoding.tables import TableError, column_of
 from devdan.encoding.values import MISSING
-from devdan.streams.columns import Columns, is_plain_number, kept_columns, target_column
+from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.delimited import NO_LABEL, column_names, delimiter_of, has_names
-from devdan.streams.layout import LONGEST_LINE
-from devdan.streams.stream import Chunk, Stream, StreamError, name_of
-from devdan.streams.unlabelled import Block, Table
+from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, name_of
+from devdan.streams.textfile import LONGEST_LINE
 
 STANDARD_INPUT = "standard input"
 _NUMBER = re.compile(r"[-+]?((\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|inf(inity)?)", re.IGNORECASE | re.ASCII)
 _WITH_COMMA = re.compile(r"[-+]?\d*,\d+", re.ASCII)
-_TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
 def stream(
@@ -40,7 +39,7 @@ def stream(
     as_text: Collection[str] = (),
     name: str | None = None,
 ) -> Stream:
-    r"""Open a file that is open already as a stream; by default, standard input. The options are those for files.
+    r"""An open file as a stream; by default, standard input. The options are those for files.
 
     >>> import io
     >>> samples = stream(io.StringIO('{"x": 1, "kind": "a"}\n{"x": 2.5, "kind": "b"}\n'), target="kind")
@@ -52,23 +51,24 @@ def stream(
     labels = target_column(names, target, source, lines.named)
     kept = kept_columns(names, labels, drop, source, lines.named)
     known = [names[place] for place in kept]
-    columns, place = Columns(known, kept.index(labels), source, missing_labels=NO_LABEL), kept.index(labels)
+    place = kept.index(labels)
+    converter = BatchConverter(known, place, source, missing_labels=NO_LABEL, numeric_labels=None)
     features = [place for place in kept if place != labels]
     texts = [place for place in features if names[place] in as_text]
-    told = _Labels(columns)
+    csv_labels = _CsvLabels(converter)
 
     def blocks() -> Iterator[Chunk]:
         rows = lines.rows({*names} if lines.is_json else None)
         while block := list(islice(rows, chunk)):
-            X = lines.table(block, features, columns.n_rows, texts)
+            X = lines.table(block, features, converter.n_rows, texts)
             given = [row[labels] for row in block]
             try:
-                y = pa.array(given) if lines.is_json else told.array(given)
+                y = pa.array(given) if lines.is_json else csv_labels.array(given)
             except (pa.ArrowException, OverflowError) as error:
                 raise StreamError(
-                    f"{source}: its labels are of several types after row {columns.n_rows}: {error}"
+                    f"{source}: its labels are of several types after row {converter.n_rows}: {error}"
                 ) from error
-            yield columns.labelled(X, y)
+            yield converter.labelled(X, y)
 
     given_name = name or lines.name
     return Stream(
@@ -77,21 +77,21 @@ def stream(
 
 
 def table(file: IO[Any] | None = None, *, header: bool | None = None, n_at_a_time: int = 1) -> Table:
-    """Open a file that is open already as a table without labels; a block is so many rows."""
+    """An open file as a table without labels, ``n_at_a_time`` rows in each block."""
     lines = _Lines(file, header)
 
-    def read(columns: Sequence[int], keep: Sequence[int], as_text: Collection[int]) -> Iterator[Block]:
-        found = Columns([lines.names[place] for place in columns], None, lines.source)
+    def read(columns: Sequence[int], keep: Sequence[int], as_text: Collection[int]) -> Iterator[TableBlock]:
+        converter = BatchConverter([lines.names[place] for place in columns], None, lines.source)
         rows = lines.rows()
         while block := list(islice(rows, n_at_a_time)):
-            X = found.unlabelled(lines.table(block, columns, found.n_rows, as_text))
+            X = converter.unlabelled(lines.table(block, columns, converter.n_rows, as_text))
             yield X, [[row[place] for row in block] for place in keep]
 
     return Table(lines.source, tuple(lines.names), read, lines.named, is_json=lines.is_json)
 
 
 class _Lines:
-    """An open file, of which the first line has been read."""
+    """An open file whose first line has been read."""
 
     def __init__(self, file: IO[Any] | None, header: bool | None) -> None:
         own = file is None or file in (sys.stdin, getattr(sys.stdin, "buffer", None))
@@ -117,7 +117,7 @@ class _Lines:
         self.names = distinct(column_names(cells, self.named))
 
     def rows(self, known: set[str] | None = None) -> Iterator[list[Any]]:
-        """The rows, each as soon as it is there: texts, or values of JSON, whose keys must be ``known``, if any are."""
+        """The rows, each as soon as it is there: texts, or values of JSON, whose keys must be among those ``known``."""
         if self._is_read:
             raise StreamError(f"{self.source} can be read only once")
         self._is_read = True
@@ -126,7 +126,7 @@ class _Lines:
     def table(
         self, rows: Sequence[list[Any]], columns: Sequence[int], n_before: int, as_text: Collection[int] = ()
     ) -> Rows:
-        """Some columns of rows."""
+        """The rows with these columns."""
         names = [self.names[place] for place in columns]
         values = [[row[place] for row in rows] for place in columns]
         if not self.is_json:
@@ -141,7 +141,7 @@ class _Lines:
         return Rows.of(names, found, len(rows))
 
     def _value(self, text: str) -> float | str | None:
-        """What Arrow makes of it in a file: a number where it can be one."""
+        """The value as Arrow would read it from a file: a number if it can be one."""
         text = text.strip()
         if text in MISSING:
             return None
@@ -205,25 +205,25 @@ class _Lines:
         return found
 
 
-class _Labels:
-    """Labels of CSV as Arrow has them: flags or numbers if the first of them are, otherwise text."""
+class _CsvLabels:
+    """Labels of CSV as Arrow would read them: flags if the first ones are, otherwise text."""
 
-    def __init__(self, columns: Columns) -> None:
-        self._columns, self._flags, self._begun = columns, False, False
+    def __init__(self, converter: BatchConverter) -> None:
+        self._converter = converter
+        self._are_flags: bool | None = None  # until there is a label
 
     def array(self, texts: Sequence[str]) -> pa.Array:
-        """Labels; what means a missing one is None."""
+        """Labels; a text that means a missing one is None."""
         given = [None if text.strip() in NO_LABEL else text.strip() for text in texts]
-        there = [text for text in given if text is not None]
-        if there and not self._begun:
-            self._begun, self._flags = True, all(text in _TRUTHS for text in there)
-            self._columns.numeric_labels = all(map(is_plain_number, there))
-        if not self._flags:
+        known = [text for text in given if text is not None]
+        if known and self._are_flags is None:
+            self._are_flags = all(text in _FLAGS for text in known)
+        if not self._are_flags:
             return pa.array(given, pa.string())
-        for text in there:
-            if text not in _TRUTHS:
+        for text in known:
+            if text not in _FLAGS:
                 raise StreamError(
-                    f"{self._columns.source}: the label {text!r} after row {self._columns.n_rows} is neither true nor "
-                    "false, as those before"
+                    f"{self._converter.source}: the label {text!r} after row {self._converter.n_rows} is neither true "
+                    "nor false, as those before"
                 )
-        return pa.array([None if text is None else _TRUTHS[text] for text in given], pa.bool_())
+        return pa.array([None if text is None else _FLAGS[text] for text in given], pa.bool_())

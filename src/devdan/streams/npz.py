@@ -1,7 +1,7 @@
-"""NumPy .npz files as streams, decompressed row by row, so that memory use does not grow with their length.
+"""NumPy .npz files as streams, decompressed a few rows at a time, so that memory use does not grow with their length.
 
-Only an array stored column by column (Fortran order) must be loaded whole. What would fill the memory is refused
-before it is unpacked: a few kilobytes of an archive may hold gigabytes of zeros.
+Only an array stored by column (Fortran order) must be loaded whole. An array that would fill the memory is refused
+before it is decompressed, since a few kilobytes may hold gigabytes of zeros.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import numpy.typing as npt
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
-from devdan.streams.stream import Chunk, Stream, StreamError, reason
-from devdan.streams.unlabelled import Block, Table
+from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, reason
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
 _WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
@@ -50,7 +49,7 @@ def table(path: Path) -> Table:
     archive = _Archive(path)
     features = archive.features
 
-    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[Block]:
+    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[TableBlock]:
         for _n_before, samples, _y in archive.rows():
             rows = rows_of(samples, features)
             yield rows.select(list(columns)), [rows[:, place] for place in keep]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
-from devdan.streams.columns import Columns, kept_columns, target_column
+from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
 _SAMPLES = 1000  # single samples gathered into a block
@@ -46,14 +46,14 @@ def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name
     kept_columns(names, labels, (), source)
 
     def blocks() -> Iterator[Chunk]:
-        columns = Columns(names, labels, source)
+        converter = BatchConverter(names, labels, source)
         for start in range(0, len(table), _ROWS):
             part = table.iloc[start : start + _ROWS] if is_pandas(table) else table.slice(start, _ROWS)
             try:
-                rows = rows_of(part).select(columns.features)
+                rows = rows_of(part).select(converter.features)
             except TableError as error:
                 raise StreamError(f"{source}: {error}") from error
-            yield columns.labelled(rows, _label_column(part, labels, source))
+            yield converter.labelled(rows, _label_column(part, labels, source))
 
     features = tuple(column for place, column in enumerate(names) if place != labels)
     return Stream(name, blocks, chunk, features, len(table))
@@ -115,17 +115,17 @@ def _from_rows(pairs: Iterable[tuple[Any, Any]]) -> Iterator[Chunk]:
 def _from_dicts(pairs: Iterable[tuple[Mapping[Any, Any], Any]], keys: list[Any], name: str) -> Iterator[Chunk]:
     """The features are those of the first sample; a feature absent in a later sample is missing there."""
     pairs = iter(pairs)
-    columns = Columns([*map(str, keys), "the label"], len(keys), f"the stream {name}")
+    converter = BatchConverter([*map(str, keys), "the label"], len(keys), f"the stream {name}")
     known = set(keys)
     while rows := list(islice(pairs, _SAMPLES)):
         for place, (x, _) in enumerate(rows):
             if not known.issuperset(x):
-                new = next(key for key in x if key not in known)
-                raise StreamError(f"the stream {name} has a new feature {new!r} in sample {columns.n_rows + place + 1}")
+                new, sample = next(key for key in x if key not in known), converter.n_rows + place + 1
+                raise StreamError(f"the stream {name} has a new feature {new!r} in sample {sample}")
         try:
             labels = pa.array([y for _, y in rows])
-            yield columns.labelled(from_dicts([x for x, _ in rows], keys), labels)
+            yield converter.labelled(from_dicts([x for x, _ in rows], keys), labels)
         except pa.ArrowException as error:
-            raise StreamError(f"the stream {name} mixes types after sample {columns.n_rows}: {error}") from error
+            raise StreamError(f"the stream {name} mixes types after sample {converter.n_rows}: {error}") from error
         except TableError as error:
             raise StreamError(f"the stream {name}: {error}") from error

@@ -1,4 +1,4 @@
-"""The stream class: samples in order, chunk by chunk."""
+"""Streams, samples in order, chunk by chunk; and tables without labels, block by block."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from devdan.encoding.rows import Rows, joined
 
 Piece = TypeVar("Piece")
 Chunk = tuple[Any, npt.NDArray[Any]]  # samples, as an array of numbers or as Rows, and their labels
+TableBlock = tuple[Rows, list[Any]]  # rows, and the values of each column that is kept as it is
 _AT_A_TIME = 4096  # samples per block, if a stream can choose: large enough to make the cost per sample negligible
 
 
 class StreamError(ValueError):
-    """A source of samples is invalid; the message says what is wrong, where, and what to do."""
+    """A source of samples is invalid; the message says what is wrong and where, and what to do about it."""
 
 
 def reason(error: Exception) -> str:
@@ -34,7 +35,7 @@ def reason(error: Exception) -> str:
 
 
 def name_of(path: str | Path) -> str:
-    """What a stream from a file is called: as the file, without its endings.
+    """The name of a stream from a file: that of the file, without its endings.
 
     >>> name_of("data/my.csv.gz"), name_of(".hidden.csv")
     ('my', 'hidden')
@@ -124,8 +125,26 @@ class Stream:
         return replace(self, blocks=lambda: _scaled(self.blocks, leave))
 
 
+@dataclass(frozen=True)
+class Table:
+    """A file as a table without labels. ``read(columns, keep, as_text)`` yields its rows in order, block by block.
+
+    All three are lists of positions: ``columns`` are those of the rows, in that order; those to ``keep`` come as they
+    are in the file (an Arrow array, or a list), text exactly as written; those ``as_text`` stay text, even if they look
+    like numbers.
+    """
+
+    origin: str
+    names: tuple[str, ...]
+    read: Callable[[Sequence[int], Sequence[int], Collection[int]], Iterator[TableBlock]]
+    named: bool = True  # whether the names are the file's own
+    n_rows: int | None = None
+    estimated_rows: int | None = None  # estimated from the file size, if the exact number is unknown
+    is_json: bool = False  # lines of JSON
+
+
 def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
-    """The same samples in chunks of the same size; the last one may be smaller.
+    """The same samples in chunks of one size; the last one may be smaller.
 
     >>> pieces = [(np.zeros((n, 2)), np.zeros(n)) for n in (3, 1, 5)]
     >>> [len(X) for X, y in rechunked(pieces, 4)]
@@ -174,8 +193,15 @@ def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Genera
 
 
 def _joined(parts: list[Chunk]) -> Chunk:
-    X, y = (joined(some) for some in zip(*parts, strict=True))
-    return X, y
+    X, y = zip(*parts, strict=True)
+    if {"O"} < {labels.dtype.kind for labels in y}:
+        y = tuple(map(_nan_for_none, y)) if any(labels.dtype.kind in "fiu" for labels in y) else y
+    return joined(X), joined(y)
+
+
+def _nan_for_none(y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Missing labels as numbers: a text file has None for them until its first label, which may be a number."""
+    return np.full(len(y), np.nan) if y.dtype.kind == "O" and all(label is None for label in y) else y
 
 
 def slices(X: Any, y: npt.NDArray[Any]) -> Iterator[Chunk]:
