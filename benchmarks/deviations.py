@@ -7,7 +7,8 @@ into docs/deviations.md with `--write`.
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import importlib
+import itertools
 import sys
 import tempfile
 from collections.abc import Callable
@@ -17,10 +18,10 @@ from typing import Any
 import numpy as np
 import paper_streams
 
-from devdan import DEVDAN
+from devdan import DEVDAN, kernel
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model import kernel, mixture, scales, training
+from devdan.model import mixture, scales, training
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -64,7 +65,7 @@ KERNEL: dict[str, list[Change]] = {
         ("step_count(net.input_count[phase]", "step_count(net.input_count[0]"),
     ],
     "only the minima whose condition was met are reset": [
-        ("    if grows or prunes:  # the network has changed, so both minima restart\n", "    if grows:\n"),
+        ("    if grows or prunes:  # the network changes, so both minima restart\n", "    if grows:\n"),
         ("    if grows or too_many:\n", "    if too_many:\n"),
     ],
     "minima of the variance from the second sample on": [("variance, net.n_features + 2.0)", "variance, 2.0)")],
@@ -94,18 +95,27 @@ OPTIONS: dict[str, tuple[type[DEVDAN], dict[str, Any]]] = {
 
 
 def altered(changes: list[Change]) -> Any:
-    """The kernel with some of its source replaced."""
-    source = Path(kernel.__file__).read_text()
+    """The kernel with some of its source replaced: a copy of the package under another name."""
+    name = f"altered_kernel_{next(_COPIES)}"
+    folder = Path(tempfile.mkdtemp())
+    sources = {file.name: file.read_text() for file in sorted(Path(kernel.__file__).parent.glob("*.py"))}
     for old, new in changes:
-        if old not in source:
+        homes = [file for file, source in sources.items() if old in source]
+        if not homes:
             raise SystemExit(f"the kernel has no place with: {old}")
-        source = source.replace(old, new)
-    path = Path(tempfile.mkdtemp()) / "altered_kernel.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location("altered_kernel", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+        for file in homes:
+            sources[file] = sources[file].replace(old, new)
+    (folder / name).mkdir()
+    for file, source in sources.items():
+        (folder / name / file).write_text(source.replace("devdan.kernel", name))
+    sys.path.insert(0, str(folder))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+
+
+_COPIES = itertools.count()
 
 
 def kernel_is(changed: Any) -> None:

@@ -22,11 +22,10 @@ from deviations import Change, altered, kernel_is, put
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.bench import models
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model import kernel
 from devdan.model.scales import QUICK, REHEARSED, SCALES
 from devdan.streams import Stream
 

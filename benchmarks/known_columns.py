@@ -11,8 +11,8 @@ import pandas as pd
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.arrays import Floats
+from devdan.kernel import Network
 from devdan.model.importance import SAMPLES, importances
-from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs, statistics
 
 LENGTH, CHUNK = 20_000, 250

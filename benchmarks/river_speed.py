@@ -16,8 +16,8 @@ import river
 from deviations import put
 from speed import best, machine
 
-from devdan.model import kernel
-from devdan.model.state import scratch_for
+from devdan import kernel
+from devdan.kernel.state import scratch_for
 from devdan.model.weighing import NO_WEIGHTS
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea

@@ -26,10 +26,10 @@ import numpy as np
 import sklearn
 from sklearn.neural_network import MLPClassifier
 
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.bench import models
 from devdan.evaluation.loop import prequential
-from devdan.model import kernel
+from devdan.kernel import arithmetic, inputs, paper
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 
@@ -200,21 +200,21 @@ def rest_loop(row, x, present, count, share, mean, square, hidden, z, flat, c, f
     """What a sample costs beside its multiply-adds: statistics, activations and conditions of both phases."""
     for _ in range(n_samples):
         for phase in range(2):
-            kernel.find(row, x, present, n)
-            kernel.step_count(count, present, share, n)
-            kernel.step_mean(mean, square, share, x, n)
-            kernel.sigmoid(hidden[0], r)
-            kernel.sigmoid(hidden[1], r)
+            inputs.find(row, x, present, n)
+            arithmetic.step_count(count, present, share, n)
+            arithmetic.step_mean(mean, square, share, x, n)
+            arithmetic.sigmoid(hidden[0], r)
+            arithmetic.sigmoid(hidden[1], r)
             if phase == 0:
-                kernel.sigmoid(flat, 3 * n)
-                kernel.significance(z, x, present, n)
+                arithmetic.sigmoid(flat, 3 * n)
+                paper.significance(z, x, present, n)
             else:
-                kernel.softmax(flat_c, m, m)
-                kernel.significance(c, x, present, min(n, m))
-            kernel.watch(monitor, 0.1, 2.0)
-            kernel.reaches(monitor, kernel.most_bias2(monitor, 0.1))
-            kernel.watch(monitor, 0.1, 2.0)
-            kernel.reaches(monitor, kernel.most_variance(monitor, 0.1))
+                arithmetic.softmax(flat_c, m, m)
+                paper.significance(c, x, present, min(n, m))
+            paper.watch(monitor, 0.1, 2.0)
+            paper.reaches(monitor, paper.most_bias2(monitor, 0.1))
+            paper.watch(monitor, 0.1, 2.0)
+            paper.reaches(monitor, paper.most_variance(monitor, 0.1))
 
 
 def rest(n: int, r: int, m: int, n_samples: int, repeats: int) -> float:

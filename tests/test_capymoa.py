@@ -24,9 +24,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 from moa.streams.filters import NormalisationFilter
 
-from devdan import DEVDAN
+from devdan import DEVDAN, kernel
 from devdan.capymoa import DEVDANClassifier, DEVDANClassifierSSL
-from devdan.model import kernel
 
 SCHEMA = Schema.from_custom(["a", "b", "class"], target="class", categories={"class": ["no", "yes", "maybe"]})
 

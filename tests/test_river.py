@@ -14,8 +14,8 @@ river = pytest.importorskip("river", reason="River is not installed")
 from river import checks, compose, drift, ensemble, evaluate, metrics, preprocessing  # noqa: E402
 from river.datasets import Phishing, synth  # noqa: E402
 
-from devdan.model import kernel  # noqa: E402
-from devdan.model.kernel import Network  # noqa: E402
+from devdan import kernel  # noqa: E402
+from devdan.kernel import Network  # noqa: E402
 from devdan.model.scales import SCALES  # noqa: E402
 from devdan.river import DEVDANClassifier  # noqa: E402
 

@@ -11,12 +11,12 @@ from devdan import lazy
 
 if TYPE_CHECKING:
     from devdan.fleet.fleet import DEVDANFleet
+    from devdan.kernel.state import Event
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
     from devdan.model.explanation import Explanation
     from devdan.model.modelfile import ModelFileError
     from devdan.model.opening import open_model
-    from devdan.model.state import Event
     from devdan.model.units import Unit
 else:
     __getattr__, __dir__ = lazy.exports(
@@ -24,7 +24,7 @@ else:
         DEVDAN="model.devdan",
         DEVDANEnsemble="model.ensemble",
         DEVDANFleet="fleet.fleet",
-        Event="model.state",
+        Event="kernel.state",
         Explanation="model.explanation",
         ModelFileError="model.modelfile",
         Unit="model.units",

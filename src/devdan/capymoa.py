@@ -18,10 +18,10 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows, Texts, distinct
 from devdan.encoding.values import Vocabulary
+from devdan.kernel.state import Event
 from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.scales import SCALES
-from devdan.model.state import Event
 
 if TYPE_CHECKING:
     from capymoa.core import Instance, LabeledInstance

@@ -16,11 +16,11 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
+from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.notebook import EventList
 from devdan.model.online import OnlineNetwork, finite
 from devdan.model.scales import SCALES
-from devdan.model.state import Event
 from devdan.model.weighing import NO_WEIGHTS, check_sample_weight
 
 if TYPE_CHECKING:

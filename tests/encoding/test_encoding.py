@@ -27,9 +27,9 @@ from devdan.encoding.encoding import Encoding, Instructions, SingleRow
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
-from devdan.model.kernel import Network
+from devdan.kernel import Network
+from devdan.kernel.state import check_state, new_state, with_features
 from devdan.model.online import OnlineNetwork
-from devdan.model.state import check_state, new_state, with_features
 from devdan.streams import StreamError, open_stream
 
 N = 600

@@ -14,16 +14,16 @@ from numba import config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
+from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, kernel
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.tables import rows_of
 from devdan.fleet import shared, stepping
 from devdan.fleet.keys import checked, of_text, seed_of, text_of
 from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
-from devdan.model import kernel, mixture, threads
-from devdan.model.kernel import Network
-from devdan.model.state import check_state, with_features, with_room
+from devdan.kernel import Network
+from devdan.kernel.state import check_state, with_features, with_room
+from devdan.model import mixture, threads
 
 
 class Dict:
@@ -184,13 +184,13 @@ def test_the_number_of_threads_and_the_order_of_keys_do_not_matter(prior, monkey
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is no machine code without the JIT")
 def test_the_machine_code_that_steps_a_fleet_is_that_of_a_model():
-    entries = kernel.entries().tolist()
+    entries = kernel.addresses().tolist()
     assert len(set(entries)) == 4
     model = DEVDAN(rehearse=0).fit(np.zeros((40, 3)), np.arange(40) % 2)
     model.partial_fit(np.zeros((40, 3)), np.arange(40) % 2).predict(np.zeros((2, 3)))
     for entry in (kernel.learn, kernel.predict_proba, kernel.calibrate, kernel.temper):
         assert len(entry.signatures) == 1
-    assert kernel.entries().tolist() == entries
+    assert kernel.addresses().tolist() == entries
 
 
 # --- Seeds -------------------------------------------------------------------------------------------------------

@@ -14,11 +14,10 @@ from fleets import portions, rewritten, same, states
 from fleetwork import LIMIT, N_ROWS, hold, portion, starve, work
 from processes import context
 
-from devdan import DEVDAN, DEVDANFleet, ModelFileError, open_model
+from devdan import DEVDAN, DEVDANFleet, ModelFileError, kernel, open_model
 from devdan.fleet import store as stores
 from devdan.fleet.networks import Networks
 from devdan.fleet.store import Store
-from devdan.model import kernel
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from machines import ERRORS, GOOD_OPTIONS, SETTINGS, START_OPTIONS, options, quiet, sample_weights
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError
+from devdan.kernel import Network
+from devdan.kernel.state import check_state, set_settings
 from devdan.model.classes import check_labels
-from devdan.model.kernel import Network
-from devdan.model.state import check_state, set_settings
 
 KINDS = {  # keys, few so that they come again
     "text": ["a", "b", "", "é\ud800", "1", "a" * 300],

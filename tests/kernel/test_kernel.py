@@ -11,10 +11,10 @@ from numba import config, njit
 from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
 
-from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model import kernel
-from devdan.model import state as state_module
-from devdan.model.state import (
+from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan.kernel import arithmetic, network, paper
+from devdan.kernel import state as state_module
+from devdan.kernel.state import (
     add_feature,
     check_state,
     new_state,
@@ -153,19 +153,19 @@ def test_kernel_agrees_with_the_oracle_sample_by_sample(case):
 def test_sigmoid_and_softmax_are_accurate_and_never_overflow():
     a = np.concatenate([np.linspace(-40, 40, 2001), [-1e308, 1e308, -np.inf, np.inf]])
     s = a.copy()
-    called(kernel.sigmoid, s, len(s))
+    called(arithmetic.sigmoid, s, len(s))
     expected = np.array([1 / (1 + math.exp(-v)) if v > -700 else 0.0 for v in a])
     np.testing.assert_allclose(s, expected, atol=1e-13)
     p = np.array([1e308, 3.0, -1e308])
-    called(kernel.softmax, p, 3, 3)
+    called(arithmetic.softmax, p, 3, 3)
     np.testing.assert_allclose(p, [1, 0, 0], atol=1e-15)
 
 
 def test_random_generator_is_splitmix64():
     word = np.array([12345], np.uint64)
     oracle = Random(12345)
-    draw = njit(lambda word, variance: kernel.normal(word, variance))  # noqa: PLW0108
-    assert [called(kernel.uniform, word) for _ in range(50)] == [oracle.uniform() for _ in range(50)]
+    draw = njit(lambda word, variance: arithmetic.normal(word, variance))  # noqa: PLW0108
+    assert [called(arithmetic.uniform, word) for _ in range(50)] == [oracle.uniform() for _ in range(50)]
     normals = np.array([draw(word, 4.0) for _ in range(4000)])
     assert abs(normals.mean()) < 0.15
     assert normals.std() == pytest.approx(2, abs=0.1)
@@ -193,7 +193,7 @@ def test_masking_draws_its_features_anew_for_each_sample(n_features, masking, n_
     net.masking = masking
     work = kernel.Work(scratch, net)
     work.clean[:] = 1.0
-    corrupt, rows = on_network(kernel.corrupt), []
+    corrupt, rows = on_network(paper.corrupt), []
     for _ in range(400):
         corrupt(state, scratch)
         rows.append(work.inputs[0].copy())
@@ -203,11 +203,11 @@ def test_masking_draws_its_features_anew_for_each_sample(n_features, masking, n_
 
 
 def grow_generative(net, work):
-    kernel.grow(net, work, kernel.GENERATIVE, work.reconstruction, work.target, work.present, net.n_features)
+    paper.grow(net, work, kernel.GENERATIVE, work.reconstruction, work.target, work.present, net.n_features)
 
 
 def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its_sample():
-    random, forward = np.random.default_rng(0), on_network(kernel.forward)
+    random, forward = np.random.default_rng(0), on_network(paper.forward)
     grow = on_network(njit(grow_generative))
     for seed in range(30):
         state = new_state(5, 8, 2, 0, seed=seed)
@@ -228,16 +228,16 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
 def test_conditions_are_the_papers():
     monitor = np.array([10.0, 0.5, 0.04, 0.4, 0.1, 0.0])  # μ 0.5, σ 0.2; minima 0.4 and 0.1
     grows, prunes = (
-        lambda value, most=most: bool(called(kernel.reaches, monitor.copy(), called(most, monitor.copy(), value)))
-        for most in (kernel.most_bias2, kernel.most_variance)
+        lambda value, most=most: bool(called(paper.reaches, monitor.copy(), called(most, monitor.copy(), value)))
+        for most in (paper.most_bias2, paper.most_variance)
     )
     assert grows(0.0)  # 0.7 >= 0.4 + π 0.1, π at most 2
     assert grows(1.0)
-    monitor[kernel.MIN_STD] = 0.16
+    monitor[network.MIN_STD] = 0.16
     assert not grows(0.0)  # π = 2: 0.7 < 0.72
     assert grows(1.0)  # π = 1.18
     assert not prunes(1.0)  # 2χ = 2.36
-    monitor[kernel.MIN_STD] = 0.1
+    monitor[network.MIN_STD] = 0.1
     assert prunes(1.0)
     assert not prunes(0.0)  # 2χ = 4
 
@@ -340,8 +340,8 @@ def test_a_state_may_hold_the_largest_numbers_and_be_full():
 
 def test_a_condition_is_met_where_both_sides_are_equal():
     monitor = np.array([10.0, 0.5, 0.0625, 0.25, 0.25, 0.0])  # 0.5 + 0.25 >= 0.25 + 2 · 0.25
-    assert called(kernel.reaches, monitor, called(kernel.bound, monitor, 2.0))
-    assert not called(kernel.reaches, monitor, called(kernel.bound, monitor, 2.0 + 1e-9))
+    assert called(paper.reaches, monitor, called(paper.bound, monitor, 2.0))
+    assert not called(paper.reaches, monitor, called(paper.bound, monitor, 2.0 + 1e-9))
 
 
 def test_of_units_that_are_equally_significant_the_first_is_pruned():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model.kernel import Network
-from devdan.model.state import check_state, with_features
+from devdan.kernel import Network
+from devdan.kernel.state import check_state, with_features
 
 MODELS = {
     "one network": lambda: DEVDAN(random_state=0, rehearse=0),

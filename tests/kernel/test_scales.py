@@ -7,7 +7,7 @@ from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model.kernel import Network
+from devdan.kernel import Network
 from devdan.model.scales import QUICK, REHEARSED, SCALES, is_scales
 
 SMALL = ((1,), (3, 2, 7), (2, 0, 20, 3), (4, 3, 40, 5), (5, 2, 30, 2, 4))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model.kernel import Network
-from devdan.model.state import check_state
+from devdan.kernel import Network
+from devdan.kernel.state import check_state
 
 RENEWING, OTHERWISE = [(16, 3, 500, 0, 10, 1)], [(16, 3, 500, 0, 10)]
 

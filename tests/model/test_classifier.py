@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
-from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model import devdan, kernel, training
+from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan.kernel.state import check_state, scratch_for
+from devdan.model import devdan, training
 from devdan.model.evolving import PHASES
 from devdan.model.scales import REHEARSED
-from devdan.model.state import check_state, scratch_for
 from devdan.streams import sea
 
 

@@ -17,7 +17,8 @@ from devdan.bench import PClass, PENsemble, PENsemblePlus, rule_kernel
 from devdan.bench.models import build
 from devdan.evaluation.measures import OF_RULES
 from devdan.fleet.fleet import compile_fleet
-from devdan.model import compilation, kernel
+from devdan import kernel
+from devdan.model import compilation
 from devdan.model.online import OnlineNetwork
 from devdan.model.scales import SCALES
 

@@ -6,9 +6,9 @@ import pickle
 import numpy as np
 import pytest
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import kernel, modelfile
-from devdan.model.state import check_state, resized, scratch_for
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.kernel.state import check_state, resized, scratch_for
+from devdan.model import modelfile
 from devdan.streams import sea
 
 CHUNKS = list(sea(1500, seed=3))

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from networks import SMALL
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import ensemble, kernel, modelfile, threads, training
-from devdan.model.kernel import Network
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.kernel import Network
+from devdan.kernel.state import resized, scratch_for
+from devdan.model import ensemble, modelfile, threads, training
 from devdan.model.scales import SCALES
-from devdan.model.state import resized, scratch_for
 from devdan.model.weighing import NO_WEIGHTS
 from devdan.streams import sea
 

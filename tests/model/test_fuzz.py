@@ -31,8 +31,7 @@ from networks import SMALL, words
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model import kernel
+from devdan import DEVDAN, DEVDANEnsemble, kernel
 
 ANY = st.data()
 

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from networks import SMALL
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import kernel, modelfile
-from devdan.model.state import UNSEEN
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.kernel.state import UNSEEN
+from devdan.model import modelfile
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 X = np.random.default_rng(0).normal(size=(12, 3))

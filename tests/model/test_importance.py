@@ -6,9 +6,9 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
+from devdan.kernel import Network
 from devdan.model import importance
 from devdan.model.importance import importances
-from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs, remembered_inputs, statistics
 
 KINDS = {

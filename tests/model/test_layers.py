@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from networks import plain
 
-from devdan import DEVDAN, ModelFileError
-from devdan.model import devdan, kernel, layers, mixture, modelfile, training
+from devdan import DEVDAN, ModelFileError, kernel
+from devdan.kernel.state import new_state, resized
+from devdan.model import devdan, layers, mixture, modelfile, training
 from devdan.model.scales import REHEARSED
-from devdan.model.state import new_state, resized
 from devdan.streams import sea
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import kernel, modelfile
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.model import modelfile
 
 
 def chunk(seed=0, n_samples=100):

@@ -5,8 +5,8 @@ import pytest
 from networks import SMALL
 from sklearn.base import clone
 
-from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model import kernel, online, scales
+from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan.model import online, scales
 from devdan.model.online import OnlineNetwork
 from devdan.model.scales import REHEARSED, Scale
 from devdan.streams import sea

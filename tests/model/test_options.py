@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
+from devdan.kernel import Network
+from devdan.kernel.state import SETTINGS
 from devdan.model import options
-from devdan.model.kernel import Network
 from devdan.model.scales import QUICK, settings_at
-from devdan.model.state import SETTINGS
 
 ROOT = Path(__file__).parents[2]
 BESIDE = {"initial_weights", "random_state", "seed", "random_seed", "schema", "estimator", "store", "self"}

@@ -6,12 +6,12 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from webpages import Text
 
-from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model import kernel, units
+from devdan import DEVDAN, DEVDANEnsemble, kernel
+from devdan.kernel import Network
+from devdan.kernel.state import scratch_for
+from devdan.model import units
 from devdan.model.importance import SAMPLES
-from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs
-from devdan.model.state import scratch_for
 
 X = np.random.default_rng(0).normal(size=(1500, 3)) * [1, 10, 0.1] + [0, 50, 3]
 y = np.where(X[:, 0] > 0.7, "high", np.where(X[:, 1] > 50, "middle", "low"))

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from networks import SMALL, words
 
-from devdan import DEVDAN, DEVDANEnsemble, ModelFileError
-from devdan.model import kernel, modelfile
-from devdan.model.kernel import Network
+from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.kernel import Network
+from devdan.kernel.state import check_state, new_state, padded, resized
+from devdan.model import modelfile
 from devdan.model.layers import new_layer
 from devdan.model.online import OnlineNetwork
-from devdan.model.state import check_state, new_state, padded, resized
 
 MODELS = {
     "one": lambda **options: DEVDAN(random_state=0, **options),

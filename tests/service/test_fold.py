@@ -7,7 +7,7 @@ import pytest
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
-from devdan.model.kernel import LOG_SHARPNESS, Network
+from devdan.kernel import LOG_SHARPNESS, Network
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, register, snapshots
 from devdan.service.fold import Fold, GapError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from served import limit, served_here, until
 
 from devdan import DEVDAN
-from devdan.model.kernel import LOG_SHARPNESS, Network
+from devdan.kernel import LOG_SHARPNESS, Network
 from devdan.service import register
 from devdan.service.engine import Given, Limits
 from devdan.service.server import ListenError, check_address

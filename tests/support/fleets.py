@@ -5,8 +5,8 @@ import pandas as pd
 from numba import config
 
 from devdan.fleet import store as stores
-from devdan.model.kernel import Network
-from devdan.model.state import sizes_of, with_room
+from devdan.kernel import Network
+from devdan.kernel.state import sizes_of, with_room
 
 FEWER = 10 if config.DISABLE_JIT else 1  # by how much less there is to do where every step takes Python
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from devdan.model.state import check_state
+from devdan.kernel.state import check_state
 
 ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFittedError and ModelFileError are among them
 SETTINGS = settings(

@@ -1,9 +1,9 @@
 """Which mistakes in the kernel would no test notice? Make each, and see whether a test fails: ``make mutate``.
 
-A mutant is the kernel with one change: a constant that is off, a comparison that is strict or no longer is, a condition
-the other way round, a term that is gone. They are found in the syntax tree, whatever the kernel looks like. The tests
-run without the JIT, on a copy of the package. A mutant that no test can kill is named in ``EQUIVALENT``, with the
-reason; other survivors are reported, with the line, and make the exit code 1.
+A mutant is a chapter of the kernel with one change: a constant that is off, a comparison that is strict or no longer
+is, a condition the other way round, a term that is gone. They are found in the syntax tree, whatever the kernel looks
+like. The tests run without the JIT, on a copy of the package. A mutant that no test can kill is named in
+``EQUIVALENT``, with the reason; other survivors are reported, with the line, and make the exit code 1.
 
     python tests/support/mutate.py                  all of them: about an hour on two cores
     python tests/support/mutate.py HORIZON watch:   those whose description contains one of the texts
@@ -28,7 +28,8 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KERNEL = Path("src/devdan/model/kernel.py")
+KERNEL = Path("src/devdan/kernel")
+NOT_COMPILED = ("__init__", "jit", "memory", "state")  # files of the kernel that are not mutated
 
 # Those that kill most come first.
 TESTS = (
@@ -110,6 +111,7 @@ EQUIVALENT = {
 
 
 class Mutant(NamedTuple):
+    file: Path
     line: int
     where: str  # the function or the constant
     change: str
@@ -120,16 +122,32 @@ class Mutant(NamedTuple):
     def description(self) -> str:
         return f"{self.where}: {self.change}"
 
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
 
 # --- Mutants -----------------------------------------------------------------------------------------------------
 
 
-def mutants(source: str) -> list[Mutant]:
-    """All mutants of a module, in the order of its lines; of those with the same source, one."""
-    tree = ast.parse(source)
-    indices = {name.id for node in ast.walk(tree) if isinstance(node, ast.Subscript) for name in names(node.slice)}
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+def chapters() -> dict[Path, str]:
+    """The sources of the kernel that are mutated, by their place in the repository."""
+    files = sorted((ROOT / KERNEL).glob("*.py"))
+    return {file.relative_to(ROOT): file.read_text() for file in files if file.stem not in NOT_COMPILED}
+
+
+def mutants(sources: dict[Path, str]) -> list[Mutant]:
+    """All mutants of these files, in the order of their lines."""
+    trees = {file: ast.parse(source) for file, source in sources.items()}
+    nodes = [node for tree in trees.values() for node in ast.walk(tree)]
+    indices = {name.id for node in nodes if isinstance(node, ast.Subscript) for name in names(node.slice)}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     in_use = {name.id for node in functions if node.decorator_list for name in names(node)}  # by compiled code
+    return [mutant for file, tree in trees.items() for mutant in mutants_of(file, tree, indices, in_use)]
+
+
+def mutants_of(file: Path, tree: ast.Module, indices: set[str], in_use: set[str]) -> list[Mutant]:
+    """All mutants of a file, in the order of its lines; of those with the same source, one."""
     known, found, lines = set(), [], [ast.unparse(statement) for statement in tree.body]
     for k, statement in enumerate(tree.body):
         if isinstance(statement, ast.FunctionDef):
@@ -145,7 +163,7 @@ def mutants(source: str) -> list[Mutant]:
             if mutated not in known:
                 known.add(mutated)
                 change = f"{ast.unparse(node)} → {ast.unparse(changed)}"
-                found.append(Mutant(node.lineno, where, change, mutated, file_of(first)))
+                found.append(Mutant(file, node.lineno, where, change, mutated, file_of(first)))
     return sorted(found, key=lambda mutant: mutant.line)
 
 
@@ -227,15 +245,22 @@ class Bench:
             shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
         for part in ("pyproject.toml", "conftest.py"):
             shutil.copy(ROOT / part, folder)
+        self.changed: dict[Path, str] = {}  # what was in the files that are not as they were
 
-    def start(self, source: str, likely: list[str], first: str) -> int:
-        """Test this kernel up to the first failure, with the tests likely to fail before all others.
+    def write(self, file: Path, source: str) -> None:
+        (self.folder / file).write_text(source)
+        for compiled in (self.folder / file).parent.glob(f"__pycache__/{file.stem}.*"):
+            compiled.unlink()  # Python would take one of the same second and size for the new one
+
+    def start(self, mutant: Mutant, likely: list[str]) -> int:
+        """Test this mutant up to the first failure, with the tests likely to fail before all others.
 
         The process is a fork of this one, which has imported what takes seconds and knows nothing of the package yet.
         """
-        (self.folder / KERNEL).write_text(source)
-        for compiled in (self.folder / KERNEL).parent.glob("__pycache__/kernel.*"):
-            compiled.unlink()  # Python would take one of the same second and size for the new one
+        for file, source in self.changed.items():
+            self.write(file, source)
+        self.changed = {mutant.file: (self.folder / mutant.file).read_text()}
+        self.write(mutant.file, mutant.source)
         child = os.fork()
         if child > 0:
             return child
@@ -248,8 +273,8 @@ class Bench:
                 os.dup2(output.fileno(), 2)
             endless = ("-o", f"faulthandler_timeout={PATIENCE}", "-o", "faulthandler_exit_on_timeout=true")
             chosen = ("-k", " and ".join(f"not {name}" for name in SLOW + UNFIT))
-            rest = [file for name in TESTS if (file := file_of(name)) != first]
-            for tests in filter(None, (likely, [first], rest)):  # to collect all takes longer than to run one
+            rest = [file for name in TESTS if (file := file_of(name)) != mutant.first]
+            for tests in filter(None, (likely, [mutant.first], rest)):  # to collect all takes longer than to run one
                 code = pytest.main(["-xq", "--tb=no", "-p", "no:cacheprovider", *endless, *chosen, *tests])
                 if code != 0:
                     break
@@ -272,7 +297,8 @@ class Bench:
 def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None]]:
     """Each mutant with the test that killed it, if one did, in the order in which that is known."""
     likely: dict[str, list[str]] = {}  # what killed a neighbour is likely to kill again
-    none = Mutant(0, "", "", (ROOT / KERNEL).read_text(), "tests/kernel/test_kernel.py")
+    file, source = next(iter(chapters().items()))
+    none = Mutant(file, 0, "", "", source, "tests/kernel/test_kernel.py")
     with tempfile.TemporaryDirectory() as folder:
         free = [Bench(Path(folder) / str(k)) for k in range(jobs)]
         waiting, running = [*tried[::-1], none], {}
@@ -280,7 +306,7 @@ def killers(tried: list[Mutant], jobs: int) -> Iterator[tuple[Mutant, str | None
             while waiting or running:
                 while waiting and free:
                     bench, mutant = free.pop(), waiting.pop()
-                    child = bench.start(mutant.source, likely.get(mutant.where, []), mutant.first)
+                    child = bench.start(mutant, likely.get(mutant.where, []))
                     running[child] = bench, mutant
                 child, code = os.waitpid(-1, 0)
                 bench, mutant = running.pop(child)
@@ -314,12 +340,12 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="how many are tried at a time")
     parser.add_argument("--list", action="store_true", help="show the mutants, and try none")
     chosen = parser.parse_args()
-    every = mutants((ROOT / KERNEL).read_text())
+    every = mutants(chapters())
     wanted = [mutant for mutant in every if not chosen.only or any(text in mutant.description for text in chosen.only)]
     excused = {mutant for mutant in wanted if {mutant.where, mutant.description} & EQUIVALENT.keys()}
     tried = [mutant for mutant in wanted if mutant not in excused]
     if chosen.list:
-        print(*(f"{KERNEL}:{mutant.line} {mutant.description}" for mutant in tried), sep="\n")
+        print(*(f"{mutant.place} {mutant.description}" for mutant in tried), sep="\n")
         return
     for key in EQUIVALENT.keys() - {key for mutant in every for key in (mutant.where, mutant.description)}:
         print(f"EQUIVALENT names what is not there any more: {key}")
@@ -328,10 +354,10 @@ def main() -> None:
     os.nice(10)  # it takes long, and others may be at work
     survivors = []
     for mutant, killer in killers(tried, chosen.jobs):
-        print(f"{KERNEL}:{mutant.line} {mutant.description}: {killer or 'SURVIVED'}", flush=True)
+        print(f"{mutant.place} {mutant.description}: {killer or 'SURVIVED'}", flush=True)
         survivors += [mutant] if killer is None else []
     print(f"{len(tried)} mutants, {len(tried) - len(survivors)} killed; {len(excused)} that no test can tell")
-    print(*(f"survived: {KERNEL}:{mutant.line} {mutant.description}" for mutant in survivors), sep="\n")
+    print(*(f"survived: {mutant.place} {mutant.description}" for mutant in survivors), sep="\n")
     sys.exit(bool(survivors))
 
 

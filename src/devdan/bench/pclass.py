@@ -14,10 +14,10 @@ from devdan.arrays import Floats, Words
 from devdan.bench.rule_base import MAX_EVENTS, WEIGHTINGS, RuleBase
 from devdan.bench.rule_kernel import RuleSettings
 from devdan.encoding.encoding import Instructions
+from devdan.kernel import LARGEST
 from devdan.model import options
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
-from devdan.model.kernel import LARGEST
 from devdan.model.notebook import EventList
 from devdan.model.options import is_among, is_real, require
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Words
-from devdan.model.jit import compiled, entry, inlined
+from devdan.kernel.jit import compiled, entry, inlined
 
 NEAR = 1.0 / math.sqrt(math.log(1.0 / 0.5))  # (b): firing strength ε = 0.5 at the nearest centre, per feature
 NARROWEST = 0.1  # (b): of the first rule's deviation

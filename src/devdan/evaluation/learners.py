@@ -14,9 +14,9 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows
 from devdan.evaluation.record import Phases
+from devdan.kernel.state import Event
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.state import Event
 
 _ASKED = 50  # recent samples, about which importances are asked
 _LEAST_APART, _APART = 500, 8  # samples from one asking to the next: at least, and as a part of those so far

@@ -12,7 +12,7 @@ from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
 from devdan.evaluation.reliability import Binned, Reliability
 from devdan.html_table import html_table
-from devdan.model.state import KINDS, PHASES, Event
+from devdan.kernel.state import KINDS, PHASES, Event
 
 
 class Phases(NamedTuple):

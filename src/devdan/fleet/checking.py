@@ -12,8 +12,8 @@ from devdan.fleet.keys import kind_of, of_text
 from devdan.fleet.shared import Shared
 from devdan.fleet.slots import EVENTS, Kept
 from devdan.fleet.store import Row
-from devdan.model.kernel import Network
-from devdan.model.state import BY_VERSION, HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
+from devdan.kernel import Network
+from devdan.kernel.state import BY_VERSION, HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
 
 
 def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from devdan.fleet.shared import Shared
 from devdan.fleet.slots import Kept, room, room_for
+from devdan.kernel import Network
+from devdan.kernel.state import aligned, set_settings, with_room
 from devdan.model import options
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
-from devdan.model.kernel import Network
-from devdan.model.state import aligned, set_settings, with_room
 
 _ABOUT_INPUTS = ("n_features_in_", "feature_names_in_", "_encoding", "_warned")
 

@@ -25,9 +25,9 @@ from devdan.fleet.networks import Networks
 from devdan.fleet.shared import DEFAULT, Portion, Shared
 from devdan.fleet.slots import INPUTS, SETTINGS
 from devdan.fleet.store import Store
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import options, weighing
 from devdan.model.devdan import DEVDAN
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE
 
 if TYPE_CHECKING:
     from typing_extensions import Self

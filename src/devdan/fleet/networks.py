@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Words
 from devdan.fleet.keys import Key, of_text, text_of
 from devdan.fleet.slots import USED, Kept, Slots
 from devdan.fleet.store import FIGURES, Row, Store
-from devdan.model import kernel
-from devdan.model.kernel import CHANGED, SEEN
+from devdan.kernel import CHANGED, SEEN
 from devdan.model.modelfile import ModelFileError
 
 _LATEST = 64  # predictions of a key that are remembered as right or wrong: the bits of a word

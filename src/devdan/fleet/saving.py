@@ -13,10 +13,10 @@ from devdan.fleet.keys import of_text, text_of
 from devdan.fleet.shared import DEFAULT, Shared
 from devdan.fleet.slots import EVENTS
 from devdan.fleet.store import Store
+from devdan.kernel import CHANGED, Network
+from devdan.kernel.state import LARGEST_COUNT, aligned, check_state, padded, sizes_of
 from devdan.model import modelfile, options
-from devdan.model.kernel import CHANGED, Network
 from devdan.model.modelfile import ModelFileError
-from devdan.model.state import LARGEST_COUNT, aligned, check_state, padded, sizes_of
 
 _AT_ONCE = 1000  # rows that are checked together
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.fleet.slots import Kept, Slots, room, room_for
-from devdan.model import kernel, mixture, options, weighing
+from devdan.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
+from devdan.kernel.state import AVERAGED, set_settings, sizes_of, with_features, with_room
+from devdan.model import mixture, options, weighing
 from devdan.model.classes import Classes, check_labels
 from devdan.model.devdan import DEVDAN
-from devdan.model.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
-from devdan.model.state import AVERAGED, set_settings, sizes_of, with_features, with_room
 
 if TYPE_CHECKING:
     from typing_extensions import Self

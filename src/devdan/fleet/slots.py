@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.fleet.keys import Key
-from devdan.model import kernel
-from devdan.model.kernel import Network, Work
-from devdan.model.memory import Sizes
-from devdan.model.state import aligned, padded, resized, sizes_of
+from devdan.kernel import Network, Work
+from devdan.kernel.memory import Sizes
+from devdan.kernel.state import aligned, padded, resized, sizes_of
 
 EVENTS = 8  # that a network of a fleet remembers
 USED, INPUTS, SETTINGS = range(8, 11)  # words of a slot that compiled code does not read

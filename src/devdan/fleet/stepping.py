@@ -7,15 +7,16 @@ from itertools import pairwise
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.fleet.shared import Portion, Shared
 from devdan.fleet.slots import Slots, room_for
-from devdan.model import kernel, threads
-from devdan.model.kernel import Network
+from devdan.kernel import Network
+from devdan.model import threads
 
 _PARTS = 4  # per thread, so that one that is done early takes another
 
-_entries = cache(kernel.entries)
+_addresses = cache(kernel.addresses)
 
 
 def grouped(slots: Words, rows: Words, prior: int, prior_rows: Words) -> tuple[Words, Words, Words]:
@@ -65,7 +66,7 @@ def learn(
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
         return kernel.learn_keys(
-            _entries(), memory.table, slots, cuts, rows, order, stages, done, begin, end,
+            _addresses(), memory.table, slots, cuts, rows, order, stages, done, begin, end,
             *(scratch or memory.new_scratch()), portion.X, portion.codes, own, portion.weights, named, class_weights,
             first, last, shared.slot, judges, bool(shared.shuffle), bool(shared.interleave), now,
         )  # fmt: skip
@@ -101,7 +102,7 @@ def predict(memory: Slots, shared: Shared, slots: Words, X: Floats, out: Floats,
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
         scratch = scratch or memory.new_scratch()
-        return kernel.predict_keys(_entries(), memory.table, slots, *scratch, X, out, begin, end)
+        return kernel.predict_keys(_addresses(), memory.table, slots, *scratch, X, out, begin, end)
 
     n_threads = threads.n_threads(n_jobs, len(X))
     if n_threads == 1:

@@ -22,8 +22,8 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
+from devdan.kernel.state import padded
 from devdan.model.modelfile import ModelFileError, plain
-from devdan.model.state import padded
 
 VERSION = 1  # of the format
 _APPLICATION = 0x44564446  # in the file's header, which says what kind of SQLite file it is

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammainc
 
+from devdan import kernel
 from devdan.arrays import Floats
-from devdan.model import kernel
-from devdan.model.kernel import GENERATIVE, Network
+from devdan.kernel import GENERATIVE, Network
 from devdan.model.recent import FEWEST, remembered_inputs, statistics
 
 _NEAREST = 10  # remembered samples, to which the distance counts

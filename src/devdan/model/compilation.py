@@ -15,7 +15,8 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from sklearn.base import clone
 
-from devdan.model import kernel, mixture, notice
+from devdan import kernel
+from devdan.model import mixture, notice
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import StreamClassifier

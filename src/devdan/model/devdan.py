@@ -11,13 +11,14 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
-from devdan.model import kernel, layers, options
+from devdan.kernel import DISCRIMINATIVE, Network
+from devdan.kernel.state import ROOM, scratch_for
+from devdan.model import layers, options
 from devdan.model.classes import Classes
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import DISCRIMINATIVE, Network
 from devdan.model.scales import QUICK, REHEARSED, Scale, mixed, new_network
-from devdan.model.state import ROOM, scratch_for
 from devdan.model.training import shuffled, trained
 
 if TYPE_CHECKING:

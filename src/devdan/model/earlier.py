@@ -11,10 +11,11 @@ from typing import Any
 
 from sklearn.base import clone
 
+from devdan import kernel
 from devdan.arrays import Floats
-from devdan.model import kernel, options
-from devdan.model.kernel import DISCRIMINATIVE, Network
-from devdan.model.state import padded
+from devdan.kernel import DISCRIMINATIVE, Network
+from devdan.kernel.state import padded
+from devdan.model import options
 
 _GONE = ("n", "visits")  # options that there are no longer
 _SIX = [  # the scales by default, while there were six

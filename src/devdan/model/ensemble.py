@@ -11,13 +11,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words
+from devdan.kernel import Network
+from devdan.kernel.state import scratch_for
 from devdan.model import earlier, options, threads, weighing
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import Network
 from devdan.model.scales import SCALES, Scale, mixed, new_network
-from devdan.model.state import scratch_for
 from devdan.model.training import shuffled, trained
 
 if TYPE_CHECKING:

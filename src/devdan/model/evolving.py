@@ -13,15 +13,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding, Instructions
-from devdan.model import kernel, mixture, modelfile, options, weighing
-from devdan.model.classes import Classes
-from devdan.model.insight import Insight
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.model.notebook import EventList, model_html
-from devdan.model.recent import keep_unlabelled
-from devdan.model.state import (
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel.state import (
     PHASES,
     Event,
     counted,
@@ -32,6 +28,11 @@ from devdan.model.state import (
     set_settings,
     with_features,
 )
+from devdan.model import mixture, modelfile, options, weighing
+from devdan.model.classes import Classes
+from devdan.model.insight import Insight
+from devdan.model.notebook import EventList, model_html
+from devdan.model.recent import keep_unlabelled
 from devdan.model.weighing import NO_WEIGHTS
 
 if TYPE_CHECKING:

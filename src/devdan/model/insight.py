@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
-from devdan.model import kernel, mixture
+from devdan.kernel import Network
+from devdan.kernel.state import scratch_for
+from devdan.model import mixture
 from devdan.model.anomaly import share_less_unusual
 from devdan.model.classes import Classes
 from devdan.model.estimator import StreamClassifier
 from devdan.model.explanation import Explanation, log_odds
 from devdan.model.importance import SAMPLES, importances
-from devdan.model.kernel import Network
 from devdan.model.recent import recent_inputs, statistics
 from devdan.model.shapley import shapley
-from devdan.model.state import scratch_for
 from devdan.model.units import UnitList, units_of
 
 _ORDERS = 32

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats
-from devdan.model import kernel, mixture
-from devdan.model.kernel import Network
-from devdan.model.state import SETTINGS, WEIGHED, add_feature, new_state, remove_feature, scratch_for
+from devdan.kernel import Network
+from devdan.kernel.state import SETTINGS, WEIGHED, add_feature, new_state, remove_feature, scratch_for
+from devdan.model import mixture
 
 
 def new_layer(layers: list[Floats], n_features: int, room: int, n_taught: int) -> Floats:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
-from devdan.model import kernel
-from devdan.model.kernel import Network
-from devdan.model.state import scratch_for
+from devdan.kernel import Network
+from devdan.kernel.state import scratch_for
 
 _NONE = np.empty(0, np.int64)
 

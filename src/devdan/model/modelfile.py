@@ -20,10 +20,10 @@ import numpy.typing as npt
 from devdan.arrays import Floats
 from devdan.atomic import write_atomically
 from devdan.encoding.encoding import Encoding
+from devdan.kernel import Network
+from devdan.kernel.state import BY_VERSION, aligned, check_state, padded
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
-from devdan.model.kernel import Network
-from devdan.model.state import BY_VERSION, aligned, check_state, padded
 
 Model = TypeVar("Model")
 

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from devdan import kernel
 from devdan.arrays import Floats, Words, all_writable
 from devdan.encoding.encoding import Encoding, SingleRow
 from devdan.encoding.rows import Rows
-from devdan.model import kernel, mixture, options, weighing
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel.state import Event, events_of, padded, resized, scratch_for, set_settings, with_features
+from devdan.model import mixture, options, weighing
 from devdan.model.notice import EncodingWarning
 from devdan.model.scales import REHEARSED, Scale, mixed, new_network
-from devdan.model.state import Event, events_of, padded, resized, scratch_for, set_settings, with_features
 from devdan.model.weighing import NO_WEIGHTS
 
 _EARLIER = {name: options.earlier(name) for name in options.NAMES}

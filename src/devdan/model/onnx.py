@@ -10,9 +10,10 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from devdan import kernel
 from devdan.arrays import Floats
-from devdan.model import kernel, mixture
-from devdan.model.kernel import Network
+from devdan.kernel import Network
+from devdan.model import mixture
 
 OPSET = 17
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import is_date_format
-from devdan.model import kernel
+from devdan.kernel.state import LARGEST_LEARNED, LARGEST_REHEARSAL
 from devdan.model.scales import QUICK, REHEARSED, is_scales, settings_at
-from devdan.model.state import LARGEST_LEARNED, LARGEST_REHEARSAL
 from devdan.model.weighing import LARGEST_WEIGHT
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}

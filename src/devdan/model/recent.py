@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats
-from devdan.model import kernel
-from devdan.model.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
 
 FEWEST = 100  # samples, from which others can be told apart
 

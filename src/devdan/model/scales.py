@@ -12,8 +12,8 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from devdan.arrays import Floats
-from devdan.model.kernel import MIXED, MOST_NEIGHBOURS, SCALING_HORIZON
-from devdan.model.state import EVENTS, LARGEST_REHEARSAL, new_state, room_for
+from devdan.kernel import MIXED, MOST_NEIGHBOURS, SCALING_HORIZON
+from devdan.kernel.state import EVENTS, LARGEST_REHEARSAL, new_state, room_for
 
 _LEAST_HORIZON = 100  # samples from which a feature's mean and deviation can be told
 _MOST_UNITS, _FARTHEST, _MOST_FIELDS = 100_000, 10_000_000, 1000

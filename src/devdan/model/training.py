@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats, Words
-from devdan.model import kernel
-from devdan.model.kernel import Network
-from devdan.model.state import resized, scratch_for
+from devdan.kernel import Network
+from devdan.kernel.state import resized, scratch_for
 
 _ONLY = np.zeros(1, np.int64)  # the order of a single sample; nobody writes to it
 

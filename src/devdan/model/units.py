@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from devdan import kernel
 from devdan.arrays import Floats
 from devdan.html_table import html_table
-from devdan.model import kernel
-from devdan.model.kernel import Network
+from devdan.kernel import Network
 from devdan.model.recent import statistics
 
 _STRONGEST = 5  # inputs and classes that are named

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from devdan.evaluation.record import Phases
-from devdan.model.state import Event
+from devdan.kernel.state import Event
 from devdan.report.bins import Bin
 from devdan.report.chart import LANE, LegendEntry, Plot, mark, upright
 from devdan.report.shown_run import ShownRun

@@ -9,7 +9,7 @@ from typing import Any
 
 from devdan.evaluation.measures import units
 from devdan.evaluation.record import Record, Summary
-from devdan.model.state import Event
+from devdan.kernel.state import Event
 from devdan.model.units import Unit
 from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, Bin, Bins, ClassCounts, ColumnImportances
 from devdan.report.keys import KeyFigures

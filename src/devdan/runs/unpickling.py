@@ -12,7 +12,7 @@ _MOVED = {  # module by module: where it was, where it is
     "devdan.classifier": "devdan.model.devdan",
     "devdan.ensemble": "devdan.model.ensemble",
     "devdan.face": "devdan.model.estimator",
-    "devdan.kernel": "devdan.model.kernel",
+    "devdan.kernel": "devdan.kernel",
     "devdan.labels": "devdan.evaluation.labels",
     "devdan.layers": "devdan.model.layers",
     "devdan.learner": "devdan.evaluation.learners",
@@ -23,7 +23,7 @@ _MOVED = {  # module by module: where it was, where it is
     "devdan.record": "devdan.evaluation.record",
 }
 _RENAMED = {  # classes that are elsewhere than their module is, or have another name
-    ("devdan.base", "Event"): ("devdan.model.state", "Event"),
+    ("devdan.base", "Event"): ("devdan.kernel.state", "Event"),
     ("devdan.onesample", "OneSampleNetwork"): ("devdan.model.online", "OnlineNetwork"),
 }
 

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from devdan import kernel
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.model import kernel, mixture
-from devdan.model.kernel import DISCRIMINATIVE
-from devdan.model.state import aligned, scratch_for
+from devdan.kernel import DISCRIMINATIVE
+from devdan.kernel.state import aligned, scratch_for
+from devdan.model import mixture
 from devdan.service import models
 from devdan.service.logged import Features, Label
 from devdan.service.models import Model

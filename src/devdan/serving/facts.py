@@ -6,9 +6,9 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from devdan.kernel import DISCRIMINATIVE
 from devdan.model.described import columns
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.kernel import DISCRIMINATIVE
 
 _EVENTS = 10
 

@@ -12,7 +12,7 @@ from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import text_of
 from devdan.fleet.store import Row
-from devdan.model.kernel import CHANGED
+from devdan.kernel import CHANGED
 from devdan.spark import statebytes
 from devdan.spark.deciding import Event
 from devdan.spark.plan import Plan, text_of_value, value_of

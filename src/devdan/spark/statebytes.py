@@ -14,8 +14,8 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
+from devdan.kernel.state import padded
 from devdan.model.modelfile import plain
-from devdan.model.state import padded
 
 VERSION = 1  # of all that is in a state
 _NETWORK = struct.Struct("<Bqqqqqqq")  # version, time, counters of a key, number of classes

@@ -15,8 +15,6 @@
 
 In compiled code ``Pair(words)`` and ``pair.weights`` mean the same. There a block is no more than an address and its
 sizes, so that it is passed on at no cost, and a field is an array made where it is used.
-
-Numba's cache of the kernel does not notice an edit of this file: touch ``kernel.py`` after one.
 """
 
 from __future__ import annotations

@@ -14,9 +14,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devdan.arrays import Floats, Words
-from devdan.model import kernel
-from devdan.model.kernel import Network, Work
-from devdan.model.memory import SIZES, Sizes
+from devdan.kernel.inputs import LARGEST, SCALING_HORIZON, plain_units
+from devdan.kernel.memory import SIZES, Sizes
+from devdan.kernel.mixing import SHARPEST
+from devdan.kernel.network import (
+    BY_AVERAGES,
+    BY_MEMORY,
+    BY_WEIGHTS,
+    COUNT,
+    DISCRIMINATIVE,
+    EVENT_KIND,
+    EVENT_PHASE,
+    INFORMATION,
+    LOG_SHARPNESS,
+    MEAN,
+    MOST_NEIGHBOURS,
+    RESTART,
+    SQUARE,
+    Network,
+    Work,
+)
 
 PHASES = ("generative", "discriminative")
 KINDS = ("pruning", "growth", "replacement", "drift")
@@ -121,7 +138,7 @@ def new_state(
     net.random[0] = seed
     for name, unseen in UNSEEN.items():
         getattr(net, name)[:] = unseen
-    net.monitors[:, :, kernel.RESTART] = 1.0
+    net.monitors[:, :, RESTART] = 1.0
     return state
 
 
@@ -151,8 +168,8 @@ def set_settings(net: Network, settings: dict[str, float]) -> None:
     A network that has begun keeps what the version that made it has chosen.
     """
     if net.averaging == 0.0 < settings["averaging"]:
-        net.averaged_since = net.n_learned[kernel.DISCRIMINATIVE]
-        net.losses[kernel.BY_AVERAGES] = net.losses[kernel.BY_WEIGHTS]
+        net.averaged_since = net.n_learned[DISCRIMINATIVE]
+        net.losses[BY_AVERAGES] = net.losses[BY_WEIGHTS]
         for name in (*AVERAGED, "field_weights"):
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
@@ -300,8 +317,8 @@ def padded(state: Floats) -> Floats:
     if last != "stays_within":
         net.renews = 0.0  # there, the first versions had the number of visits
     if last in (WEIGHED[0], REMEMBERED[0]):
-        net.scaling_horizon = kernel.SCALING_HORIZON
-        net.losses[kernel.BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
+        net.scaling_horizon = SCALING_HORIZON
+        net.losses[BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
     return longer
 
 
@@ -336,9 +353,9 @@ def check_states(states: Floats) -> None:
         raise ValueError("the state holds numbers that are not finite")
     if (np.abs(learned) > LARGEST_LEARNED).any():
         raise ValueError("the state holds weights or statistics that are too large")
-    if any((np.abs(array) > kernel.LARGEST).any() for array in (nets.mean, nets.field_places, *ranges)):
+    if any((np.abs(array) > LARGEST).any() for array in (nets.mean, nets.field_places, *ranges)):
         raise ValueError("the state holds feature values that are too large")
-    monitored = [nets.monitors[..., word] for word in (kernel.COUNT, kernel.MEAN, kernel.SQUARE)]
+    monitored = [nets.monitors[..., word] for word in (COUNT, MEAN, SQUARE)]
     counts = [nets.scale_count, nets.input_count, monitored[0], nets.square, nets.input_square, monitored[2]]
     adaptive = nets.adaptive_rate == 1.0  # then the moments are mean squares
     counts += [getattr(nets, f"{name}_moment")[adaptive] for name in AVERAGED]
@@ -353,16 +370,16 @@ def check_states(states: Floats) -> None:
     if any(((count < 1.0) & ((mean != 0.0) | (square != 0.0))).any() for count, mean, square in means):
         raise ValueError("the state holds a mean without a count")  # its first value could lead to a negative variance
     _check_remembered(nets)
-    sharpness, information = nets.calibration[:, kernel.LOG_SHARPNESS], nets.calibration[:, kernel.INFORMATION]
-    if (np.abs(sharpness) > kernel.SHARPEST).any() or (information < 0.0).any():
+    sharpness, information = nets.calibration[:, LOG_SHARPNESS], nets.calibration[:, INFORMATION]
+    if (np.abs(sharpness) > SHARPEST).any() or (information < 0.0).any():
         raise ValueError("the state's calibration is out of range")
-    limits = [(nets.neighbours, kernel.MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)]
+    limits = [(nets.neighbours, MOST_NEIGHBOURS), (nets.rehearse, LARGEST_REHEARSAL)]
     limits += [(nets.renews, 1), (nets.stays_within, 1), (nets.start, room[1])]
     if any(((setting < 0) | (setting > most)).any() for setting, most in limits) or room[5] == 1:
         raise ValueError("the state's settings are out of range")
     events = nets.events
-    flags = (nets.monitors[..., kernel.RESTART], events[..., kernel.EVENT_PHASE], events[..., kernel.EVENT_KIND] // 2)
-    in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, kernel.DISCRIMINATIVE])
+    flags = (nets.monitors[..., RESTART], events[..., EVENT_PHASE], events[..., EVENT_KIND] // 2)
+    in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, DISCRIMINATIVE])
     if not in_order.all() or (integers > LARGEST_COUNT).any() or not all(np.isin(flag, (0, 1)).all() for flag in flags):
         raise ValueError("the state's counters are out of range")
 
@@ -405,7 +422,7 @@ def _words(nets: _Networks, dtype: type[np.generic], exclude: tuple[str, ...]) -
 
 def n_parameters(net: Network) -> int:
     """Of the classifier: the weights and offsets of the hidden units and of the outputs."""
-    plain = kernel.plain_units(net)
+    plain = plain_units(net)
     seen = plain * net.n_features + (net.n_hidden - plain) * net.n_features * net.max_fields
     return seen + net.n_hidden + net.n_classes * (net.n_hidden + 1)
 
