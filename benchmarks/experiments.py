@@ -417,8 +417,10 @@ LEANER: dict[str, list[Change]] = {
     "decay of output weights": NOT_DECAYED,
     "smoothing and decay": NOT_SMOOTHED + NOT_DECAYED,
     "(stays) fields of skewed features by rank": [("    if n_fields > 0 and n_kept", "    if n_fields < 0 and n_kept")],
-    "(constant) averages that begin with a tenth, not with all": [("10.0 / (age + 9.0)", "1.0 / age")],
-    "(constant) averages that begin faster than they go on": [
+    "(constant) `10 / (age + 9)`, not `1 / age`": [("10.0 / (age + 9.0)", "1.0 / age")],
+    "(constant) `10 / (age + 9)`, not `2 / (age + 1)`": [("10.0 / (age + 9.0)", "2.0 / (age + 1.0)")],
+    "(constant) `10 / (age + 9)`, not `min(1, 10 / age)`": [("10.0 / (age + 9.0)", "min(1.0, 10.0 / age)")],
+    "(constant) `10 / (age + 9)`, not nothing": [
         ("max(1.0 - net.averaging, 10.0 / (age + 9.0))", "1.0 - net.averaging")
     ],
     "(constant) `STRIDE` of 4, not 1": [
@@ -430,7 +432,8 @@ LEANER: dict[str, list[Change]] = {
 LATEST_100 = next(scale for scale in SCALES if scale.reach == 100)
 LAST = [scale for scale in SCALES if scale is not LATEST_100]  # so that the other members keep their seeds without it
 DEFAULTS = "the defaults"
-ALL = "**all of these**"
+GONE = "**all that goes: conversion, neighbours, the member**"
+ALL = "all that goes, smoothing and decay"
 
 
 class Case(NamedTuple):
@@ -461,6 +464,7 @@ def cases() -> list[Case]:
     found.append(Case("DEVDANEnsemble", "neighbours", _ensemble([*voteless, LATEST_100])))
     found.append(Case("DEVDANEnsemble", "the member of the latest 100", _ensemble(LAST)))
     found += [Case("DEVDAN", f"layers, `n_layers={n!r}`", make, (), True) for n, make in deep.items()]
+    found.append(Case("DEVDANEnsemble", GONE, _ensemble(voteless), NOT_CONVERTED))
     found.append(Case("DEVDAN", ALL, one, gone))
     found.append(Case("DEVDANEnsemble", ALL, _ensemble(voteless), gone))
     return found
