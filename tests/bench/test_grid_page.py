@@ -18,7 +18,7 @@ from devdan.bench import markdown_sections, read_rows, write_tables
 from devdan.bench.grid import GridError
 from devdan.bench.grid_results import METHODS, published, read_grid
 from devdan.bench.ranking import alike, critical_difference, rank
-from devdan.bench.sheets import Sheet, SheetEntry, SheetGroup, SheetRow, without_empty_columns
+from devdan.bench.sheets import Sheet, SheetColumn, SheetEntry, SheetGroup, SheetRow, without_empty_columns
 
 PAPER = Path(__file__).parents[2] / "src" / "devdan" / "bench" / "table1.csv"
 
@@ -441,7 +441,9 @@ def test_a_sheet_of_the_page_has_no_columns_with_nothing_in_them():
         SheetRow("a", [SheetEntry("1"), SheetEntry(), SheetEntry("")]),
         SheetRow("b", [SheetEntry(), SheetEntry(), SheetEntry("2")]),
     ]
-    sheet = Sheet("CR", [], ["sea", "susy", "rank"], ["", "not run", ""], [SheetGroup("both", rows)])
+    sheet = Sheet(
+        "CR", [], [SheetColumn("sea"), SheetColumn("susy", "not run"), SheetColumn("rank")], [SheetGroup("both", rows)]
+    )
     kept = without_empty_columns(sheet)
-    assert (kept.columns, kept.remarks) == (["sea", "rank"], ["", ""])
+    assert kept.columns == [SheetColumn("sea"), SheetColumn("rank")]
     assert [[entry.text for entry in row.entries] for row in kept.groups[0].rows] == [["1", ""], ["–", "2"]]

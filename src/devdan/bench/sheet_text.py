@@ -75,9 +75,7 @@ def document(grid: GridResults) -> str:
 
 def markdown(sheet: Sheet, bare: bool = False) -> str:
     """A sheet with its heading, or without it."""
-    heads = [
-        f"{name} ({remark})" if remark else name for name, remark in zip(sheet.columns, sheet.remarks, strict=True)
-    ]
+    heads = [column.text for column in sheet.columns]
     lines = [] if bare else [f"### {_md(sheet.title)}", ""]
     for text in sheet.about:
         lines += [_md(text), ""]
@@ -126,9 +124,7 @@ def latex(grid: GridResults) -> str:
 
 
 def _table(sheet: Sheet) -> str:
-    heads = [
-        f"{name} ({remark})" if remark else name for name, remark in zip(sheet.columns, sheet.remarks, strict=True)
-    ]
+    heads = [column.text for column in sheet.columns]
     lines = [
         "\\begin{table*}",
         "\\centering\\scriptsize\\setlength{\\tabcolsep}{3pt}",

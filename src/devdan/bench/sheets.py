@@ -47,13 +47,24 @@ class SheetGroup(NamedTuple):
     rows: list[SheetRow]
 
 
+class SheetColumn(NamedTuple):
+    """A stream or a label policy, with a remark below its name or none."""
+
+    name: str
+    remark: str = ""
+
+    @property
+    def text(self) -> str:
+        """Both on one line."""
+        return f"{self.name} ({self.remark})" if self.remark else self.name
+
+
 class Sheet(NamedTuple):
     """A table of models and streams, or models and labels."""
 
     title: str
     about: list[str]
-    columns: list[str]
-    remarks: list[str]  # a remark below each column name, or none
+    columns: list[SheetColumn]
     groups: list[SheetGroup]
 
 
@@ -70,8 +81,7 @@ def without_empty_columns(sheet: Sheet) -> Sheet:
     groups = [
         SheetGroup(g.name, [SheetRow(r.name, [r.entries[n] for n in kept]) for r in g.rows]) for g in sheet.groups
     ]
-    columns, remarks = ([of[n] for n in kept] for of in (sheet.columns, sheet.remarks))
-    return sheet._replace(columns=columns, remarks=remarks, groups=groups)
+    return sheet._replace(columns=[sheet.columns[n] for n in kept], groups=groups)
 
 
 def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
@@ -94,6 +104,7 @@ def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
         *([_as_scripted(grid)] if criterion == "NoP" else []),
         *(_paper_groups(grid, criterion, ranked) if grid.main == "all" else []),
     ]
+    columns = [SheetColumn(s, "not run" if s in grid.missing_streams else "") for s in grid.plan.streams]
     few = any(entry.few for own in rows.values() for entry in own)
     said = measure.sheet or SheetText("")
     about = [f"{said.about} {said.of_paper if grid.is_papers else ''}".strip()]
@@ -111,8 +122,7 @@ def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
     return Sheet(
         heading(measure),
         [text for text in about if text],
-        [*grid.plan.streams, *(["rank"] if ranked else [])],
-        [*("not run" if s in grid.missing_streams else "" for s in grid.plan.streams), *([""] if ranked else [])],
+        [*columns, *([SheetColumn("rank")] if ranked else [])],
         [group for group in groups if group.rows],
     )
 
@@ -208,7 +218,9 @@ def ranks_sheet(grid: GridResults) -> Sheet:
         SheetRow(model, [SheetEntry(number(value, 2))])
         for model, value in zip(ranking.models, ranking.ranks, strict=True)
     ]
-    return Sheet("Average ranks", ranks_text(grid), ["average rank"], [""], [SheetGroup("", rows)] if rows else [])
+    return Sheet(
+        "Average ranks", ranks_text(grid), [SheetColumn("average rank")], [SheetGroup("", rows)] if rows else []
+    )
 
 
 def scarcity_sheets(grid: GridResults) -> list[Sheet]:
@@ -250,7 +262,7 @@ def _scarcity_sheet(
         groups.append(
             SheetGroup("", [SheetRow("generative phase, on − off", [SheetEntry(signed(gain, 2)) for gain in gains])])
         )
-    return Sheet(title, about, [policy_name(policy) for policy in policies], [""] * len(policies), groups)
+    return Sheet(title, about, [SheetColumn(policy_name(policy)) for policy in policies], groups)
 
 
 # --- Sentences ------------------------------------------------------------------------------------------------------
