@@ -18,9 +18,9 @@ from deviations import put
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
-from devdan.report import write_report
+from devdan.report import RunReport, write_report
+from devdan.runs.preparation import describe
+from devdan.runs.runjob import RunJob
 from devdan.streams import sea
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +38,7 @@ def long_run(folder: Path, n_samples: int) -> int:
     """A run on SEA; returns the number of its chunks."""
     stream, model = sea(None).first(n_samples), DEVDAN(random_state=0)
     settings = describe(stream, model, {}, model="devdan", seed=0, chunk=500, labels="all")
-    with RunJob(folder, stream, Evaluation(model), settings) as job:
+    with RunJob(folder, stream, Evaluation(model), settings, page=RunReport) as job:
         n_chunks = sum(1 for _ in job.records())
         job.finish()
     return n_chunks

@@ -14,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record, Summary
-from devdan.experiments.runjob import RunJob
 from devdan.loggers import MLflowLogger, TensorBoardLogger, logged
 from devdan.runs.runfolder import RunFolder
+from devdan.runs.runjob import RunJob
 from devdan.streams import sea
 
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")  # MLflow's own

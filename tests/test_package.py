@@ -25,7 +25,7 @@ ROOMS = [
     {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "serving"},
-    {"experiments", "plot", "service"},
+    {"plot", "service"},
     {"bench", "spark"},
     {"cli"},
     {"__main__"},

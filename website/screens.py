@@ -15,10 +15,9 @@ from PIL import Image
 
 from devdan.bench import models, write_tables
 from devdan.evaluation.loop import Evaluation
-from devdan.experiments.preparation import prepared
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
-from devdan.report import write_report
+from devdan.report import RunReport, write_report
+from devdan.runs.preparation import describe, prepared
+from devdan.runs.runjob import RunJob
 from devdan.streams import Stream, open_stream, sea
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,7 +52,7 @@ def run(folder: Path, stream: Stream, model: str) -> Path:
     """Make a run as `devdan run` does."""
     stream, learner, classes, scaled = prepared(stream, models.build(model, 0))
     settings = describe(stream, learner, {}, model=model, seed=0, chunk=stream.chunk, labels="all", scaled=scaled)
-    with RunJob(folder, stream, Evaluation(learner, classes=classes), settings) as job:
+    with RunJob(folder, stream, Evaluation(learner, classes=classes), settings, page=RunReport) as job:
         list(job.records())
         job.finish()
     return folder

@@ -10,8 +10,8 @@ from sklearn.exceptions import NotFittedError
 from devdan.bench import models
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Summary
-from devdan.experiments.preparation import prepared
-from devdan.experiments.runjob import RunJob
+from devdan.runs.preparation import prepared
+from devdan.runs.runjob import RunJob
 from devdan.streams import open_stream, sea
 
 NAMES = [name for name in models.NAMES if name.startswith("capymoa-")]

@@ -103,7 +103,7 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path, page):
 
 def test_unknown_and_missing_settings(tmp_path, page):
     run = save(tmp_path / "run", [record(chunk) for chunk in range(3)])
-    (run / "run.json").write_text('{"stream": null, "weather": "fine"}')
+    (run / "run.json").write_text('{"format": 1, "stream": null, "weather": "fine"}')
     text = Text(page(run)).text
     assert text.startswith("run run 30 samples")  # the title and the heading: the folder's name
     assert "weather fine" in text

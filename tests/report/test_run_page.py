@@ -13,8 +13,6 @@ from webpages import Text, legends
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Record, Summary
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
 from devdan.model.units import Unit
 from devdan.report import ReportError, RunReport, write_picture
 from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, MOST_POINTS, smooth_importance, smooth_recall
@@ -22,7 +20,9 @@ from devdan.report.events import MOST_LINES, drifts, markers
 from devdan.report.run_charts import beginning_chart
 from devdan.report.run_page import page_of_run
 from devdan.report.shown_run import ShownRun
+from devdan.runs.preparation import describe
 from devdan.runs.runfolder import RunFolder
+from devdan.runs.runjob import RunJob
 from devdan.streams import StreamError, open_stream, sea
 
 
@@ -38,7 +38,7 @@ def job(folder, stream):
     """A run as `devdan run` makes it."""
     model = DEVDAN(random_state=0)
     settings = describe(stream, model, {}, model="devdan", seed=0, chunk=stream.chunk, labels="all")
-    return RunJob(folder, stream, Evaluation(model), settings)
+    return RunJob(folder, stream, Evaluation(model), settings, page=RunReport)
 
 
 # --- Accuracy and structure ----------------------------------------------------------------------------------------
@@ -336,8 +336,8 @@ def words(folder):
 
 
 def test_a_run_has_its_page_from_the_beginning_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("devdan.experiments.runjob._RENEWED", 0.0)
-    monkeypatch.setattr("devdan.experiments.runjob._COST", float("inf"))
+    monkeypatch.setattr("devdan.runs.runjob._REFRESHED", 0.0)
+    monkeypatch.setattr("devdan.runs.runjob._COST", float("inf"))
     with job(tmp_path / "run", sea(5000)) as running:
         records, seen = running.records(), []
         for chunk, _ in enumerate(records, start=1):

@@ -18,9 +18,9 @@ from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation import prequential
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
+from devdan.runs.preparation import describe
 from devdan.runs.runfolder import RunError, RunFolder
+from devdan.runs.runjob import RunJob
 from devdan.streams import open_stream
 
 

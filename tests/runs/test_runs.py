@@ -1,54 +1,20 @@
-"""What is kept on disk: by whom it is held, what of earlier versions still loads, and what tells two runs apart."""
+"""Folders of runs: which process holds them, which version may resume them, and what tells two runs apart."""
 
-import importlib
 import json
-import pickle
-from hashlib import sha256
+from importlib.metadata import version
 
 import numpy as np
 import pytest
-from commandline import devdan, records
+from commandline import devdan
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.atomic import FileLock
 from devdan.bench import PENsemble
 from devdan.evaluation.loop import Evaluation
-from devdan.experiments.provenance import describe
-from devdan.experiments.runjob import RunJob
-from devdan.runs import unpickling
+from devdan.runs.preparation import describe
 from devdan.runs.runfolder import RunError, RunFolder, free_path
+from devdan.runs.runjob import RunJob
 from devdan.streams import sea
-
-EARLIER = {  # today's modules, and what they were called when the first checkpoints were written
-    "devdan.evaluation.loop": "devdan.prequential",
-    "devdan.evaluation.labels": "devdan.labels",
-    "devdan.evaluation.learners": "devdan.learner",
-    "devdan.evaluation.record": "devdan.record",
-    "devdan.model.devdan": "devdan.classifier",
-    "devdan.model.classes": "devdan.classes",
-}
-
-
-class Earlier(pickle._Pickler):
-    """Pickles as an earlier version did: classes under the names of their modules then."""
-
-    def save_global(self, obj, name=None):
-        module = EARLIER.get(obj.__module__, obj.__module__)
-        if module == obj.__module__:
-            super().save_global(obj, name)
-            return
-        self.save(module)
-        self.save(obj.__qualname__)
-        self.write(pickle.STACK_GLOBAL)
-        self.memoize(obj)
-
-    dispatch = {**pickle._Pickler.dispatch, type: save_global}  # noqa: RUF012
-
-
-def as_earlier(value, tmp_path):
-    with open(tmp_path / "pickled", "wb") as file:
-        Earlier(file, 4).dump(value)
-    return (tmp_path / "pickled").read_bytes()
 
 
 def job(folder, limit=5000, **options):
@@ -58,30 +24,33 @@ def job(folder, limit=5000, **options):
     return RunJob(folder, stream, Evaluation(model), settings, **options)
 
 
-def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path):
-    with job(tmp_path / "unbroken") as whole:
-        list(whole.records())
-        whole.finish()
-    with job(tmp_path / "old", every=0.0) as begun:
-        for record in (going := begun.records()):
-            if record.chunk == 4:
-                break
+def test_a_run_is_resumed_by_the_version_that_began_it_or_a_later_one(tmp_path):
+    with job(tmp_path / "run", every=0.0) as begun:
+        going = begun.records()
+        next(going)
         going.close()
-    folder = RunFolder(tmp_path / "old")
-    state = pickle.loads(folder.checkpoint_path.read_bytes()[32:])
-    del state[2].__dict__["reliability"]  # which its summaries did not have
-    content = as_earlier(state, tmp_path)
-    assert b"devdan.prequential" in content
-    assert b"devdan.evaluation" not in content
-    with pytest.raises(ModuleNotFoundError):
-        pickle.loads(content)
-    folder.checkpoint_path.write_bytes(sha256(content).digest() + content)
-    with job(tmp_path / "old", resume=True) as resumed:
-        assert resumed.n_safe == 2500
-        list(resumed.records())
-        resumed.finish()
-    assert records(tmp_path / "old") == records(tmp_path / "unbroken")
-    assert folder.model_path.read_bytes() == RunFolder(tmp_path / "unbroken").model_path.read_bytes()
+    settings = RunFolder(tmp_path / "run").settings()
+    begun_by = version("devdan")
+    path = tmp_path / "run" / "run.json"
+    path.write_text(json.dumps(settings | {"devdan": "0.0.9"}))
+    with job(tmp_path / "run", resume=True) as resumed:
+        assert resumed.n_safe == 500
+    path.write_text(json.dumps(settings | {"devdan": "10.0.0"}))
+    with pytest.raises(RunError, match=f"was begun by devdan 10.0.0: resume it with .* not with {begun_by}"):
+        job(tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("other", [{"format": 2}, {}])
+def test_a_folder_of_another_format_is_refused(other, tmp_path):
+    with job(tmp_path / "run"):
+        settings = RunFolder(tmp_path / "run").settings()
+    assert settings.pop("format") == 1
+    (tmp_path / "run" / "run.json").write_text(json.dumps(settings | other))
+    for how in ({}, {"resume": True}):
+        with pytest.raises(RunError, match=f"a run of format {other.get('format')}, .* this version reads format 1"):
+            job(tmp_path / "run", **how)
+    with job(tmp_path / "run", overwrite=True):
+        assert RunFolder(tmp_path / "run").settings() is not None
 
 
 @pytest.mark.parametrize("kind", [DEVDAN, DEVDANEnsemble, PENsemble])
@@ -219,10 +188,3 @@ def test_free_paths_keep_names_with_dots(tmp_path):
     (tmp_path / "sea-a.b.C").mkdir()
     assert free_path(tmp_path, "sea-a.b.C").name == "sea-a.b.C-2"
     assert free_path(tmp_path, "page", ".html").name == "page.html"
-
-
-def test_what_earlier_versions_pickled_is_found_where_it_is_today():
-    for module in unpickling._MOVED.values():
-        importlib.import_module(module)
-    for module, name in unpickling._RENAMED.values():
-        assert hasattr(importlib.import_module(module), name)

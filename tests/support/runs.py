@@ -8,6 +8,7 @@ import pandas as pd
 from devdan.evaluation.record import Phases, Record
 
 INFO = {
+    "format": 1,
     "stream": "sea",
     "origin": "generated",
     "n_samples": 10_000,

@@ -11,8 +11,8 @@ from typing import Any
 
 from devdan.atomic import write_atomically
 from devdan.bench import models
-from devdan.experiments.provenance import fingerprint
 from devdan.model.options import is_count, require
+from devdan.runs.preparation import fingerprint
 from devdan.streams import Stream, StreamError, open_stream
 
 

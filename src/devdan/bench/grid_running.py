@@ -16,10 +16,9 @@ from devdan.bench import models
 from devdan.bench.grid import Cell, GridFolder, stopped_after
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Mean, Summary
-from devdan.experiments.preparation import prepared
-from devdan.experiments.provenance import circumstances
 from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
+from devdan.runs.preparation import circumstances, prepared
 from devdan.streams.entries import ENTRIES
 
 _NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts", "reliability")  # too long, or not in any table

@@ -122,7 +122,7 @@ def results(figures: dict[str, Any]) -> Table:
             parts = (line.label or measure.title.lower(), line.text or measure.in_words(figures), line.note)
             name, value, note = (part.format_map(texts) for part in parts)
             rows.append((line.place, name, value, note))
-    if figures.get("drifts") is not None:  # which older summaries do not have
+    if figures["drifts"] is not None:
         drifts = figures["drifts"]
         of = ", counted per member" if figures.get("members_mean") is not None else ""
         note = f"real{of}; virtual: {drifts['generative']}"

@@ -13,8 +13,8 @@ from devdan.cli import display
 from devdan.cli.console import err, fail, of_disk, say
 from devdan.cli.retyped import command
 from devdan.evaluation.measures import units
-from devdan.experiments.runjob import RunJob
 from devdan.loggers import Log, Logger
+from devdan.runs.runjob import RunJob
 from devdan.streams import StreamError
 
 

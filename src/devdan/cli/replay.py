@@ -61,10 +61,10 @@ def replay(
         from devdan.cli import display
         from devdan.cli.follow import follow
         from devdan.evaluation.loop import Evaluation
-        from devdan.experiments.preparation import prepared
-        from devdan.experiments.provenance import describe
-        from devdan.experiments.runjob import RunJob
+        from devdan.report import RunReport
+        from devdan.runs.preparation import describe, prepared
         from devdan.runs.runfolder import free_folder
+        from devdan.runs.runjob import RunJob
 
         samples, labels = log.history(connection, one, chunk, end)
         samples, learner, classes, scaled = prepared(samples, models.build(name, seed))
@@ -73,7 +73,8 @@ def replay(
             command=f"devdan replay {data} --stream {one.name} --model {name}",
         )  # fmt: skip
         where = folder or free_folder(opt.PARENT, f"{one.name}-{name}".replace(":", "."), settings, False)
-        with RunJob(where, samples, Evaluation(learner, labels, classes=classes), settings, overwrite=overwrite) as job:
+        evaluation = Evaluation(learner, labels, classes=classes)
+        with RunJob(where, samples, evaluation, settings, overwrite=overwrite, page=RunReport) as job:
             follow(job)
         out.print(display.results(job.folder.summary()))
         out.print(f"\nReport: {job.folder.report_path}", highlight=False)

@@ -64,10 +64,10 @@ def run(
     from devdan.evaluation.labels import Labels
     from devdan.evaluation.loop import Evaluation
     from devdan.evaluation.record import Summary
-    from devdan.experiments.preparation import prepared
-    from devdan.experiments.provenance import describe
-    from devdan.experiments.runjob import RunJob
+    from devdan.report import RunReport
+    from devdan.runs.preparation import describe, prepared
     from devdan.runs.runfolder import IDENTITY, RunFolder, free_folder
+    from devdan.runs.runjob import RunJob
 
     show_notes()
     with clear_errors():
@@ -93,7 +93,9 @@ def run(
         if getattr(learner, "max_in_memory", None) is not None:  # a fleet
             learner.set_params(store=RunFolder(folder).fleet_path)
         evaluation = Evaluation(learner, policy, classes=classes, key=key)
-        with RunJob(folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every) as job:
+        with RunJob(
+            folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every, page=RunReport
+        ) as job:
             if resume and job.folder.is_finished:
                 say(f"The run in {folder} is already finished.")
                 log_past(job, loggers)

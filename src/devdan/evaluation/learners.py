@@ -97,11 +97,11 @@ class _Devdan:
     """DEVDAN or its ensemble, the only models that learn from unlabelled samples."""
 
     asks_again = False
-    _due = 0  # the number of samples from which on importances are asked for again
-    _n_events: list[int] = []  # noqa: RUF012 (never changed in place; checkpoints of earlier versions have none)
 
     def __init__(self, model: EvolvingClassifier) -> None:
         self.model = model
+        self._due = 0  # the number of samples from which on importances are asked for again
+        self._n_events: list[int] = []
         self._changes: dict[tuple[str, str], int] = {}
         if model.__sklearn_is_fitted__():
             self._changes, self._n_events = self._counted(), model.events_by_network()

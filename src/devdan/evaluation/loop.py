@@ -59,9 +59,14 @@ class Pending(NamedTuple):
     y: npt.NDArray[Any]
     samples: Words
     due: Words
+    first_due: int
 
-    def only(self, which: npt.NDArray[np.bool_]) -> Pending:
-        return Pending(self.X[which], self.y[which], self.samples[which], self.due[which])
+    def chosen(self, which: npt.NDArray[np.bool_]) -> list[Pending]:
+        """Some of the samples, or nothing."""
+        if not which.any():
+            return []
+        due = self.due[which]
+        return [Pending(self.X[which], self.y[which], self.samples[which], due, int(due.min()))]
 
 
 class Scores(NamedTuple):
@@ -101,13 +106,6 @@ class Evaluation:
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
         self._coming: list[Pending] = []  # chunks with labels that have not arrived
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Checkpoints of an earlier version have a pending label each: when due, its sample's number, that, itself."""
-        self.__dict__.update({"_key": None} | state)
-        if self._coming and not isinstance(self._coming[0], Pending):
-            due, samples, X, y = (np.array(part) for part in zip(*sorted(self._coming), strict=True))
-            self._coming = [Pending(X, y, samples, due)]
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
@@ -185,15 +183,18 @@ class Evaluation:
             came = late == 0
             return ((X[came], y[came]) if came.any() else None), False
         samples = self.n_samples + np.arange(len(X))
-        self._coming.append(Pending(X, y, samples, late + samples).only(late != NEVER))
-        due = [chunk.only(chunk.due < end) for chunk in self._coming]
-        rest = (chunk.only(chunk.due >= end) for chunk in self._coming)
-        self._coming = [chunk for chunk in rest if len(chunk.samples)]
-        if not any(len(chunk.samples) for chunk in due):
+        coming = self._coming + Pending(X, y, samples, late + samples, 0).chosen(late != NEVER)
+        self._coming = [part for part in coming if part.first_due >= end]
+        arriving: list[Pending] = []
+        for part in coming:
+            if part.first_due < end:
+                self._coming += part.chosen(part.due >= end)
+                arriving += part.chosen(part.due < end)
+        if not arriving:
             return None, False
-        all_due = Pending(*(joined(parts) for parts in zip(*due, strict=True)))
-        order = np.lexsort((all_due.samples, all_due.due))
-        return (all_due.X[order], all_due.y[order]), False
+        came_X, came_y, samples, due = (joined(parts) for parts in zip(*(part[:4] for part in arriving), strict=True))
+        order = np.lexsort((samples, due))
+        return (came_X[order], came_y[order]), False
 
     def _scores(self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None, confidence: Floats | None) -> Scores:
         """How good the predictions of labels that are known were."""

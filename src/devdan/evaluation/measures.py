@@ -79,7 +79,7 @@ class Measure:
     curves: tuple[tuple[str, Callable[[Any, Any], float | None]], ...] = ()  # of a Record and the Summary up to it
 
     def figure(self, figures: Figures) -> float | None:
-        """Its value among the figures of a run, which may be of an earlier version that did not have it."""
+        """Its value among the figures of a run, if it has one."""
         value = figures.get(self.key) if self.follows is None else self.follows(figures)
         return value if isinstance(value, (int, float)) else None
 
@@ -127,14 +127,6 @@ def _by_the_scripts(figures: Figures) -> float | None:
 
 def _no_change_rate(summary: Any) -> float | None:
     return None if summary.no_change is None else 100 * float(summary.no_change)
-
-
-def _no_change_of(figures: Figures) -> float | None:
-    """The rate of the no-change predictor; earlier versions kept only kappa against it."""
-    rate, accuracy, kappa = (figures.get(key) for key in ("no_change_rate", "accuracy", "kappa_no_change"))
-    if rate is not None or accuracy is None or kappa is None or kappa == 1:
-        return rate
-    return float(100 * (accuracy - kappa) / (1 - kappa))
 
 
 def _chunk_rate(record: Any, summary: Any) -> float | None:
@@ -214,7 +206,6 @@ MEASURES = (
         "no_change_rate",
         "No change",
         _no_change_rate,
-        follows=_no_change_of,
         compared=False,
         digits=2,
         unit="%",

@@ -125,7 +125,7 @@ class Record:
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
         """The record from such a line."""
-        values = dict.fromkeys(_MISSING_IN_OLDER) | json.loads(line)
+        values = json.loads(line)
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not an integer")
         taken = {name: values[name] for name in _FIELDS}
@@ -144,7 +144,6 @@ class Record:
 
 
 _FIELDS = tuple(f.name for f in fields(Record) if f.init)
-_MISSING_IN_OLDER = ("n_members", "drifts", "reliability", "events", "importances", "keys")
 
 
 def _event(*values: Any) -> Event:
@@ -204,10 +203,6 @@ class Summary:
         self._same = self._compared = 0
         for record in records:
             self.add(record)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Checkpoints of an earlier version know nothing of confidences."""
-        self.__dict__ = {"reliability": Reliability()} | state
 
     def add(self, record: Record) -> None:
         """Add the next record."""

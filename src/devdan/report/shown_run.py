@@ -105,8 +105,8 @@ class RunReader:
             raise ReportError(f"no such folder: {folder}")
         try:
             info = self._run.settings()
-        except RunError:
-            raise ReportError(f"{self._run.settings_path} is damaged") from None
+        except RunError as error:
+            raise ReportError(str(error)) from None
         if info is None:
             raise ReportError(f"no run in {folder}: it has no {self._run.settings_path.name}")
         self._shown = ShownRun(folder.resolve().name, info)

@@ -1,1 +1,1 @@
-"""What is kept on disk: the folder of a run, and that of a grid of runs. Only this package spells their file names."""
+"""Runs: an evaluation in a folder, with records, checkpoints, and at the end the model, a summary and a report."""

@@ -1,6 +1,6 @@
-"""The folder of a run: what lies in it under which name, how it is read and written, and who has it.
+"""The folder of a run: the names of its files, how they are read and written, and which process holds it.
 
-The checkpoint, and the model of any other kind than DEVDAN, are pickles: read only folders of your own.
+The checkpoint, and models other than DEVDAN, are pickles: open only folders that you trust.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from devdan.atomic import FileLock, write_atomically
 from devdan.evaluation.record import Record
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.evolving import EvolvingClassifier
+from devdan.model.modelfile import ModelFileError
 from devdan.model.opening import open_model
-from devdan.runs import unpickling
-from devdan.runs.beside import OtherFleetError, Pickler, loads_beside
 
+FORMAT = 1  # of the files in the folder
 _DIGEST = 32  # bytes of the checksum before the checkpoint
 IDENTITY = ("stream", "model", "seed", "chunk", "labels")
 _MATCHED = (
@@ -36,7 +36,6 @@ _MATCHED = (
     "endless",
     "scaled",
     "source",
-    "devdan",
 )
 
 
@@ -45,7 +44,7 @@ class RunError(ValueError):
 
 
 class RunFolder:
-    """Where a run is kept, there or not.
+    """The folder of a run, which need not exist yet.
 
     >>> folder = RunFolder("runs/none-yet")
     >>> folder.report_path.name, folder.is_finished, folder.settings()
@@ -76,36 +75,31 @@ class RunFolder:
 
     @property
     def has_summary(self) -> bool:
-        """Whether the run has come to the end of its stream."""
+        """Whether the run has reached the end of its stream."""
         return self.summary_path.exists()
 
     @property
     def is_finished(self) -> bool:
-        """Whether there is nothing left to do, the page included."""
+        """Whether there is nothing left to do, including the report."""
         return self.has_summary and not self.checkpoint_path.exists()
 
     @property
     def results(self) -> list[Path]:
-        """The files of a finished run that are of use."""
-        return [
-            path
-            for path in (
-                *(self.report_path, self.summary_path, self.model_path, self.fleet_path, self.pickled_model_path),
-            )
-            if path.exists()
-        ]
+        """The result files of a finished run."""
+        paths = (self.report_path, self.summary_path, self.model_path, self.fleet_path, self.pickled_model_path)
+        return [path for path in paths if path.exists()]
 
-    def take(self) -> None:
-        """Have the folder for this process alone, or raise ``BlockingIOError``; it is made if need be."""
+    def acquire(self) -> None:
+        """Reserve the folder for this process, or raise ``BlockingIOError``; it is created if necessary."""
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock.acquire()
 
-    def let_go(self) -> None:
-        """Leave it to others; without having it, this does nothing."""
+    def release(self) -> None:
+        """Leave the folder to others, if this process holds it."""
         self._lock.release(remove=self.is_finished)
 
     def clear(self) -> None:
-        """Remove what an earlier run left, apart from its settings."""
+        """Remove the files of an earlier run, except its settings."""
         for path in (
             *(self.checkpoint_path, self.summary_path, self.report_path, self.model_path, self.pickled_model_path),
             *(self.records_path, self.mlflow_path, self._next_checkpoint_path),
@@ -114,12 +108,12 @@ class RunFolder:
             path.unlink(missing_ok=True)
 
     def sweep(self) -> None:
-        """Remove what a process that was killed had begun to write."""
+        """Remove partial files of a process that was killed."""
         for part in self.path.glob("*.part"):
             part.unlink()
 
     def settings(self) -> dict[str, Any] | None:
-        """What is run here, if anything."""
+        """The settings of the run, if there is one."""
         try:
             settings = json.loads(self.settings_path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -128,11 +122,16 @@ class RunFolder:
             raise RunError(f"{self.settings_path} is damaged: {error}; --overwrite starts again") from error
         if not isinstance(settings, dict):
             raise RunError(f"{self.settings_path} is damaged: it holds no object; --overwrite starts again")
+        if settings.get("format") != FORMAT:
+            raise RunError(
+                f"{self.path} holds a run of format {settings.get('format')}, written by devdan "
+                f"{settings.get('devdan')}; this version reads format {FORMAT}; --overwrite starts again"
+            )
         return settings
 
     def write_settings(self, settings: dict[str, Any]) -> None:
-        """Say what is run here."""
-        _write_json(self.settings_path, settings)
+        """Write the settings of the run."""
+        _write_json(self.settings_path, {"format": FORMAT, **settings})
 
     def summary(self) -> dict[str, Any]:
         """The summary of a finished run."""
@@ -143,11 +142,11 @@ class RunFolder:
         return summary
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Say what the run came to."""
+        """Write the summary of the run."""
         _write_json(self.summary_path, summary)
 
     def records(self, after: int = 0) -> Iterator[Record]:
-        """The records there are, without the first ``after``; a last line without its end is left out."""
+        """The records so far, without the first ``after``; an incomplete last line is left out."""
         if not self.records_path.exists():
             return
         with self.records_path.open("rb") as lines:
@@ -162,13 +161,13 @@ class RunFolder:
                     raise RunError(f"{self.records_path}, line {number}: not a record") from None
 
     def write_checkpoint(self, state: Any) -> None:
-        """Keep all that it takes to go on from here.
+        """Write everything that is needed to continue from here.
 
-        A fleet is saved beside it, only what has changed. The checkpoint that fits the fleet counts, whichever of both
-        is the last that a crash leaves.
+        A fleet is saved in its own file, of which only what has changed is written. After a crash between the two, the
+        checkpoint that matches the fleet is used.
         """
         content = io.BytesIO()
-        pickler = Pickler(content)
+        pickler = _Pickler(content)
         pickler.dump(state)
         framed = hashlib.sha256(content.getvalue()).digest() + content.getvalue()
         if pickler.fleet is None:
@@ -179,27 +178,27 @@ class RunFolder:
         self._next_checkpoint_path.replace(self.checkpoint_path)
 
     def read_checkpoint(self) -> Any:
-        """What was kept last, or None."""
+        """The latest checkpoint, or None."""
         found = [path for path in (self.checkpoint_path, self._next_checkpoint_path) if path.exists()]
         for path in found:
             content = path.read_bytes()
             if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
                 raise RunError(f"{path} is damaged; --overwrite starts again")
             try:
-                return loads_beside(content[_DIGEST:], self.fleet_path)
-            except OtherFleetError:
+                return _Unpickler(content[_DIGEST:], self.fleet_path).load()
+            except _OtherFleetError:
                 continue
         if self.checkpoint_path in found:
             raise RunError(f"{self.fleet_path} is not the fleet of {self.checkpoint_path}; --overwrite starts again")
         return None
 
     def remove_checkpoint(self) -> None:
-        """There is nothing left to do."""
+        """Remove the checkpoint of a run that is finished."""
         self._next_checkpoint_path.unlink(missing_ok=True)
         self.checkpoint_path.unlink(missing_ok=True)
 
     def write_model(self, model: Any) -> None:
-        """Keep the model, DEVDAN in a file without pickle; a fleet was saved with the latest checkpoint."""
+        """Save the model, a DEVDAN without pickle; a fleet was saved with the latest checkpoint."""
         if isinstance(model, DEVDANFleet):
             return
         if isinstance(model, EvolvingClassifier):
@@ -208,17 +207,17 @@ class RunFolder:
             write_atomically(self.pickled_model_path, pickle.dumps(model))
 
     def model(self) -> Any:
-        """The model that a finished run left."""
+        """The model of a finished run."""
         if self.model_path.exists():
             return open_model(self.model_path)
         if self.fleet_path.exists() and self.is_finished:
             return DEVDANFleet.load(self.fleet_path)
         if self.pickled_model_path.exists():
-            return unpickling.loads(self.pickled_model_path.read_bytes())
+            return pickle.loads(self.pickled_model_path.read_bytes())
         raise RunError(f"there is no model in {self.path}: a run leaves it when it is finished")
 
     def differences(self, settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-        """What distinguishes the run here from one of these settings: the setting's name, and both values."""
+        """The settings in which this run differs: the name, its value here, and the other value."""
         before, found = self.settings() or {}, []
         for name in _MATCHED:
             theirs, ours = before.get(name), settings.get(name)
@@ -230,6 +229,48 @@ class RunFolder:
         return found
 
 
+# --- Checkpoints with a fleet ------------------------------------------------------------------------------------
+
+
+class _OtherFleetError(Exception):
+    """The fleet's file does not match the checkpoint."""
+
+
+class _Pickler(pickle.Pickler):
+    """Leaves out a fleet that has learned, which is saved in its own file; the pickle has the number of that save."""
+
+    fleet: DEVDANFleet | None = None
+
+    def persistent_id(self, value: Any) -> int | None:
+        """The number of the fleet's next save; None for anything else."""
+        if not isinstance(value, DEVDANFleet) or not value.__sklearn_is_fitted__():
+            return None
+        self.fleet = value
+        return value._n_saves + 1
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, fleet_path: Path) -> None:
+        super().__init__(io.BytesIO(content))
+        self._fleet_path = fleet_path
+        self._fleet: DEVDANFleet | None = None
+
+    def persistent_load(self, n_saves: int) -> DEVDANFleet:
+        """The fleet of this save."""
+        if self._fleet is None:
+            try:
+                self._fleet = DEVDANFleet.load(self._fleet_path)
+            except (FileNotFoundError, ModelFileError) as error:
+                raise _OtherFleetError from error
+        if self._fleet._n_saves != n_saves:
+            self._fleet.close()
+            raise _OtherFleetError
+        return self._fleet
+
+
+# --- Free paths --------------------------------------------------------------------------------------------------
+
+
 def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool) -> Path:
     """The default folder of a run: a new one or, to resume, that of the latest such run."""
     taken = [path for path in parent.glob(f"{glob.escape(name)}*") if path.is_dir()]
@@ -239,7 +280,7 @@ def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool)
             try:
                 before = folder.settings()
             except RunError:
-                continue  # whatever it was
+                continue
             if before is not None and not folder.differences(settings):
                 same.append((not folder.is_finished, before.get("started", ""), folder.path))
         if same:
@@ -248,7 +289,7 @@ def free_folder(parent: Path, name: str, settings: dict[str, Any], resume: bool)
 
 
 def free_path(parent: Path, name: str, suffix: str = "") -> Path:
-    """A path that is not taken: of this name, or with -2, -3, … after it."""
+    """A path that does not exist: this name, or the name with -2, -3, …."""
     number, path = 1, parent / f"{name}{suffix}"
     while path.exists():
         number += 1

@@ -1,1 +1,0 @@
-"""Evaluations stored on disk: a single run in its folder, or a grid of runs in parallel processes."""
