@@ -1,5 +1,6 @@
 """The documentation: links lead somewhere, figures are those of the benchmarks, the site needs no network."""
 
+import ast
 import os
 import re
 import subprocess
@@ -91,6 +92,22 @@ def test_figures_are_those_of_the_benchmarks(page):
     for name in shown:
         average = held_out[f"`{ROWS[name]}`"][-1:] if name != "the paper" else []
         assert quoted[name] == measured[ROWS[name]][:5] + average, name
+
+
+def functions_named(page):
+    """The functions in the last cells of tables, and in brackets behind bold words."""
+    cells = re.findall(r"^\|.*\|([^|]+)\|$", page, re.MULTILINE)
+    brackets = re.findall(r"^- \*\*.+?\*\* \((`.+?)\)", page, re.MULTILINE | re.DOTALL)
+    return {name for text in [*cells, *brackets] for name in re.findall(r"`(?:\w+\.)?(\w+)`", text)}
+
+
+def test_the_algorithm_names_functions_that_exist():
+    paper, rules = (ROOT / "docs" / "algorithm.md").read_text().split("## pClass", 1)
+    for page, room, other in ((paper, "kernel", set()), (rules, "bench", {"rule_kernel"})):
+        trees = [ast.parse(path.read_text()) for path in (ROOT / "src" / "devdan" / room).glob("*.py")]
+        defined = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        assert len(functions_named(page)) > 20
+        assert functions_named(page) - other <= defined
 
 
 def test_the_picture_of_growth_follows_every_unit():
