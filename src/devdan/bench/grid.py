@@ -171,14 +171,14 @@ class GridFolder:
         write_atomically(self.plan_path, (json.dumps(asdict(plan), indent=2) + "\n").encode())
 
     def cell_path(self, cell: Cell) -> Path:
-        """Where the result of a cell is kept."""
+        """The result file of a cell."""
         return self._cells / cell.stream / cell.model / cell.labels.replace(":", "-") / f"{cell.seed}.json"
 
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell, if it was run with the same settings; a damaged file counts as missing."""
         result = _read(self.cell_path(cell))
-        asked = json.loads(json.dumps(asdict(cell)))  # with lists for tuples, as in the file
-        matches = result is not None and all(result.get(name) == value for name, value in asked.items())
+        settings = json.loads(json.dumps(asdict(cell)))  # with lists for tuples, as in the file
+        matches = result is not None and all(result.get(name) == value for name, value in settings.items())
         return result if matches else None
 
     def write_result(self, cell: Cell, result: Mapping[str, Any]) -> None:

@@ -227,8 +227,8 @@ def _panel(title: str, policies: Sequence[str], lines: dict[str, Values], height
     if height:
         body += _ends(plot, lines, places[-1], height)
     ends = [(model, line[0], line[-1]) for model, line in lines.items()]
-    told = "; ".join(f"{model} from {number(a, 2)} to {number(b, 2)}" for model, a, b in ends)
-    return Panel(title, Chart(body, f"{title}, rates from {below[0][1]} to {below[-1][1]} of the labels: {told}"))
+    rates = "; ".join(f"{model} from {number(a, 2)} to {number(b, 2)}" for model, a, b in ends)
+    return Panel(title, Chart(body, f"{title}, rates from {below[0][1]} to {below[-1][1]} of the labels: {rates}"))
 
 
 def _ends(plot: Plot, lines: dict[str, Values], place: int, height: int) -> Markup:

@@ -165,7 +165,7 @@ NAMES = tuple(MODELS)
 
 
 def near(word: str, known: Iterable[str], are: str) -> str:
-    """What to say after a word that is not known: the nearest ones that are, or all of them if none is near.
+    """A hint after an unknown word: the known words nearest to it, or all of them if none is near.
 
     >>> near("maskin", ["masking", "grow"], "the options are"), near("x", ["masking", "grow"], "the options are")
     ('did you mean masking?', 'the options are masking, grow.')
@@ -176,10 +176,12 @@ def near(word: str, known: Iterable[str], are: str) -> str:
     return f"{are} {', '.join(names)}." if names else "there are none."
 
 
-def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told: dict[str, Any] | None = None) -> Any:
+def build(
+    name: str, seed: int = 0, options: dict[str, Any] | None = None, columns: dict[str, Any] | None = None
+) -> Any:
     """Build the model with this name, or the class given as ``module:Class``, with these options.
 
-    ``told`` is what the user says about columns, see :func:`about_columns`; the members of an ensemble are told it.
+    ``columns`` are options about columns, see :func:`about_columns`; in an ensemble, they are its members'.
 
     >>> build("devdan", seed=3, options={"n_hidden": 5})
     DEVDAN(n_hidden=5, random_state=3)
@@ -216,16 +218,16 @@ def build(name: str, seed: int = 0, options: dict[str, Any] | None = None, told:
         raise ValueError(f"{name} cannot be created: {error}") from error
     check_model(model)
     if isinstance(model, StreamClassifier):
-        if told:
-            _tell(model, told)
+        if columns:
+            _set_columns(model, columns)
         model.check_options()
     else:
-        _check_untold(name, told)
+        _refuse_columns(name, columns)
     return model
 
 
 def build_fleet(
-    name: str, seed: int = 0, options: dict[str, Any] | None = None, told: dict[str, Any] | None = None
+    name: str, seed: int = 0, options: dict[str, Any] | None = None, columns: dict[str, Any] | None = None
 ) -> Any:
     """A fleet whose networks have these options, which may also be the fleet's own.
 
@@ -247,30 +249,30 @@ def build_fleet(
     for option, value in own.items():
         table.OPTIONS[option].check(value)
     members = {option: value for option, value in options.items() if option not in own}
-    fleet = DEVDANFleet(DEVDAN(**{"rehearse": 0, **members, **(told or {})}), random_state=seed, **own)
+    fleet = DEVDANFleet(DEVDAN(**{"rehearse": 0, **members, **(columns or {})}), random_state=seed, **own)
     fleet.check_options()
     return fleet
 
 
-def _tell(model: Any, told: dict[str, Any]) -> None:
-    """Set options about columns: its own, or its members'."""
+def _set_columns(model: Any, columns: dict[str, Any]) -> None:
+    """Set options about columns: the model's, or its members'."""
     if "estimator" in model.get_params(deep=False):
         from sklearn.base import clone
 
-        model.set_params(estimator=clone(model._member).set_params(**told))
+        model.set_params(estimator=clone(model._member).set_params(**columns))
     else:
-        model.set_params(**told)
+        model.set_params(**columns)
 
 
-def _check_untold(name: str, told: dict[str, Any] | None) -> None:
-    if told:
+def _refuse_columns(name: str, columns: dict[str, Any] | None) -> None:
+    if columns:
         raise ValueError(
             f"--nominal, --numeric and --dates are for the models of this package; {name} gets each column as numbers"
         )
 
 
 def about_columns(nominal: list[str], numeric: list[str], dates: list[str]) -> dict[str, Any]:
-    """What the user says about columns, as options of a model; dates may be followed by how they are written.
+    """Options about columns from the command line; a date may be followed by its format.
 
     >>> about_columns(["zip"], [], ["sent=epoch", "born"])
     {'nominal': ['zip'], 'dates': {'sent': 'epoch', 'born': 'iso'}}
@@ -279,8 +281,8 @@ def about_columns(nominal: list[str], numeric: list[str], dates: list[str]) -> d
     for text in dates:
         column, _, how = text.partition("=")
         spelled[column] = how or "iso"
-    told: dict[str, Any] = {"nominal": list(nominal), "numeric": list(numeric), "dates": spelled}
-    return {name: value for name, value in told.items() if value}
+    columns: dict[str, Any] = {"nominal": list(nominal), "numeric": list(numeric), "dates": spelled}
+    return {name: value for name, value in columns.items() if value}
 
 
 @contextmanager

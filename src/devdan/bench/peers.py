@@ -70,8 +70,8 @@ class CapyMOAClassifier:
         self.classes_: npt.NDArray[Any] | None = None
         self._learner: Any = None
         self._codes: dict[Any, int] = {}  # of the classes
-        self._seen: Floats = np.zeros(0)  # how many labels of each class
-        self._sums: Floats = np.zeros(0)  # of the features, of the values that are there, and how many there are
+        self._seen: Floats = np.zeros(0)  # labels of each class
+        self._sums: Floats = np.zeros(0)  # of the present values of each feature, and their counts
         self._counts: Floats = np.zeros(0)
 
     def partial_fit(self, X: Any, y: Any, classes: Sequence[Any] | None = None) -> CapyMOAClassifier:
@@ -97,7 +97,7 @@ class CapyMOAClassifier:
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Labels; the most frequent one so far where it has no opinion."""
+        """Labels; where MOA predicts none, the most frequent one so far."""
         from capymoa.core import Instance
 
         learner, classes = self._begun()
@@ -107,13 +107,13 @@ class CapyMOAClassifier:
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of the classes; their shares so far where it has no opinion."""
+        """Probabilities of the classes; where MOA predicts none, their frequencies so far."""
         from capymoa.core import Instance
 
         learner, _ = self._begun()
         rows = [learner.predict_proba(Instance.from_array(learner.schema, x)) for x in self._taken(X)]
-        shares = self._seen / self._seen.sum()
-        return np.array([shares if row is None else row for row in rows])
+        frequencies = self._seen / self._seen.sum()
+        return np.array([frequencies if row is None else row for row in rows])
 
     def _begin(self, n_features: int, classes: Sequence[Any] | None) -> None:
         from capymoa import classifier
@@ -135,7 +135,7 @@ class CapyMOAClassifier:
         return self._learner, self.classes_
 
     def _taken(self, X: Any) -> Floats:
-        """Samples as MOA takes them."""
+        """Samples in the form that MOA needs."""
         taken: Floats = np.asarray(X, dtype=np.float64)
         if taken.shape[1] != len(self._sums):
             raise ValueError(f"X must have {len(self._sums)} features, as in the first chunk, got {taken.shape[1]}")
