@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import paper_streams
-from deviations import put
+from measuring import put
 from sklearn.base import clone
 
 from devdan.bench import PClass, PENsemble, PENsemblePlus

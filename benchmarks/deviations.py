@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import paper_streams
+from measuring import put
 
 from devdan import DEVDAN, kernel
 from devdan.evaluation.loop import prequential
@@ -122,13 +123,6 @@ def kernel_is(changed: Any) -> None:
     """Let models that are made from now on learn and predict with this kernel."""
     training.kernel = mixture.kernel = changed
     scales.SCALING_HORIZON = changed.SCALING_HORIZON  # which is written into states as they are made
-
-
-def put(page: Path, mark: str, table: str) -> None:
-    """Replace what stands between two marks of a page."""
-    begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->\n"
-    before, rest = page.read_text().split(begin)
-    page.write_text(before + begin + table + end + rest.split(end)[1])
 
 
 def cell(name: str, make: Callable[[int], DEVDAN], n_seeds: int) -> str:

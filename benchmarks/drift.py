@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from deviations import put
 from markupsafe import Markup
+from measuring import put
 from river import drift
 
 from devdan import DEVDAN

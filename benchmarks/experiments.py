@@ -18,7 +18,8 @@ import numpy as np
 import other_streams
 import paper_streams
 import unseen_streams
-from deviations import Change, altered, kernel_is, put
+from deviations import Change, altered, kernel_is
+from measuring import put
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 

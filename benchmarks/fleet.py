@@ -24,8 +24,7 @@ from typing import Any
 
 import fleet_prior
 import numpy as np
-from deviations import put
-from speed import machine
+from measuring import machine, put
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.report.chart import Plot, ticks

@@ -11,9 +11,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
-from deviations import put
 from known_anomalies import anomalies_table
 from known_columns import importances_table
+from measuring import put
 
 from devdan import DEVDAN
 from devdan.evaluation.learners import _Devdan

@@ -17,7 +17,7 @@ import fleet
 import nominal
 import scale
 import unbalanced
-from deviations import put
+from measuring import put
 
 from devdan.bench import GridFolder, markdown_sections, write_tables
 from devdan.bench.grid_results import published

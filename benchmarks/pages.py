@@ -14,7 +14,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from deviations import put
+from measuring import put
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 import river
-from deviations import put
-from speed import best, machine
+from measuring import best, machine, put
 
 from devdan import kernel
 from devdan.kernel.state import scratch_for

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from measuring import machine, put
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from speed import machine
 
 from devdan import DEVDANFleet
 from devdan.spark import learn
@@ -33,7 +33,6 @@ from devdan.spark.shard import rounds
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "spark.json"
 PAGE = ROOT / "docs" / "cluster.md"
-BEGIN, END = "<!-- spark: begin -->", "<!-- spark: end -->"
 FEATURES = [f"x{number}" for number in range(10)]
 SHARDS = 8
 N_BATCHES = 4  # that count; one more comes before them, in which processes start
@@ -281,9 +280,7 @@ def main() -> None:
     print(table(found))
     if chosen.write and not chosen.quick:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-        text = PAGE.read_text()
-        before, _, rest = text.partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{section(found)}\n{END}{rest.partition(END)[2]}")
+        put(PAGE, "spark", f"{section(found)}\n")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import numba
 import numpy as np
 import sklearn
+from measuring import best, machine
 from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
@@ -36,24 +36,6 @@ from devdan.streams import sea
 RESULTS = Path(__file__).parent / "results"
 SHAPES = [(3, 18, 2), (18, 20, 2), (28, 20, 2), (41, 36, 2), (54, 50, 7), (784, 100, 10)]
 CHUNK = 500
-
-
-def machine() -> str:
-    """The processor's name."""
-    try:
-        return re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()).group(1)
-    except (OSError, AttributeError):
-        return platform.processor() or platform.machine()
-
-
-def best(run: Callable[[], Any], repeats: int) -> float:
-    """Seconds of the fastest of several runs: the others were disturbed."""
-    times = []
-    for _ in range(repeats):
-        begin = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - begin)
-    return min(times)
 
 
 # --- Against scikit-learn's MLP ------------------------------------------------------------------------------------
