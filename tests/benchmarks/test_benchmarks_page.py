@@ -14,8 +14,8 @@ def keep(folder, model, stream, **own):
 def test_rates_stand_beside_no_change_and_times(tmp_path):
     assert page.rates_of(tmp_path) == "Not run yet.\n"
     for stream, rate in (("tails", 0.9), ("haze", 0.8)):
-        keep(tmp_path, "devdan", stream, cr_mean=100 * rate, accuracy=rate, kappa_no_change=(rate - 0.5) / 0.5)
-    keep(tmp_path, "capymoa-srp", "haze", cr_mean=85.0, accuracy=0.85, kappa_no_change=0.7)
+        keep(tmp_path, "devdan", stream, cr_mean=100 * rate, kappa_no_change=(rate - 0.5) / 0.5, no_change_rate=50.0)
+    keep(tmp_path, "capymoa-srp", "haze", cr_mean=85.0, kappa_no_change=0.7, no_change_rate=50.0)
     keep(tmp_path, "capymoa-srp", "tails", stopped_after=20, n_samples=100, wall_seconds=1201.0)
     text = page.rates_of(tmp_path)
     assert "| | haze | tails | mean |" in text
