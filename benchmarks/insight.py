@@ -18,7 +18,7 @@ from measuring import put
 from devdan import DEVDAN
 from devdan.evaluation.learners import _Devdan
 from devdan.evaluation.loop import prequential
-from devdan.model import shapley
+from devdan.model import explain as shapley
 from devdan.streams import open_stream, sea
 
 PAGE = Path(__file__).parents[1] / "docs" / "why.md"

@@ -76,7 +76,7 @@ def by_reconstruction(X: Floats, y: Any, seed: int) -> Flags:
     for start in range(0, len(X), 500):
         part = X[start : start + 500]
         if start > 0:
-            _, deviation = statistics(model._networks)
+            _, deviation = statistics(model.mixture_.networks)
             found.append((((model.reconstruct(part) - part) / deviation) ** 2).mean(axis=1))
         model.partial_fit(part, y[start : start + 500])
     return _among_the_latest(np.concatenate([np.zeros(500), *found]))

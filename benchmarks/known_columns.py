@@ -12,7 +12,7 @@ import pandas as pd
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.arrays import Floats
 from devdan.kernel import Network
-from devdan.model.importance import SAMPLES, importances
+from devdan.model.explain import SAMPLES, sensitivity
 from devdan.model.recent import recent_inputs, statistics
 
 LENGTH, CHUNK = 20_000, 250
@@ -71,7 +71,7 @@ def concordance(found: Floats, truth: Floats) -> float:
 
 def by_gradient(model: Any, X: Floats, places: list[list[int]]) -> Floats:
     """Mean |gradient × deviation| of the predictions, added up over the inputs of a column."""
-    _, deviation = statistics(model._networks)
+    _, deviation = statistics(model.mixture_.networks)
     found = np.zeros(len(places))
     for k, own in enumerate(places):
         for j in own:
@@ -84,12 +84,15 @@ def by_gradient(model: Any, X: Floats, places: list[list[int]]) -> Floats:
 
 def by_loss(model: Any, X: Floats, places: list[list[int]]) -> Floats:
     """How much the loss on the remembered labels rises if a column is permuted; none without labels."""
-    net = Network(model._networks[-1])
+    net = Network(model.mixture_.networks[-1])
     n = min(net.n_remembered, net.max_samples, len(X))
     if n == 0:
         return np.zeros(len(places))
     kept = (net.n_remembered - 1 - np.arange(n)) % net.max_samples
-    X, place = net.remembered[kept, : net.n_features], np.argsort(model._classes.outputs)[net.remembered_label[kept]]
+    X, place = (
+        net.remembered[kept, : net.n_features],
+        np.argsort(model.mixture_.classes.outputs)[net.remembered_label[kept]],
+    )
 
     def loss(X: Floats) -> float:
         return float(-np.log(np.maximum(model._probabilities(X)[np.arange(n), place], 1e-4)).mean())
@@ -120,7 +123,7 @@ def _as_seen(model: Any, X: Floats) -> Any:
 
 def by_prediction(model: Any, X: Floats, places: list[list[int]]) -> Floats:
     """The squared change of the predictions if a column is permuted."""
-    return importances(model._probabilities, X, places)
+    return sensitivity(model.mixture_.predict_proba, X, places)
 
 
 WAYS = {
@@ -145,7 +148,7 @@ def followed(
     for start in range(0, LENGTH, CHUNK):
         X, y, truth = stream(random, start >= LENGTH // 2)
         model.partial_fit(X, y)
-        recent, places = recent_inputs(model._networks, SAMPLES), list(model.encoding_.places.values())
+        recent, places = recent_inputs(model.mixture_.networks, SAMPLES), list(model.encoding_.places.values())
         for way in ways:
             begin = time.process_time()
             found = WAYS[way](model, recent, places)

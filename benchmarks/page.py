@@ -108,7 +108,7 @@ def behind_others(*folders: Path) -> str:
     others = [row for model, row in means.items() if "devdan" not in model]
     best = {name: max(row[name] for row in others if name in row) for name in means["devdan"]}
     lines = []
-    for model in ("devdan", "devdan-deep", "devdan-ensemble"):
+    for model in ("devdan", "devdan-ensemble"):
         gaps = {name: best[name] - means[model][name] for name in best if best[name] > means[model][name]}
         told = ", ".join(f"`{name}` {gaps[name]:.2f}" for name in sorted(gaps, key=lambda name: -gaps[name]))
         lines.append(

@@ -17,7 +17,7 @@ from measuring import best, machine, put
 
 from devdan import kernel
 from devdan.kernel.state import scratch_for
-from devdan.model.weighing import NO_WEIGHTS
+from devdan.model.classes import NO_WEIGHTS
 from devdan.river import DEVDANClassifier
 from devdan.streams import sea
 
@@ -34,7 +34,7 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
     face = DEVDANClassifier(seed=1)
     for x, label in zip(rows, y.tolist(), strict=True):  # as large as it will be
         face.learn_one(x, label)
-    network, out = face._network, np.zeros((n_samples, 2))
+    network, out = face._online, np.zeros((n_samples, 2))
     scratch = scratch_for(network.state)
 
     def through_the_face() -> None:

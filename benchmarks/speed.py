@@ -305,7 +305,8 @@ def memory(quick: bool, model: Any, n_samples: int) -> dict[str, float]:
         if chunk * 1000 in (n_samples // 10, n_samples):
             peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     return {"samples": n_samples, "mib_after_a_tenth": peaks[0], "mib_at_the_end": peaks[1],
-            "state_bytes": sum(state.nbytes for state in model._networks), "hidden_units": model.n_hidden_}  # fmt: skip
+            "state_bytes": sum(state.nbytes for state in model.mixture_.networks),
+            "hidden_units": model.n_hidden_}  # fmt: skip
 
 
 # --- The page ------------------------------------------------------------------------------------------------------

@@ -59,8 +59,8 @@ def taught_to(learner):
 
 
 def _learned(learner, phase):
-    networks = learner._network._networks  # none before the first instance
-    counts = {int(one.net.n_learned[phase]) for one in networks}
+    mixture = learner._online.mixture
+    counts = set() if mixture is None else {int(net.n_learned[phase]) for net in mixture.nets}
     assert len(counts) < 2
     return counts.pop() if counts else 0
 
@@ -70,12 +70,12 @@ def _learned(learner, phase):
 
 def test_classes_are_weighed_by_their_names_in_the_schema():
     learner = learned(class_weight={"yes": 4.0, "maybe": 0.5})
-    for one in learner._network._networks:
-        assert one.net.class_weight.tolist() == [1.0, 4.0, 0.5]
+    for one in learner._online.mixture.nets:
+        assert one.class_weight.tolist() == [1.0, 4.0, 0.5]
     balanced = learned(class_weight="balanced")
-    for one in balanced._network._networks:
-        assert one.net.class_count.sum() == pytest.approx(300, rel=0.02)
-        assert one.net.class_count.argmin() == 2
+    for one in balanced._online.mixture.nets:
+        assert one.class_count.sum() == pytest.approx(300, rel=0.02)
+        assert one.class_count.argmin() == 2
 
 
 # --- Evaluations -------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ def test_it_is_devdan_on_chunks_of_one():
 
 
 def test_a_seed_gives_the_same_model_and_another_one_another():
-    one, same, other = (words(learned(random_seed=seed)._network) for seed in (1, 1, 2))
+    one, same, other = (words(learned(random_seed=seed)._online) for seed in (1, 1, 2))
     assert one == same != other
 
 
@@ -168,7 +168,7 @@ def test_a_loaded_model_goes_on_alike(kind):
         assert (loaded.predict_proba(instance) == learner.predict_proba(instance)).all()
         loaded.train(instance)
         learner.train(instance)
-    assert words(loaded._network) == words(learner._network)
+    assert words(loaded._online) == words(learner._online)
 
 
 def test_its_options_are_kept_as_capymoa_keeps_them():
@@ -179,7 +179,7 @@ def test_its_options_are_kept_as_capymoa_keeps_them():
     assert again.get_params()["masking"] == 0.3
     for instance in instances(300):
         again.train(instance)
-    assert words(again._network) == words(learner._network)
+    assert words(again._online) == words(learner._online)
 
 
 def test_in_a_pipeline_with_a_transformer_and_a_drift_detector():
@@ -241,10 +241,10 @@ def test_missing_values_do_not_keep_it_from_learning():
 )
 def test_what_it_cannot_take_leaves_it_as_it_was(x, y, message):
     learner = learned()
-    before = words(learner._network)
+    before = words(learner._online)
     with pytest.raises(ValueError, match=message):
         learner.train(LabeledInstance.from_array(SCHEMA, np.array(x), y))
-    assert words(learner._network) == before
+    assert words(learner._online) == before
     learner.train(instances(1)[0])
 
 
@@ -284,10 +284,11 @@ class CapyMOAFace(Twins):
         self.model, self.twin = (DEVDANClassifierSSL(SCHEMA, **chosen) for _ in range(2))
 
     def words(self, model):
-        return words(model._network)
+        return words(model._online)
 
     def states(self):
-        return [one.state for one in self.model._network._networks]
+        mixture = self.model._online.mixture
+        return [] if mixture is None else mixture.networks
 
     def copies(self):
         file = io.BytesIO()

@@ -22,6 +22,7 @@ ROOMS = [
     {"kernel", "encoding"},
     {"model"},
     {"fleet", "streams"},
+    {"opening"},
     {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "serving"},
@@ -95,7 +96,7 @@ def test_the_same_seed_gives_the_same_bits_in_another_process():
     model = devdan.DEVDAN(random_state=7)
     for X, y in sea(3000, seed=2):
         model.partial_fit(X, y)
-    assert python(LEARN)[0].strip() == hashlib.sha256(model._networks[0].tobytes()).hexdigest()
+    assert python(LEARN)[0].strip() == hashlib.sha256(model.mixture_.networks[0].tobytes()).hexdigest()
 
 
 @pytest.mark.parametrize("package", ["devdan", "devdan.bench", "devdan.evaluation", "devdan.streams"])

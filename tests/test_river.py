@@ -54,7 +54,7 @@ def records(X):
 
 
 def words(model):
-    return networks.words(model._network)
+    return networks.words(model._online)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_samples_without_labels_are_learned_from():
     before = words(model)
     model.learn_unlabeled_one({"x0": 1.0, "new": 2.0})
     assert words(model) != before
-    for one in model._network._networks:
-        assert one.net.n_seen == one.net.n_learned[kernel.DISCRIMINATIVE] + 1
+    for one in model._online.mixture.nets:
+        assert one.n_seen == one.n_learned[kernel.DISCRIMINATIVE] + 1
     fresh = DEVDANClassifier(seed=1)
     fresh.learn_unlabeled_one({"a": 1.0})
     assert fresh.predict_proba_one({"a": 1.0}) == {}
@@ -196,12 +196,12 @@ def test_copies_go_on_alike():
         for x, y in samples(100, seed=5):
             each.learn_one(x, y)
     assert words(copies[0]) == words(copies[1]) == words(model)
-    assert not model.clone()._network.has_begun
+    assert model.clone()._online.mixture is None
 
 
 def test_its_ensemble_has_the_scales_of_the_other():
     model = learned(ensemble=True)
-    states = [one.state for one in model._network._networks]
+    states = model._online.mixture.networks
     assert [(Network(state).start, Network(state).max_samples) for state in states] == [
         (scale.n_hidden, scale.reach) for scale in SCALES
     ]

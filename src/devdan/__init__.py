@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from devdan.kernel.state import Event
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
-    from devdan.model.explanation import Explanation
+    from devdan.model.explain import Explanation
     from devdan.model.modelfile import ModelFileError
-    from devdan.model.opening import open_model
     from devdan.model.units import Unit
+    from devdan.opening import open_model
 else:
     __getattr__, __dir__ = lazy.exports(
         __name__,
@@ -25,10 +25,10 @@ else:
         DEVDANEnsemble="model.ensemble",
         DEVDANFleet="fleet.fleet",
         Event="kernel.state",
-        Explanation="model.explanation",
+        Explanation="model.explain",
         ModelFileError="model.modelfile",
         Unit="model.units",
-        open_model="model.opening",
+        open_model="opening",
     )
 
 __version__ = "0.1.0"

@@ -20,7 +20,7 @@ from devdan.encoding.rows import Rows, Texts, distinct
 from devdan.encoding.values import Vocabulary
 from devdan.kernel.state import Event
 from devdan.model.notebook import EventList
-from devdan.model.online import OnlineNetwork, finite
+from devdan.model.online import OnlineMixture, finite
 from devdan.model.scales import SCALES
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
             raise ValueError(f"schema must describe a stream with features and classes, got {schema!r}")
-        self._network = OnlineNetwork(
+        self._online = OnlineMixture(
             SCALES if ensemble else None,
             n_hidden=n_hidden,
             masking=masking,
@@ -156,41 +156,41 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
             raise ValueError(f"y_index must be less than {n_classes}, the schema's number of classes, got {code}")
         row = self._new_row(instance)
         if code < 0:  # CapyMOA's code for a missing label
-            self._network.observe(row)
+            self._online.observe(row)
         else:
-            self._network.learn(row, code)
+            self._online.learn(row, code)
 
     def predict_proba(self, instance: Instance) -> Floats | None:
         """The probability of each class in the schema; None before the first label."""
         rows = self._rows(instance)
-        if self._network.n_taught == 0:
+        if self._online.n_taught == 0:
             return None
-        row = self._network.inputs(rows)
-        probabilities: Floats = self._network.predict_proba(row, self.schema.get_num_classes())[0]
+        row = self._online.inputs(rows)
+        probabilities: Floats = self._online.predict(row, self.schema.get_num_classes())[0]
         return probabilities
 
     @property
     def drift(self) -> str | None:
         """The drift signalled by the latest learned instance: "real", "virtual" or None."""
-        return self._network.drift
+        return self._online.drift
 
     @property
     def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return EventList(self._network.events)
+        return EventList(self._online.events)
 
     @property
     def encoding_(self) -> Encoding:
         """What became of each feature: its kind and values, or why it was left out."""
-        return self._network.encoding
+        return self._online.encoding
 
     def _new_row(self, instance: LabeledInstance | Instance) -> Floats:
         """The features of an instance, in the form that the kernel needs; inputs that it needs are added."""
-        begins = not self._network.has_begun
-        inputs = self._network.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
+        begins = self._online.mixture is None
+        inputs = self._online.new_inputs(self._rows(instance), self._seed, self.schema.get_num_classes())
         if begins:
             for code, label in enumerate(self.schema.get_label_values()):
-                self._network.add_class(code, label)
+                self._online.add_class(code, label)
         return inputs
 
     def _rows(self, instance: Instance) -> Rows:
@@ -233,4 +233,4 @@ class DEVDANClassifierSSL(DEVDANClassifier, ClassifierSSL):  # type: ignore[misc
 
     def train_on_unlabeled(self, instance: Instance) -> None:
         """Learn from an instance without its label: the generative phase."""
-        self._network.observe(self._new_row(instance))
+        self._online.observe(self._new_row(instance))

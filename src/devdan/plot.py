@@ -14,8 +14,8 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from devdan.evaluation.record import Record, Summary
 from devdan.evaluation.reliability import Level
-from devdan.model.explanation import Explanation
-from devdan.model.insight import Insight
+from devdan.model.evolving import EvolvingClassifier
+from devdan.model.explain import Explanation
 from devdan.report.bins import Bin, Bins, smooth_accuracy
 from devdan.report.chart import in_percent
 from devdan.report.classes import LARGEST_WITH_TEXT, by_name, grouped
@@ -253,7 +253,9 @@ class ImportancesDisplay(_Display):
         self.importances, self.samples = importances, samples  # of each column, at each place of the stream, if any
 
     @classmethod
-    def from_model(cls, model: Insight, *, most: int = 10, ax: Any = None, **bars: Any) -> ImportancesDisplay:
+    def from_model(
+        cls, model: EvolvingClassifier, *, most: int = 10, ax: Any = None, **bars: Any
+    ) -> ImportancesDisplay:
         """Draw the columns that matter most now; ``bars`` are Matplotlib's options for the bars."""
         told = {name: [importance] for name, importance in model.importances_.items()}
         return cls(importances=_strongest(told, most)).plot(ax, **bars)

@@ -18,10 +18,10 @@ from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
 from devdan.kernel.state import Event
 from devdan.model import options
+from devdan.model.classes import NO_WEIGHTS, check_sample_weight
 from devdan.model.notebook import EventList
-from devdan.model.online import OnlineNetwork, finite
+from devdan.model.online import OnlineMixture, finite
 from devdan.model.scales import SCALES
-from devdan.model.weighing import NO_WEIGHTS, check_sample_weight
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,16 +137,8 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.ensemble = ensemble
         self.seed = seed
         chosen = {name: getattr(self, name) for name in options.ONLINE}
-        self._network = OnlineNetwork(SCALES if ensemble else None, **chosen)
+        self._online = OnlineMixture(SCALES if ensemble else None, **chosen)
         self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
-
-    def __setstate__(self, attributes: dict[str, Any]) -> None:
-        """What an earlier version has pickled knows its features by their places, and fewer options."""
-        columns = attributes.pop("_columns", None)
-        earlier = {name: options.earlier(name) for name in options.ONLINE}
-        self.__dict__.update({**earlier, "ensemble": False, **attributes})
-        if columns is not None:
-            self._network.know_numbers(sorted(columns, key=columns.__getitem__))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -169,11 +161,11 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             if weights[0] == 0.0:
                 return
         row = self._new_row(x)
-        self._network.learn(row, self._code(y), weights)
+        self._online.learn(row, self._code(y), weights)
 
     def learn_unlabeled_one(self, x: dict[Any, Any]) -> None:
         """Learn from a sample without a label: the generative phase."""
-        self._network.observe(self._new_row(x))
+        self._online.observe(self._new_row(x))
 
     def learn_many(self, X: pd.DataFrame, y: pd.Series, w: float | pd.Series = 1.0) -> None:
         """Learn from the rows one by one, with the same result as :meth:`learn_one`; ``w`` may be a number for all."""
@@ -191,16 +183,16 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if len(X) == 0:
             return
         rows = _rows(X)
-        before = self._network.encoding
+        before = self._online.encoding
         after = before.learned(rows)[1]  # may fail, so it comes first
-        if self._network.has_begun and after.order == before.order:
-            inputs = self._network.new_inputs(rows, self.seed)
+        if self._online.mixture is not None and after.order == before.order:
+            inputs = self._online.new_inputs(rows, self.seed)
             codes = np.array([self._code(label) for label in labels], np.int64)
-            self._network.learn_rows(inputs, codes, weights)
+            self._online.learn_rows(inputs, codes, weights)
             return
         for k, label in enumerate(labels):  # inputs are added or removed between samples
-            inputs = self._network.new_inputs(rows[k : k + 1], self.seed)
-            self._network.learn(inputs, self._code(label), weights[k : k + 1])
+            inputs = self._online.new_inputs(rows[k : k + 1], self.seed)
+            self._online.learn(inputs, self._code(label), weights[k : k + 1])
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 
@@ -208,10 +200,10 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if not self._codes:
             return {}
         _check_dict(x)
-        row = self._network.row
-        if not self._network.single.fill(x, row):
-            row = self._network.inputs(_row(x))
-        out = self._network.predict_proba(finite(row), len(self._codes))
+        row = self._online.row
+        if not self._online.single.fill(x, row):
+            row = self._online.inputs(_row(x))
+        out = self._online.predict(finite(row), len(self._codes))
         return dict(zip(self._codes, out[0].tolist(), strict=True))
 
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
@@ -221,7 +213,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         if not self._codes or len(X) == 0:
             out = np.zeros((len(X), len(self._codes)))
         else:
-            out = self._network.predict_proba(self._network.inputs(_rows(X)), len(self._codes))
+            out = self._online.predict(self._online.inputs(_rows(X)), len(self._codes))
         return pd.DataFrame(out, index=X.index, columns=list(self._codes))
 
     def predict_many(self, X: pd.DataFrame) -> pd.Series:
@@ -238,32 +230,32 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     @property
     def drift_detected(self) -> bool:
         """Whether the latest learned sample, or any sample of the latest frame, signalled a drift."""
-        return self._network.drift is not None
+        return self._online.drift is not None
 
     @property
     def drift(self) -> str | None:
         """The kind of drift: "real" if the labels of the same inputs have changed, "virtual" if the inputs have."""
-        return self._network.drift
+        return self._online.drift
 
     @property
     def events_(self) -> EventList[Event]:
         """The latest growths, prunings and drifts, at most 1,000."""
-        return EventList(self._network.events)
+        return EventList(self._online.events)
 
     # --- Features and classes ------------------------------------------------------------------------------------
 
     def _new_row(self, x: dict[Any, Any]) -> Floats:
         """The sample in the form that the kernel needs; inputs that it needs are added."""
         _check_dict(x)
-        network = self._network
-        if network.has_begun and network.single.settled and network.single.fill(x, network.row):
-            return finite(network.row)
-        return network.new_inputs(_row(x), self.seed)
+        online = self._online
+        if online.mixture is not None and online.single.settled and online.single.fill(x, online.row):
+            return finite(online.row)
+        return online.new_inputs(_row(x), self.seed)
 
     @property
     def encoding_(self) -> Encoding:
         """What became of each feature: its kind and values, or why it was left out."""
-        return self._network.encoding
+        return self._online.encoding
 
     def _check_label(self, y: Any) -> None:
         if y not in self._codes and y != y:  # noqa: PLR0124 (NaN would be a new class each time)
@@ -274,7 +266,7 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         code = self._codes.get(y)
         if code is None:
             code = self._codes[y] = len(self._codes)
-            self._network.add_class(code, y)
+            self._online.add_class(code, y)
         return code
 
 

@@ -237,7 +237,7 @@ def test_weights_are_penalised_rewarded_and_normalised(monkeypatch):
     model = two_members(PENsemble(RAW))
     monkeypatch.setattr(pensemble_criteria, "detect_drift", lambda *_: "stable")
     X, y = next(chunks(1, size=10, seed=0))
-    codes, _ = model._classes.encode(y)
+    codes, _ = model.mixture_.classes.encode(y)
     expected = model.weights_
     for k, base in enumerate(model._bases):
         for right in base.outputs(X).argmax(axis=1) == codes:
@@ -475,7 +475,7 @@ def test_members_that_say_the_same_are_merged_pairwise_and_the_better_one_stays(
 def test_a_member_is_merged_where_both_say_the_same():
     model = two_members(PENsemblePlus(RAW))
     X, y = next(chunks(1))
-    errors = [((base.outputs(X) - np.eye(2)[model._classes.encode(y)[0]]) ** 2).mean() for base in model._bases]
+    errors = [((base.outputs(X) - np.eye(2)[model.mixture_.classes.encode(y)[0]]) ** 2).mean() for base in model._bases]
     better = model._members[int(np.argmin(errors))].number
     model.partial_fit(X, y)
     assert "member merged" in kinds(model)

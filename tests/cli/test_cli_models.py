@@ -269,7 +269,7 @@ def test_ensembles_predict_learn_and_show(tmp_path):
     labels = model.predict(pd.read_csv(tmp_path / "t.csv")[HEAD[:-1]]).tolist()
     assert [row[0] for row in cells(devdan("predict", "run", "t.csv", folder=tmp_path).stdout)[1:]] == labels
     shown = json.loads(devdan("show", "run", "--json", folder=tmp_path).stdout)
-    assert (shown["kind"], shown["n_members"], shown["n_layers"]) == ("DEVDANEnsemble", len(SCALES), None)
+    assert (shown["kind"], shown["n_members"]) == ("DEVDANEnsemble", len(SCALES))
     assert (shown["n_samples"], shown["n_labels"]) == (400, 400)
     assert f"in {len(SCALES)} members" in devdan("show", "run", folder=tmp_path).stdout
     assert "400 labels" in devdan("learn", "run", "t.csv", "--target", "label", folder=tmp_path).stdout
@@ -642,7 +642,7 @@ def test_a_model_is_shown(made):
     facts = json.loads(devdan("show", "run/model.devdan", "--json", folder=made).stdout)
     model = DEVDAN.load(made / "run/model.devdan")
     assert facts["bytes"] == (made / "run/model.devdan").stat().st_size
-    assert (facts["kind"], facts["n_layers"], facts["n_members"]) == ("DEVDAN", 1, None)
+    assert (facts["kind"], facts["n_members"]) == ("DEVDAN", None)
     assert facts["options"] == {"random_state": 0}
     assert [column["kind"] for column in facts["columns"]] == ["nominal", "number", "nominal", "date", "flag"]
     assert facts["columns"][2]["values"] == model.encoding_.columns["city"].values

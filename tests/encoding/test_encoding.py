@@ -29,7 +29,6 @@ from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, new_state, with_features
-from devdan.model.online import OnlineNetwork
 from devdan.streams import StreamError, open_stream
 
 N = 600
@@ -145,7 +144,7 @@ def trained(model, stream):
 
 
 def states(model):
-    return [state.tobytes() for state in model._networks]
+    return [state.tobytes() for state in model.mixture_.networks]
 
 
 def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
@@ -165,11 +164,10 @@ def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
     assert model.predict_proba(rows_of(objects(FRAME)).select(range(len(FEATURES)))).tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["ensemble", "layers", "pclass", "pensemble"])
+@pytest.mark.parametrize("kind", ["ensemble", "pclass", "pensemble"])
 def test_every_estimator_takes_the_table(kind, tmp_path):
     make = {
         "ensemble": lambda: DEVDANEnsemble(SMALL, random_state=1),
-        "layers": lambda: DEVDAN(n_layers=2, random_state=1),
         "pclass": PClass,
         "pensemble": PENsemble,
     }[kind]
@@ -197,11 +195,11 @@ def test_rivers_class_takes_dicts_of_all_kinds():
         model = DEVDANClassifier(seed=1)
         for sample in samples:
             model.learn_one({name: sample[name] for name in FEATURES}, sample["label"])
-        answers.append(words(model._network))
+        answers.append(words(model._online))
     model = DEVDANClassifier(seed=1)
     for part in (table[:120], table[120:]):
         model.learn_many(part[FEATURES], part["label"])
-    answers.append(words(model._network))
+    answers.append(words(model._online))
     assert all(answer == answers[0] for answer in answers)
     shares = model.predict_proba_many(table[FEATURES])
     for row, sample in enumerate(objects(table)):
@@ -452,16 +450,18 @@ def test_rows_can_be_cut_and_joined(first, second, third):
 
 
 def test_a_saved_model_goes_on_bit_for_bit(tmp_path):
-    for kind in (DEVDAN(random_state=1), DEVDAN(n_layers=2, random_state=1), DEVDANEnsemble(SMALL, random_state=1)):
+    for kind in (DEVDAN(random_state=1), DEVDANEnsemble(SMALL, random_state=1)):
         model, _ = trained(kind, open_stream(FRAME[:250], target="label", chunk=50))
         model.save(tmp_path / "m.devdan")
         again = type(model).load(tmp_path / "m.devdan")
         assert again.encoding_.to_json() == model.encoding_.to_json()
         for each in (model, again):
             trained(each, open_stream(FRAME[250:], target="label", chunk=50))
-            for state in each._networks:
+            for state in each.mixture_.networks:
                 check_state(state)
-        assert [state.tobytes() for state in again._networks] == [state.tobytes() for state in model._networks]
+        assert [state.tobytes() for state in again.mixture_.networks] == [
+            state.tobytes() for state in model.mixture_.networks
+        ]
         assert (again.predict_proba(FRAME[FEATURES]) == model.predict_proba(FRAME[FEATURES])).all()
 
 
@@ -469,12 +469,12 @@ def test_new_inputs_do_not_change_what_is_predicted():
     random = np.random.default_rng(0)
     table = pd.DataFrame({"x": random.normal(size=200), "city": random.choice(["a", "b"], size=200)})
     y = table["x"] > 0
-    for kind in (DEVDAN(random_state=1), DEVDAN(n_layers=3, random_state=1), DEVDANEnsemble(SMALL, random_state=1)):
+    for kind in (DEVDAN(random_state=1), DEVDANEnsemble(SMALL, random_state=1)):
         model = kind.partial_fit(table, y).partial_fit(table, y)
         before = model.predict_proba(table)
         n_before = len(model.encoding_)
         later = model._encoding.learned(rows_of(pd.DataFrame({"x": [0.0, 1.0], "city": ["c", "d"]})))[1]
-        model._prepare(False, model._classes, 0, later)
+        model.mixture_.prepare(encoding=later)
         assert len(model.encoding_) == n_before + 2
         np.testing.assert_allclose(model.predict_proba(table), before, atol=1e-12)
 
@@ -580,29 +580,6 @@ def test_weights_of_fields_go_with_their_inputs():
         before, after = getattr(net, name), getattr(changed, name)
         np.testing.assert_array_equal(after[:2], before[[0, 2]])
         assert not after[2:].any()
-
-
-def test_rivers_class_from_before_there_was_an_encoding():
-    DEVDANClassifier = pytest.importorskip("devdan.river").DEVDANClassifier
-    random = np.random.default_rng(0)
-    samples = [({"b": x, "a": z}, x > z) for x, z in random.random((1500, 2)).tolist()]
-    model = DEVDANClassifier(seed=1, rehearse=0)
-    for x, y in samples:
-        model.learn_one(x, y)
-    network = OnlineNetwork.__new__(OnlineNetwork)
-    newer = ("encoding", "single", "_networks", "_scales")
-    kept = {name: value for name, value in vars(model._network).items() if name not in newer}
-    network.__setstate__(kept | {"state": model._network._networks[0].state.copy()})
-    old = DEVDANClassifier.__new__(DEVDANClassifier)
-    newer = ("nominal", "class_weight", "rehearse", "ensemble")
-    attributes = {name: value for name, value in vars(model).items() if name not in newer}
-    old.__setstate__(attributes | {"_network": network, "_columns": {"a": 0, "b": 1}})
-    assert old.clone()._get_params() == model._get_params()
-    for x, y in samples:
-        assert old.predict_proba_one(x) == model.predict_proba_one(x)
-        for each in (model, old):
-            each.learn_one(x, y)
-    assert words(old._network) == words(model._network)
 
 
 def test_columns_of_the_same_name_are_refused():

@@ -110,7 +110,7 @@ def test_all_labels_at_once_is_partial_fit():
         by_hand.partial_fit(X, y)
     model = DEVDAN(random_state=0, interleave=True)
     list(prequential(sea(3000), model))
-    np.testing.assert_array_equal(model._networks[0], by_hand._networks[0])
+    np.testing.assert_array_equal(model.mixture_.networks[0], by_hand.mixture_.networks[0])
 
 
 def test_devdan_observes_what_has_no_label_and_others_do_not():
@@ -131,7 +131,7 @@ def test_late_labels_equal_observing_and_teaching_by_hand():
         if before is not None:
             by_hand.teach(*before)
         before = X, y
-    np.testing.assert_array_equal(model._networks[0], by_hand._networks[0])
+    np.testing.assert_array_equal(model.mixture_.networks[0], by_hand.mixture_.networks[0])
 
 
 @pytest.mark.parametrize(

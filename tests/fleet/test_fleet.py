@@ -23,7 +23,8 @@ from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, with_features, with_room
-from devdan.model import mixture, threads
+from devdan.model import threads
+from devdan.model.mixture import prediction_weights
 
 
 class Dict:
@@ -40,7 +41,7 @@ class Dict:
             getattr(self.models[key], verb)(X[own], *(labels[own] for labels in y), **more)
 
     def states(self):
-        return {key: words(model._networks[0]) for key, model in self.models.items()}
+        return {key: words(model.mixture_.networks[0]) for key, model in self.models.items()}
 
     def predict_proba(self, fleet, keys, X):
         """In the columns of the fleet; NaN where a key has no label."""
@@ -151,7 +152,7 @@ def test_columns_of_tables_are_encoded_for_all_keys_at_once():
             if before != encoding.order:
                 gone = [place for place, number in enumerate(before) if number not in encoding.order]
                 n_new = len(encoding.order) - len(before) + len(gone)
-                model._take([with_features(model._networks[0], len(before), gone, n_new)])
+                model.mixture_.replace(0, with_features(model.mixture_.networks[0], len(before), gone, n_new))
                 model.n_features_in_ = len(encoding.order)
             model.partial_fit(X[own], y[own])
             orders[key] = encoding.order
@@ -202,7 +203,7 @@ def test_seeds_are_the_estimators_or_drawn_from_the_fleets_and_the_key():
 
     def encoders(fleet):
         fleet.partial_fit(keys, X, y)
-        return [fleet[key]._networks[0][Network.random.start] for key in ("a", "b")]
+        return [fleet[key].mixture_.networks[0][Network.random.start] for key in ("a", "b")]
 
     same = encoders(DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False))
     first, second = (encoders(DEVDANFleet(prior=False, random_state=seed)) for seed in (1, 2))
@@ -235,15 +236,15 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
         prior = fleet.prior_
         for key in dict.fromkeys(keys.tolist()):
             if key not in models:
-                state = with_room(prior._networks[0], (4, 64, 8, EVENTS, 0, 0))
+                state = with_room(prior.mixture_.networks[0], (4, 64, 8, EVENTS, 0, 0))
                 make_young(Network(state))
                 Network(state).random[0] = seed_of(key, fleet._seed)
                 Network(state).grows = 1.0
                 models[key] = copy.deepcopy(prior)
-                models[key]._take([state])
+                models[key].mixture_.replace(0, state)
             own = keys == key
             models[key].partial_fit(X[own], y[own])
-    assert states(fleet) == {key: words(model._networks[0]) for key, model in models.items()}
+    assert states(fleet) == {key: words(model.mixture_.networks[0]) for key, model in models.items()}
     assert len(models) > 10
 
 
@@ -253,7 +254,7 @@ def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large():
         fleet.partial_fit(keys, X, y)
         model.partial_fit(X, y)
         assert model.n_hidden_ <= MOST_UNITS
-        assert words(fleet.prior_._networks[0]) == words(model._networks[0])
+        assert words(fleet.prior_.mixture_.networks[0]) == words(model.mixture_.networks[0])
 
 
 def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(monkeypatch):
@@ -268,13 +269,13 @@ def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(mon
         getattr(fleet, verb)(keys, X, y)
         getattr(model, verb)(X[own], y[own])
         assert model.n_hidden_ <= MOST_UNITS
-        assert words(fleet.prior_._networks[0]) == words(model._networks[0])
+        assert words(fleet.prior_.mixture_.networks[0]) == words(model.mixture_.networks[0])
     single = fleet.prior_
     for t in range(8):  # one row at a time
         fleet.partial_fit(keys[:1], X[:1], y[:1])
         if (number["partial_fit"] + t) % 4 == 0:
             single.partial_fit(X[:1], y[:1])
-    assert words(fleet.prior_._networks[0]) == words(single._networks[0])
+    assert words(fleet.prior_.mixture_.networks[0]) == words(single.mixture_.networks[0])
 
 
 @pytest.mark.parametrize("n_hidden", [1, 12])
@@ -285,25 +286,25 @@ def test_the_prior_stops_to_grow_and_goes_on_when_units_are_gone(n_hidden):
         X = random.normal(size=(500 // FEWER, 6)) * random.normal(size=6) * 10
         fleet.partial_fit(random.integers(5, size=len(X)), X, random.integers(3, size=len(X)))
         assert fleet.prior_.n_hidden_ <= max(MOST_UNITS, n_hidden) + 1
-    state = fleet._shared._networks[0]
+    state = fleet.mixture_.networks[0]
     if fleet.prior_.n_hidden_ >= max(MOST_UNITS, n_hidden):
         assert Network(state).grows == 0.0
-    assert all(Network(fleet[key]._networks[0]).grows == 1.0 for key in fleet)
+    assert all(Network(fleet[key].mixture_.networks[0]).grows == 1.0 for key in fleet)
     Network(state).n_hidden = 2
     fleet.partial_fit([0], X[:1], [0])
-    assert Network(fleet._shared._networks[0]).grows == 1.0
+    assert Network(fleet.mixture_.networks[0]).grows == 1.0
     fleet.set_params(estimator__grow=False).partial_fit([0], X[:1], [0])
-    assert Network(fleet._shared._networks[0]).grows == 0.0
+    assert Network(fleet.mixture_.networks[0]).grows == 0.0
 
 
 def test_what_is_young_knows_the_same_but_has_counted_little():
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     model = DEVDAN(rehearse=0, random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
     before = model.predict_proba(X)
-    net = model._first()
-    share = mixture.opinions(net.words)[kernel.BY_AVERAGES]
+    net = model.mixture_.nets[0]
+    share = prediction_weights(net.words)[kernel.BY_AVERAGES]
     make_young(net)
-    check_state(model._networks[0])
+    check_state(model.mixture_.networks[0])
     after = model.predict_proba(X)
     assert net.n_seen == net.n_events == net.n_learned.sum() == 0
     assert (net.scale_count.max(), net.input_count.max()) == (5, 20)
@@ -515,11 +516,7 @@ def test_rows_that_are_wrong_do_no_harm(wrong, prior):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"estimator": DEVDAN(rehearse=0, n_layers=2)},
-            "estimator must be a DEVDAN\\(rehearse=0\\) of one layer without initial weights",
-        ),
-        ({"estimator": DEVDANEnsemble()}, r"estimator must be a DEVDAN\(rehearse=0\) of one layer"),
+        ({"estimator": DEVDANEnsemble()}, r"estimator must be a DEVDAN\(rehearse=0\)"),
         ({"estimator": DEVDAN()}, "estimator must have rehearse=0, .* got rehearse=5"),
         ({"estimator": "DEVDAN"}, "estimator must be a DEVDAN"),
         ({"estimator": DEVDAN(rehearse=0, initial_weights={"encoder": np.eye(3)})}, "without initial weights"),
@@ -574,7 +571,7 @@ def test_a_key_as_a_model_of_its_own_goes_on_as_the_key_does():
     assert len(model.events_) <= EVENTS
     untouched = fleet[1]
     untouched.partial_fit(X, y)
-    assert words(untouched._networks[0]) != states(fleet)[1]
+    assert words(untouched.mixture_.networks[0]) != states(fleet)[1]
 
 
 def test_a_model_becomes_a_key():
@@ -585,8 +582,8 @@ def test_a_model_becomes_a_key():
     for keys, X, y in portions(seed=9, n_portions=2, n_keys=1):
         fleet.partial_fit(keys + 100, X, y)
         model.partial_fit(X, y)
-    assert words(fleet[100]._networks[0]) == words(model._networks[0])
-    assert words(fleet[3]._networks[0]) == words(other[3]._networks[0])
+    assert words(fleet[100].mixture_.networks[0]) == words(model.mixture_.networks[0])
+    assert words(fleet[3].mixture_.networks[0]) == words(other[3].mixture_.networks[0])
     del fleet[3]
     assert 3 not in fleet
     assert len(fleet) == 6
@@ -610,15 +607,14 @@ def test_a_fleet_of_models_that_there_were_before():
         for k, model in enumerate(own.values()):
             model.partial_fit(X[k::3], y[k::3])
         assert {key: state for key, state in states(fleet).items() if key != "c"} == {
-            key: words(model._networks[0]) for key, model in own.items()
+            key: words(model.mixture_.networks[0]) for key, model in own.items()
         }
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (DEVDAN(rehearse=0, n_layers=2).fit(np.zeros((2, 4)), [0, 1]), r"must be a DEVDAN\(rehearse=0\) of one layer"),
-        (DEVDANEnsemble().fit(np.zeros((2, 4)), [0, 1]), r"must be a DEVDAN\(rehearse=0\) of one layer"),
+        (DEVDANEnsemble().fit(np.zeros((2, 4)), [0, 1]), r"must be a DEVDAN\(rehearse=0\)"),
         (DEVDAN().fit(np.zeros((2, 4)), [0, 1]), "a key's model must have rehearse=0, .* got rehearse=5"),
         (DEVDAN(rehearse=0), "has not seen a sample"),
         (DEVDAN(rehearse=0).fit(np.zeros((2, 3)), [0, 1]), "must have the features of this fleet, 4, got 3"),
@@ -698,7 +694,7 @@ def test_a_key_takes_little_memory():
         fleet.partial_fit(keys, X, (X[:, 0] * (keys % 2 - 0.5) > 0).astype(int))
     sizes = [fleet._networks.slots._words[slot].nbytes for slot in fleet._networks.slots.in_use()]
     assert np.mean(sizes) < 8 * 1024
-    assert {fleet[key]._first().max_events for key in fleet} == {EVENTS}
+    assert {fleet[key].mixture_.nets[0].max_events for key in fleet} == {EVENTS}
 
 
 def test_a_network_that_grows_moves_alone():
@@ -722,7 +718,7 @@ def test_copies_go_on_alike():
         for each in (fleet, *twins):
             each.partial_fit(keys, X, y)
     assert states(fleet) == states(twins[0]) == states(twins[1])
-    assert words(fleet.prior_._networks[0]) == words(twins[0].prior_._networks[0])
+    assert words(fleet.prior_.mixture_.networks[0]) == words(twins[0].prior_.mixture_.networks[0])
 
 
 def test_threads_that_share_a_fleet_wait_for_each_other():

@@ -169,7 +169,7 @@ class FleetFace(RuleBasedStateMachine):
     def networks_are_those_of_the_models(self):
         if hasattr(self, "fleet"):
             for key, model in self.models.items():
-                state, own = self.fleet[key]._networks[0], model._networks[0].copy()
+                state, own = self.fleet[key].mixture_.networks[0], model.mixture_.networks[0].copy()
                 check_state(state)
                 set_settings(Network(own), self.fleet._shared.settings)  # a model is told of options when it learns
                 for net in (Network(state), Network(own)):

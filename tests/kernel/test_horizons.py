@@ -189,13 +189,13 @@ def test_a_class_weighs_what_it_does_by_the_latest_labels(share):
     model = DEVDAN(**still, random_state=1).teach(X, y, classes=[0, 1])
     oracle = Naive(1, 0, model)
     oracle.labels, oracle.label_weights = y, np.ones(len(y))
-    before = model._first().output_bias[:2].copy()
+    before = model.mixture_.nets[0].output_bias[:2].copy()
     model.set_params(learning_rate=1e-6)
     for label in (1, 0):
         shares = model.predict_proba(X[:1])[0]
         model.teach(X[:1], [label])
         oracle.labels, oracle.label_weights = np.append(oracle.labels, label), np.append(oracle.label_weights, 1)
-        after = model._first().output_bias[:2].copy()
+        after = model.mixture_.nets[0].output_bias[:2].copy()
         expected = 1e-6 * oracle.weight_of_class(label) * ((np.arange(2) == label) - shares)
         np.testing.assert_allclose(after - before, expected, rtol=1e-3)
         before = after
@@ -203,7 +203,7 @@ def test_a_class_weighs_what_it_does_by_the_latest_labels(share):
         assert oracle.weight_of_class(1) == 100
     kept = 1 - 1 / 10_000  # of what earlier labels count, with each that comes
     counted = (1 - kept ** len(oracle.labels)) / (1 - kept)
-    np.testing.assert_allclose(model._first().class_count[:2].sum(), counted, rtol=1e-9)
+    np.testing.assert_allclose(model.mixture_.nets[0].class_count[:2].sum(), counted, rtol=1e-9)
 
 
 # --- Learning ----------------------------------------------------------------------------------------------------

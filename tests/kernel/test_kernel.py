@@ -15,7 +15,6 @@ from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.kernel import arithmetic, network, paper
 from devdan.kernel import state as state_module
 from devdan.kernel.state import (
-    add_feature,
     check_state,
     new_state,
     remove_feature,
@@ -24,7 +23,7 @@ from devdan.kernel.state import (
     set_settings,
     with_features,
 )
-from devdan.model.weighing import NO_WEIGHTS
+from devdan.model.classes import NO_WEIGHTS
 
 JIT = not config.DISABLE_JIT
 
@@ -246,7 +245,8 @@ def test_a_state_with_more_room_goes_on_bit_for_bit():
     X, y = stream(400, 4, 3, 0.1, seed=1)
     one = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
     other = DEVDAN(random_state=1).partial_fit(X[:200], y[:200])
-    other._take([resized(state, 9, 100, 7) for state in other._networks])
+    for k, state in enumerate(other.mixture_.networks):
+        other.mixture_.replace(k, resized(state, 9, 100, 7))
     for model in (one, other):
         model.partial_fit(X[200:], y[200:])
     assert (one.predict_proba(X) == other.predict_proba(X)).all()
@@ -256,8 +256,8 @@ def test_a_state_with_more_room_goes_on_bit_for_bit():
 def test_features_come_and_go():
     """A network that gains a feature and loses it again goes on as it was; one that loses another keeps the rest."""
     X, y = stream(200, 3, 2, 0.0, seed=2)
-    for state in DEVDAN(random_state=0).partial_fit(X, y)._networks:
-        more = add_feature(state)  # there was no room
+    for state in DEVDAN(random_state=0).partial_fit(X, y).mixture_.networks:
+        more = with_features(state, 3, [], 1)  # there was no room
         assert kernel.Network(more).n_features == 4
         assert (kernel.Network(more).encoder[3] == 0).all()
         remove_feature(more, 3)
@@ -274,30 +274,10 @@ def test_features_come_and_go():
 
 def test_a_feature_that_comes_is_missing_in_what_is_remembered():
     X, y = stream(200, 3, 2, 0.0, seed=2)
-    state = DEVDAN(random_state=0).partial_fit(X, y)._rehearsed[0]
+    state = DEVDAN(random_state=0).partial_fit(X, y).mixture_.networks[1]
     old, new = kernel.Network(state), kernel.Network(with_features(state, 3, [1], 2))
     np.testing.assert_array_equal(new.remembered[:200, :2], old.remembered[:200, [0, 2]])
     assert np.isnan(new.remembered[:200, 2:4]).all()
-
-
-def test_all_networks_are_judged_by_every_fourth_sample():
-    """Nothing is learned here, so that each loss can be computed afterwards."""
-    X, y = stream(300, 4, 2, 0.0, seed=1)
-    X = np.clip(X, 0, 1)
-    fixed = {"grow": False, "prune": False, "generative": False, "learning_rate": 0.0, "n_hidden": 3}
-    model = DEVDAN(n_layers=2, random_state=0, scaling=None, shuffle=False, **fixed)
-    for start in range(0, 300, 7):
-        model.partial_fit(X[start : start + 7], y[start : start + 7])
-    codes = model._classes.outputs[y]
-    judged = np.arange(7, 300, 4)  # in the first chunk no class is known
-    together = [(judged // 7 == chunk).sum() for chunk in judged // 7]
-    assert set(together) == {1, 2}
-    for state, inputs in zip(model._networks, model._network_inputs(X), strict=True):
-        out = np.zeros((len(X), 2))
-        kernel.predict_proba(state, scratch_for(state), inputs, out, 1.0)
-        losses = -np.log(out[judged, codes[judged]]) / np.sqrt(together)
-        expected = losses @ 0.992 ** np.arange(len(judged))[::-1]
-        np.testing.assert_allclose(kernel.Network(state).losses, [expected, expected, 0], rtol=1e-9)
 
 
 def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
@@ -326,7 +306,7 @@ def test_a_network_that_was_never_taught_predicts_nothing():
 
 def test_a_state_may_hold_the_largest_numbers_and_be_full():
     X, y = stream(50, 4, 2, 0.0, seed=1)
-    state = DEVDAN(random_state=0).partial_fit(X, y)._networks[0]
+    state = DEVDAN(random_state=0).partial_fit(X, y).mixture_.networks[0]
     net = kernel.Network(state)
     net.n_seen = net.n_learned[kernel.DISCRIMINATIVE] = net.averaged_since = 2**62
     net.n_hidden, net.n_named = net.max_hidden, net.max_classes
@@ -349,7 +329,7 @@ def test_of_units_that_are_equally_significant_the_first_is_pruned():
     model = DEVDAN.paper(initial_weights=weights, grow=False, generative=False, learning_rate=0.0, random_state=0)
     X = np.array([[0.2, 0.8]])
     model.teach(X, [0], classes=[0, 1])
-    monitor = kernel.Network(model._networks[0]).monitors[kernel.DISCRIMINATIVE, kernel.VARIANCE]
+    monitor = kernel.Network(model.mixture_.networks[0]).monitors[kernel.DISCRIMINATIVE, kernel.VARIANCE]
     monitor[:] = 5.0, 0.1, 0.1, -9.0, 0.0, 0.0  # so that the variance is far above its minimum
     model.teach(X, [0])
     assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]
@@ -375,7 +355,7 @@ def test_losses_that_are_far_apart_leave_one_opinion(network, opinion):
     random = np.random.default_rng(0)
     X, y = random.random((300, 3)), random.integers(2, size=300)
     model = of_three_scales(X, y)
-    nets = model._nets()
+    nets = model.mixture_.nets
     trust(nets, network, opinion)
     mixed = model.predict_proba(X)
     for k, net in enumerate(nets):  # what is not trusted may be anything
@@ -402,7 +382,7 @@ def assessed(state, X, labels):
 def test_a_class_that_is_not_known_yet_counts_as_a_large_loss():
     X = np.random.default_rng(0).random((1, 3))
     model = of_three_scales(X, [0]).partial_fit(X, [1])
-    for k, state in enumerate(model._networks):
+    for k, state in enumerate(model.mixture_.networks):
         before, after = assessed(state, X, [2])
         opinions = [opinion for network, opinion in OPINIONS if network == k]
         np.testing.assert_allclose(after[opinions], 0.992 * before[opinions] - math.log(1e-4))
@@ -413,9 +393,9 @@ def test_an_opinion_is_judged_by_what_it_predicts(network, opinion):
     random = np.random.default_rng(0)
     X = random.random((400, 3))
     model = of_three_scales(X, X[:, 0] > 0.5)
-    trust(model._nets(), network, opinion)
+    trust(model.mixture_.nets, network, opinion)
     predicted = model.predict_proba(X[:1])[0]
-    before, after = assessed(model._networks[network], X[:1], [model._classes.outputs[1]])
+    before, after = assessed(model.mixture_.networks[network], X[:1], [model.mixture_.classes.outputs[1]])
     assert after[opinion] == pytest.approx(0.992 * before[opinion] - math.log(predicted[1]), rel=1e-12)
 
 
@@ -425,9 +405,29 @@ def test_a_chunk_is_judged_once_however_often_room_is_made():
     y = (X[:, 0] > X[:, 1]).astype(int)
     narrow = DEVDAN(random_state=0, n_hidden=14, generative=False, prune=False).partial_fit(X[:20], y[:20])
     wide = copy.deepcopy(narrow)
-    wide._take([resized(state, hidden=256) for state in wide._networks])
+    for k, state in enumerate(wide.mixture_.networks):
+        wide.mixture_.replace(k, resized(state, hidden=256))
     for model in (narrow, wide):
         model.partial_fit(X[20:], y[20:])
-    assert narrow._nets()[0].max_hidden > 16  # it ran out of room on the way
-    for one, other in zip(narrow._nets(), wide._nets(), strict=True):
+    assert narrow.mixture_.nets[0].max_hidden > 16  # it ran out of room on the way
+    for one, other in zip(narrow.mixture_.nets, wide.mixture_.nets, strict=True):
         np.testing.assert_allclose(one.losses, other.losses, rtol=1e-9)
+
+
+def test_a_network_is_judged_by_every_fourth_sample():
+    """Nothing is learned here, so that each loss can be computed afterwards."""
+    X, y = stream(300, 4, 2, 0.0, seed=1)
+    X = np.clip(X, 0, 1)
+    fixed = {"grow": False, "prune": False, "generative": False, "learning_rate": 0.0, "n_hidden": 3}
+    model = DEVDAN(rehearse=0, random_state=0, scaling=None, shuffle=False, **fixed)
+    for start in range(0, 300, 7):
+        model.partial_fit(X[start : start + 7], y[start : start + 7])
+    codes = model.mixture_.classes.outputs[y]
+    judged = np.arange(7, 300, 4)  # in the first chunk no class is known
+    together = [(judged // 7 == chunk).sum() for chunk in judged // 7]
+    assert set(together) == {1, 2}
+    out, state = np.zeros((len(X), 2)), model.mixture_.networks[0]
+    kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
+    losses = -np.log(out[judged, codes[judged]]) / np.sqrt(together)
+    expected = losses @ 0.992 ** np.arange(len(judged))[::-1]
+    np.testing.assert_allclose(kernel.Network(state).losses, [expected, expected, 0], rtol=1e-9)

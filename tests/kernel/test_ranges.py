@@ -10,7 +10,6 @@ from devdan.kernel.state import check_state, with_features
 MODELS = {
     "one network": lambda: DEVDAN(random_state=0, rehearse=0),
     "two networks": lambda: DEVDAN(random_state=0),
-    "two layers": lambda: DEVDAN(random_state=0, n_layers=2, rehearse=0),
     "ensemble": lambda: DEVDANEnsemble(random_state=0),
 }
 models = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
@@ -30,7 +29,7 @@ def taught(model, X, y, chunk=100):
 
 
 def without_ranges(model):
-    for state in model._networks:
+    for state in model.mixture_.networks:
         Network(state).stays_within = 0.0
     return model
 
@@ -79,7 +78,7 @@ def test_a_date_does_not_mislead_the_next_chunk():
 def test_ranges_are_those_of_what_was_taught_not_of_what_was_observed():
     X, y = dated(1000)
     model = DEVDAN(random_state=0, rehearse=0).observe(X).teach(X[:400], y[:400])
-    net = Network(model._networks[0])
+    net = Network(model.mixture_.networks[0])
     assert net.highest[:, 2].max() == X[399, 2]
     within = np.clip(X[900:], X[:400].min(axis=0), X[:400].max(axis=0))
     np.testing.assert_array_equal(model.predict_proba(X[900:]), model.predict_proba(within))
@@ -91,7 +90,7 @@ def test_a_range_is_known_after_a_hundred_samples_and_forgotten_after_twice_the_
     model = DEVDANEnsemble([(4, 1, 200)], random_state=0)
     for t in range(700):
         model.partial_fit(X[t : t + 1], y[t : t + 1], classes=[0, 1])
-        net = Network(model._networks[0])
+        net = Network(model.mixture_.networks[0])
         windows = (t // 200, max(t // 200 - 1, 0))
         known = X[windows[1] * 200 : t + 1]
         assert net.highest[:, 0].max() == known[:, 0].max()
@@ -108,15 +107,15 @@ def test_a_missing_value_has_no_range_and_a_feature_that_comes_later_has_none_be
     rows = X[-5:].copy()
     rows[:, 1] = 7.0
     assert np.isfinite(model.predict_proba(rows)).all()
-    net = Network(model._networks[0])
+    net = Network(model.mixture_.networks[0])
     assert np.isposinf(net.lowest[:, 1]).all()
     assert np.isneginf(net.highest[:, 1]).all()
-    check_state(model._networks[0])
+    check_state(model.mixture_.networks[0])
 
 
 def test_features_that_go_take_their_ranges_with_them():
     X, y = dated(400)
-    state = taught(DEVDAN(random_state=0, rehearse=0), X, y)._networks[0]
+    state = taught(DEVDAN(random_state=0, rehearse=0), X, y).mixture_.networks[0]
     before = Network(state).highest.copy()
     net = Network(with_features(state, 3, [0], 2))
     np.testing.assert_array_equal(net.highest[:, :2], before[:, 1:3])
@@ -129,13 +128,13 @@ def test_other_scalings_have_no_ranges(options):
     X, y = dated(300)
     X = 1 / (1 + np.exp(-X))
     model = taught(DEVDAN(random_state=0, **options), X, y)
-    assert all(net.n_ranged.sum() == 0 for net in model._nets())
+    assert all(net.n_ranged.sum() == 0 for net in model.mixture_.nets)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 def test_impossible_ranges_are_refused(value):
     X, y = dated(300)
     model = taught(DEVDAN(random_state=0, rehearse=0), X, y)
-    Network(model._networks[0]).highest[0, 1] = value
+    Network(model.mixture_.networks[0]).highest[0, 1] = value
     with pytest.raises(ValueError, match=r"not finite|too large"):
-        check_state(model._networks[0])
+        check_state(model.mixture_.networks[0])

@@ -33,7 +33,7 @@ CASES = {
 def oracles_of(model, n_features):
     """An oracle for each network."""
     scales = (
-        model._scales if isinstance(model, DEVDANEnsemble) else [QUICK, REHEARSED._replace(rehearse=model.rehearse)]
+        model._scales() if isinstance(model, DEVDANEnsemble) else [QUICK, REHEARSED._replace(rehearse=model.rehearse)]
     )
     words = check_random_state(model.random_state).randint(np.iinfo(np.int64).max, size=len(scales), dtype=np.int64)
     options = model._member if isinstance(model, DEVDANEnsemble) else model
@@ -94,7 +94,7 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
         if len(oracles[0].eta) == 0 or t % 3:
             continue
         order = np.argsort(np.argsort(labels[: len(oracles[0].eta)]))
-        for state, oracle in zip(model._networks, oracles, strict=True):
+        for state, oracle in zip(model.mixture_.networks, oracles, strict=True):
             net = Network(state)
             agree(net.encoder[:3, : net.n_hidden], oracle.W[:3], f"encoder at {t}")
             fields = net.field_weights[:3, :, : net.n_hidden]
@@ -126,7 +126,7 @@ def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewi
         n_converted += oracles[1].told_anew != was
         was = dict(oracles[1].told_anew)
         if t % 32 == 31:
-            net = Network(model._networks[1])
+            net = Network(model.mixture_.networks[1])
             kept = min(net.n_remembered, net.max_samples)
             expected = [oracles[1].at(place)[0] for place in range(kept)]
             np.testing.assert_allclose(net.remembered[:kept, :4], expected, rtol=1e-9, err_msg=f"memory at {t}")
@@ -144,7 +144,7 @@ def test_of_many_features_fewer_samples_are_asked(n_features, n_asked):
         X[11 - age, 0], y[11 - age] = 0.1, 1
         still = DEVDAN(calibrate=False, scaling=None, shuffle=False, generative=False, learning_rate=0.0)
         model = DEVDANEnsemble([(1, 0, 20, 3)], estimator=still, random_state=0).teach(X, y, classes=[0, 1])
-        net = model._nets()[0]
+        net = model.mixture_.nets[0]
         net.losses[:] = 5000.0, 5000.0, 0.0
         asked = np.zeros((1, n_features))
         expected = 1.25 if age < n_asked else 0.25
@@ -161,7 +161,7 @@ def test_at_a_real_drift_a_network_forgets_what_it_remembers():
     n_remembered = []
     for t in range(600):
         teach_all(model, oracles, X[t], y[t])
-        n_remembered.append(Network(model._networks[1]).n_remembered)
+        n_remembered.append(Network(model.mixture_.networks[1]).n_remembered)
         assert n_remembered[-1] == len(oracles[1].remembered)
         if t % 10 == 0:
             agree(model.predict_proba(X[t : t + 1])[0], mixed(oracles, X[t]), f"predict_proba at {t}")

@@ -34,13 +34,13 @@ def test_what_is_remembered_is_converted_to_a_new_unit(factor, zero):
     X, y = squares(1000)
     X[600:, 0] = factor * X[600:, 0] + zero
     model, _ = learned(X, y)
-    net = Network(model._networks[0])
+    net = Network(model.mixture_.networks[0])
     values = net.remembered[: net.n_remembered, 0]
     expected = abs(factor)
     assert abs(values.mean() - zero) < 0.5 * expected  # all are of the new unit, those from before as well
     assert expected / 1.5 < values.std() < 1.5 * expected
     assert expected / 1.5 < np.sqrt(net.square[0]) < 1.5 * expected
-    check_state(model._networks[0])
+    check_state(model.mixture_.networks[0])
 
 
 def test_it_recovers_from_a_new_unit_where_others_do_not():
@@ -65,7 +65,7 @@ def test_what_moves_or_pauses_has_kept_its_unit(kind):
         "missing": np.where(time % 31 == 0, np.nan, np.where(time < 1250, 1.0, 1000.0) * X[:, 2]),
     }[kind]
     model, right = learned(X, y)
-    net = Network(model._networks[0])
+    net = Network(model.mixture_.networks[0])
     kept = net.remembered[(net.n_remembered - 1 - np.arange(500)) % 500][::-1]
     in_order = X[1000:]  # chunks are shuffled, so that they are compared sorted
     np.testing.assert_array_equal(np.sort(kept[:, 2]), np.sort(in_order[:, 2]))
@@ -85,7 +85,7 @@ def test_what_is_even_or_has_few_values_is_not_skewed():
     X[:, 0] = np.random.default_rng(1).random(1000)
     X[:, 1] = X[:, 1] > 1
     model, _ = learned(X, y)
-    assert not Network(model._networks[0]).field_places.any()
+    assert not Network(model.mixture_.networks[0]).field_places.any()
 
 
 def test_values_as_large_as_numbers_can_be():
@@ -94,7 +94,7 @@ def test_values_as_large_as_numbers_can_be():
     X[700:, 0] *= 1e-300
     X[:, 1] = np.exp(60 * X[:, 1]) * 1e90
     model, _ = learned(X, y)
-    check_state(model._networks[0])
+    check_state(model.mixture_.networks[0])
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -103,22 +103,22 @@ def test_an_outlier_in_memory_does_not_spoil_a_new_unit():
     X[576 + 15, 0] = 1e300  # in the block in which the unit changes, which is not compared
     X[600:, 0] = 1000 * X[600:, 0]
     model, _ = learned(X[:680], y[:680], chunk=1)
-    net = Network(model._networks[0])
+    net = Network(model.mixture_.networks[0])
     assert net.remembered[:, 0].max() == 1e300
     assert np.median(np.abs(net.remembered[: net.n_remembered, 0])) > 300  # converted
-    check_state(model._networks[0])
+    check_state(model.mixture_.networks[0])
 
 
 def test_a_state_from_before_goes_on_as_it_was():
     """It ends before the places of fields; what it does not notice, it does not notice from now on either."""
     X, y = squares(900)
     model, _ = learned(X, y, OTHERWISE)
-    Network(model._networks[0]).stays_within = 0.0
-    start = Network.places(Network(model._networks[0]).sizes)["field_places"][0]
-    before = {**model.__getstate__(), "_networks": [model._networks[0][:start].copy()]}
+    Network(model.mixture_.networks[0]).stays_within = 0.0
+    start = Network.places(Network(model.mixture_.networks[0]).sizes)["field_places"][0]
+    before = {**model.__getstate__(), "_networks": [model.mixture_.networks[0][:start].copy()]}
     again = DEVDANEnsemble.__new__(DEVDANEnsemble)
     again.__setstate__(before)
-    check_state(again._networks[0])
+    check_state(again.mixture_.networks[0])
     for one in (model, again):
         one.partial_fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
@@ -127,7 +127,7 @@ def test_a_state_from_before_goes_on_as_it_was():
 def test_fields_out_of_order_are_refused():
     X, y = squares(300)
     model = DEVDAN(random_state=0).partial_fit(np.exp(4 * X), y)
-    state = model._networks[1]
+    state = model.mixture_.networks[1]
     check_state(state)
     net = Network(state)
     assert net.field_places[0, -1] > net.field_places[0, 0]

@@ -9,12 +9,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.model.anomaly import rank
+from devdan.model.recent import rank
 
 KINDS = {
     "devdan": DEVDAN(random_state=0),
     "minmax": DEVDAN(random_state=0, scaling="minmax"),
-    "deep": DEVDAN(random_state=0, n_layers=2),
     "ensemble": DEVDANEnsemble(random_state=0, n_jobs=1),
 }
 FORGETFUL = {"quick": DEVDAN(random_state=0, rehearse=0), "paper": DEVDAN.paper(random_state=0)}

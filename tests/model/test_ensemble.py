@@ -10,9 +10,9 @@ from networks import SMALL
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
 from devdan.kernel import Network
 from devdan.kernel.state import resized, scratch_for
-from devdan.model import ensemble, modelfile, threads, training
+from devdan.model import modelfile, threads
+from devdan.model.classes import NO_WEIGHTS
 from devdan.model.scales import SCALES
-from devdan.model.weighing import NO_WEIGHTS
 from devdan.streams import sea
 
 
@@ -24,7 +24,7 @@ def learned(**options):
 
 
 def states(model):
-    return [state.tobytes() for state in model._networks]
+    return [state.tobytes() for state in model.mixture_.networks]
 
 
 X, Y = next(iter(sea(500, seed=9)))
@@ -40,10 +40,10 @@ def test_the_number_of_threads_does_not_matter(monkeypatch):
 @pytest.mark.parametrize("interleave", [False, True])
 def test_each_member_learns_from_all_samples_by_itself(interleave):
     model = learned(estimator=DEVDAN(interleave=interleave, calibrate=False))
-    before = copy.deepcopy(model._networks)
+    before = copy.deepcopy(model.mixture_.networks)
     model.partial_fit(X, Y)
-    outputs = model._classes.outputs[np.searchsorted(model.classes_, Y)]
-    for state, after in zip(before, model._networks, strict=True):
+    outputs = model.mixture_.classes.outputs[np.searchsorted(model.classes_, Y)]
+    for state, after in zip(before, model.mixture_.networks, strict=True):
         for first, last in [(0, 1)] if interleave else [(0, 0), (1, 1)]:
             order = np.arange(len(X))
             kernel.shuffle(Network(state).random, order)
@@ -54,14 +54,15 @@ def test_each_member_learns_from_all_samples_by_itself(interleave):
 def test_it_mixes_its_members_by_their_losses():
     model = learned(estimator=DEVDAN(calibrate=False))
     each = np.zeros((3, len(X), 2))
-    for state, out in zip(model._networks, each, strict=True):
+    for state, out in zip(model.mixture_.networks, each, strict=True):
         kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     trust = [
-        np.exp(-0.4 * net.losses[:n_opinions]).sum() for net, n_opinions in zip(model._nets(), (2, 2, 3), strict=True)
+        np.exp(-0.4 * net.losses[:n_opinions]).sum()
+        for net, n_opinions in zip(model.mixture_.nets, (2, 2, 3), strict=True)
     ]
-    np.testing.assert_allclose(model.shares_, trust / np.sum(trust), rtol=1e-12)
-    mean = np.tensordot(model.shares_, each, axes=1)
-    np.testing.assert_allclose(model.predict_proba(X), mean[:, model._classes.outputs], atol=1e-12)
+    np.testing.assert_allclose(model.network_weights_, trust / np.sum(trust), rtol=1e-12)
+    mean = np.tensordot(model.network_weights_, each, axes=1)
+    np.testing.assert_allclose(model.predict_proba(X), mean[:, model.mixture_.classes.outputs], atol=1e-12)
     assert len(set(states(model))) == 3
 
 
@@ -91,7 +92,7 @@ def test_the_scale_that_suits_the_stream_has_the_largest_share():
     for labels in (circle, turning):
         model = DEVDANEnsemble([(1,), (16, 2, 10), (32, 5, 1000)], random_state=0)
         rate(model, rows, labels, chunk=5)
-        shares.append(model.shares_)
+        shares.append(model.network_weights_)
     assert [one.argmax() for one in shares] == [2, 1]
     assert shares[1][1] > 0.9
 
@@ -113,7 +114,7 @@ def test_a_class_that_comes_later_and_units_that_find_no_room():
     model.partial_fit(X, Y + 5)
     assert model.classes_.tolist() == [0, 1, 5, 6]
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
-    assert model._first().max_hidden > 24
+    assert model.mixture_.nets[0].max_hidden > 24
 
 
 def test_it_is_saved_and_pickled_and_goes_on_bit_for_bit(tmp_path):
@@ -133,18 +134,18 @@ def test_a_file_whose_members_do_not_make_an_ensemble(tmp_path):
     header, words = modelfile.read(tmp_path / "m")
     for scales in (SMALL[:2], [*SMALL, (1,)], SMALL[::-1], [(1,), (3, 2, 21), (2, 1, 30, 3)]):
         modelfile.write(tmp_path / "other", header | {"options": header["options"] | {"scales": scales}}, words)
-        with pytest.raises(ModelFileError, match="its members are not of its scales"):
+        with pytest.raises(ModelFileError, match="its networks are not of its scales"):
             DEVDANEnsemble.load(tmp_path / "other")
     for scales in ([(1,), (3, 1, 20), (2, 1, 30, 3)], [(1,), (3, 2, 20), (2, 1, 30, 2)]):
         modelfile.write(tmp_path / "other", header | {"options": header["options"] | {"scales": scales}}, words)
         with pytest.raises(ModelFileError, match="options and states do not match"):
             DEVDANEnsemble.load(tmp_path / "other")
     for room in ({"classes": 5}, {"features": 7}):
-        networks = [resized(model._networks[0], **room), *model._networks[1:]]
+        networks = [resized(model.mixture_.networks[0], **room), *model.mixture_.networks[1:]]
         Network(networks[0]).n_features = room.get("features", 3)
         sizes = [len(state) for state in networks]
         modelfile.write(tmp_path / "other", header | {"states": sizes, "n_features": 7}, np.concatenate(networks))
-        with pytest.raises(ModelFileError, match=r"its members are inconsistent|header and state do not match"):
+        with pytest.raises(ModelFileError, match=r"its networks are inconsistent|do not match"):
             DEVDANEnsemble.load(tmp_path / "other")
 
 
@@ -154,8 +155,8 @@ def test_an_interrupted_chunk_leaves_an_ensemble_that_works(n_done, n_samples, m
     """Ctrl-C between members or phases."""
     fresh, taught = DEVDANEnsemble(SMALL, random_state=0), learned()
     for model in (fresh, taught):
-        visits = iter([training.trained] * n_done)
-        monkeypatch.setattr(ensemble, "trained", lambda *args, visits=visits: next(visits, interrupt)(*args))
+        visits = iter([kernel.learn] * n_done)
+        monkeypatch.setattr(kernel, "learn", lambda *args, visits=visits: next(visits, interrupt)(*args))
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[:n_samples], Y[:n_samples] + 10)
         monkeypatch.undo()
@@ -177,7 +178,7 @@ def test_what_it_shows():
     assert model.n_members_ == 3
     assert model.n_seen_ == 6000
     assert {event.network for event in learned(scales=[(1,)] * 3).events_} == set(range(3))
-    assert model.n_events_ == len(model.events_) == sum(net.n_events for net in model._nets())
+    assert model.n_events_ == len(model.events_) == sum(net.n_events for net in model.mixture_.nets)
     assert set(model.bias2_) == set(model.growths_) == {"generative", "discriminative"}
     assert DEVDANEnsemble(random_state=0).partial_fit(X, Y).n_members_ == len(SCALES)
 
@@ -189,7 +190,7 @@ def test_what_it_shows():
         ({"scales": [(1, 2)]}, "scales must be None or a list of"),
         ({"n_jobs": 0}, "n_jobs must be an integer other than 0"),
         ({"n_jobs": "all"}, "n_jobs must be an integer other than 0"),
-        ({"estimator": DEVDAN(n_layers=2)}, "estimator must be a DEVDAN of one layer"),
+        ({"estimator": DEVDAN(initial_weights={})}, "estimator must be a DEVDAN without initial weights"),
         ({"estimator": "DEVDAN"}, "estimator must be a DEVDAN"),
         ({"estimator": DEVDAN(n_hidden=2)}, "estimator must leave n_hidden to the scales"),
         ({"estimator": DEVDAN(masking=2)}, "masking must be"),

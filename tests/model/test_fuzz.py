@@ -7,7 +7,6 @@ twin; what it refuses is not. So as long as both are the same to the bit, copies
 
 import json
 import tempfile
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import pandas as pd
 import pytest
 from hostile import BROKEN, CELLS, CLASSES, EXTREMES, FORMS, MISLABELLED, NO_CELLS, labels, mixed, tables
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 from machines import (
     BAD_WEIGHTS,
     GOOD_OPTIONS,
@@ -63,10 +62,15 @@ class SklearnFace(Twins):
             return None
         known = model._classes
         names = getattr(model, "feature_names_in_", np.empty(0))
-        return [state.tobytes() for state in model._networks], known.labels.tolist(), known.outputs.tolist(), [*names]
+        return (
+            [state.tobytes() for state in model.mixture_.networks],
+            known.labels.tolist(),
+            known.outputs.tolist(),
+            [*names],
+        )
 
     def states(self):
-        return self.model._networks if self.model.__sklearn_is_fitted__() else []
+        return self.model.mixture_.networks if self.model.__sklearn_is_fitted__() else []
 
     def table(self, data):
         return data.draw(tables(getattr(self.model, "n_features_in_", 3)))
@@ -181,21 +185,6 @@ class SklearnFace(Twins):
         assert all(np.isfinite(weights).all() for weights in self.model.weights_.values())
 
 
-class DeepFace(SklearnFace):
-    """DEVDAN of several layers."""
-
-    starts = START_OPTIONS | {"n_layers": [2, 3]}
-
-    def new(self, chosen):
-        return DEVDAN(random_state=0, **{"n_layers": "auto", **chosen})
-
-    @invariant()
-    def layers_fit_each_other(self):
-        if self.model is not None and self.model.__sklearn_is_fitted__():
-            for lower, upper in pairwise(kernel.Network(state) for state in self.model._layers):
-                assert upper.n_features == self.model._n_inputs + lower.n_hidden
-
-
 class TableFace(SklearnFace):
     """DEVDAN on tables with cells of all kinds, of which some are of none."""
 
@@ -281,10 +270,11 @@ class RiverFace(Twins):
         self.model, self.twin = (DEVDANClassifier(seed=1, **chosen) for _ in range(2))
 
     def words(self, model):
-        return words(model._network), repr(model.encoding_.to_json()), list(model._codes.items())
+        return words(model._online), repr(model.encoding_.to_json()), list(model._codes.items())
 
     def states(self):
-        return [one.state for one in self.model._network._networks]
+        mixture = self.model._online.mixture
+        return [] if mixture is None else mixture.networks
 
     @rule(x=SAMPLES, y=RIVER_LABELS)
     def learn_one(self, x, y):
@@ -337,11 +327,6 @@ class TestSklearn(SklearnFace.TestCase):
 
 @quiet
 class TestTables(TableFace.TestCase):
-    settings = SETTINGS
-
-
-@quiet
-class TestDeep(DeepFace.TestCase):
     settings = SETTINGS
 
 

@@ -7,15 +7,14 @@ from sklearn.exceptions import NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.kernel import Network
-from devdan.model import importance
-from devdan.model.importance import importances
+from devdan.model import explain
+from devdan.model.explain import sensitivity
 from devdan.model.recent import recent_inputs, remembered_inputs, statistics
 
 KINDS = {
     "devdan": lambda: DEVDAN(random_state=0),
     "quick": lambda: DEVDAN(random_state=0, rehearse=0),
     "minmax": lambda: DEVDAN(random_state=0, scaling="minmax"),
-    "deep": lambda: DEVDAN(random_state=0, n_layers=2),
     "ensemble": lambda: DEVDANEnsemble(random_state=0, n_jobs=1),
 }
 
@@ -23,16 +22,16 @@ KINDS = {
 def test_it_is_the_variance_that_a_column_brings():
     """Of a sum of independent columns, each brings its own variance; a product is brought by both."""
     X = np.random.default_rng(1).normal(size=(20_000, 5))
-    found = importances(lambda X: X[:, :2] @ [[2.0], [1.0]] + X[:, 2:3] * X[:, 3:4], X, [[0], [1], [2], [3], [4], []])
+    found = sensitivity(lambda X: X[:, :2] @ [[2.0], [1.0]] + X[:, 2:3] * X[:, 3:4], X, [[0], [1], [2], [3], [4], []])
     np.testing.assert_allclose(found, np.array([4, 1, 1, 1, 0, 0]) / 7, atol=0.01)
 
 
 def test_it_is_the_same_in_blocks(monkeypatch):
     X = np.random.default_rng(1).normal(size=(100, 5))
     places = [[0, 3], [], [1], [2, 4]]
-    together = importances(np.sin, X, places)
-    monkeypatch.setattr(importance, "_ROOM", 1)
-    np.testing.assert_allclose(importances(np.sin, X, places), together, rtol=1e-12)
+    together = sensitivity(np.sin, X, places)
+    monkeypatch.setattr(explain, "_ROOM", 1)
+    np.testing.assert_allclose(sensitivity(np.sin, X, places), together, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -67,9 +66,9 @@ def test_importances_need_labels_and_change_nothing():
     with pytest.raises(NotFittedError, match="has not been taught a label yet"):
         DEVDAN().observe(X).importances_  # noqa: B018
     model = DEVDAN(random_state=0).fit(X, X[:, 0] > 0)
-    before = [state.tobytes() for state in model._networks]
+    before = [state.tobytes() for state in model.mixture_.networks]
     assert model.importances_ == model.importances_
-    assert [state.tobytes() for state in model._networks] == before
+    assert [state.tobytes() for state in model.mixture_.networks] == before
 
 
 # --- What they are asked about -----------------------------------------------------------------------------------
@@ -78,13 +77,13 @@ def test_importances_need_labels_and_change_nothing():
 def test_the_latest_samples_come_first_also_where_labels_were_forgotten():
     X = np.arange(1500.0)[:, None]
     model = DEVDAN(random_state=0, shuffle=False).fit(X, X[:, 0] > 700)
-    net = Network(model._rehearsed[0])
+    net = Network(model.mixture_.networks[1])
     net.n_remembered, net.remembered_weight[:] = 1200, 1.0  # as if no drift had been noticed
     net.remembered[:, 0] = np.roll(np.arange(200.0, 1200.0), 200)
     np.testing.assert_array_equal(remembered_inputs(net)[:, 0], np.arange(1199.0, 199.0, -1))
     net.n_remembered = 0
     assert sorted(remembered_inputs(net)[:, 0]) == list(range(200, 1200))
-    np.testing.assert_array_equal(recent_inputs(model._networks, 30), remembered_inputs(net)[:30])
+    np.testing.assert_array_equal(recent_inputs(model.mixture_.networks, 30), remembered_inputs(net)[:30])
 
 
 def test_unlabelled_samples_take_the_places_that_are_free():
@@ -92,7 +91,7 @@ def test_unlabelled_samples_take_the_places_that_are_free():
     model = DEVDAN(random_state=0, shuffle=False)
     for start in range(0, 2500, 100):
         model.observe(X[start : start + 100])
-    net = Network(model._rehearsed[0])
+    net = Network(model.mixture_.networks[1])
     assert sorted(remembered_inputs(net)[:, 0]) == list(range(1500, 2500))
     model.teach(X[2450:2500], np.zeros(50))  # which are there once, now with their labels
     assert remembered_inputs(net)[:50, 0].tolist() == list(range(2499, 2449, -1))
@@ -110,7 +109,7 @@ def test_what_is_kept_without_labels_changes_no_prediction():
     model = DEVDANEnsemble(random_state=0, n_jobs=1).fit(X, X[:, 0] > 0)
     model.observe(X[:50])
     before = model.predict_proba(X)
-    for net in map(Network, model._networks):
+    for net in map(Network, model.mixture_.networks):
         net.remembered[net.n_remembered :] = 1e6
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
@@ -127,14 +126,14 @@ def test_running_statistics_are_in_the_units_of_the_stream(scaling, kind):
     else:
         model = member.set_params(rehearse=0)
         model = model.observe(X) if kind == "observed" else model.fit(X, np.ones(1000))
-    mean, deviation = statistics(model._networks)
+    mean, deviation = statistics(model.mixture_.networks)
     np.testing.assert_allclose(mean, np.nanmean(X, axis=0), rtol=0.1)
     np.testing.assert_allclose(deviation, np.nanstd(X, axis=0), rtol=0.25)
 
 
 def test_without_memory_samples_are_drawn_from_the_statistics():
     X = np.random.default_rng(0).normal([5, 100], [1, 20], size=(2000, 2))
-    drawn = recent_inputs(DEVDAN(random_state=0, rehearse=0).fit(X, X[:, 0] > 5)._networks, 5000)
+    drawn = recent_inputs(DEVDAN(random_state=0, rehearse=0).fit(X, X[:, 0] > 5).mixture_.networks, 5000)
     assert len(drawn) == 100
     np.testing.assert_allclose(drawn.mean(axis=0), [5, 100], rtol=0.1)
     np.testing.assert_allclose(drawn.std(axis=0), [1, 20], rtol=0.25)

@@ -66,7 +66,9 @@ def test_a_loaded_model_continues_bit_for_bit(tmp_path, options, labels):
     assert loaded.events_ == model.events_
     X, y = chunk(9)
     for one, other in zip(
-        model.partial_fit(X, labels[y])._networks, loaded.partial_fit(X, labels[y])._networks, strict=True
+        model.partial_fit(X, labels[y]).mixture_.networks,
+        loaded.partial_fit(X, labels[y]).mixture_.networks,
+        strict=True,
     ):
         assert one.tobytes() == other.tobytes()
 
@@ -152,10 +154,7 @@ def test_longer_newer_and_foreign_files(path):
     with pytest.raises(ModelFileError, match="corrupt: its checksum does not match"):
         DEVDAN.load(path)
     path.write_bytes(content[:8] + b"\x06" + content[9:])
-    with pytest.raises(ModelFileError, match=r"newer devdan \(format 6, this one reads 5\): upgrade devdan"):
-        DEVDAN.load(path)
-    path.write_bytes(content[:8] + b"\x01" + content[9:])
-    with pytest.raises(ModelFileError, match="has format 1, which this devdan no longer reads"):
+    with pytest.raises(ModelFileError, match=r"has format 6, this devdan reads 1: it was saved by a newer devdan"):
         DEVDAN.load(path)
     path.write_text("sepal,petal\n1,2\n")
     with pytest.raises(ModelFileError, match="not a DEVDAN model"):
@@ -251,7 +250,6 @@ def test_what_a_stranger_remembers_is_checked(path, change):
     [
         lambda header: header["options"].update(masking=7),
         lambda header: header["options"].update(masking=10**400),
-        lambda header: header["options"].update(n_layers=10**9),
         lambda header: header["options"].update(n_hidden=10**9),
         lambda header: header["options"].update(evil="import os"),
         lambda header: header.update(options=None),

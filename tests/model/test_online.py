@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.model import online, scales
-from devdan.model.online import OnlineNetwork
+from devdan.model.online import OnlineMixture
 from devdan.model.scales import REHEARSED, Scale
 from devdan.streams import sea
 
@@ -16,17 +16,17 @@ X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
 
 CHUNKED = DEVDAN(shuffle=False, interleave=True, random_state=1)
 MODELS = {
-    "one network": (OnlineNetwork(rehearse=0), clone(CHUNKED).set_params(rehearse=0)),
-    "rehearsal": (OnlineNetwork(), CHUNKED),
+    "one network": (OnlineMixture(rehearse=0), clone(CHUNKED).set_params(rehearse=0)),
+    "rehearsal": (OnlineMixture(), CHUNKED),
     "ensemble": (
-        OnlineNetwork([Scale(*scale) for scale in SMALL]),
+        OnlineMixture([Scale(*scale) for scale in SMALL]),
         DEVDANEnsemble(SMALL, estimator=CHUNKED, random_state=1),
     ),
 }
 
 
 def begun(n_named=0, **options):
-    network = OnlineNetwork(**options)
+    network = OnlineMixture(**options)
     network.begin(3, 1, n_named)
     return network
 
@@ -43,10 +43,10 @@ def test_it_is_devdan_on_chunks_of_one(case):
         else:
             network.learn(row, int(Y[t]))
             model.partial_fit(row, Y[t : t + 1], classes=[0, 1])
-    for one, state in zip(network._networks, model._networks, strict=True):
-        assert one.state[:24].tobytes() == state[:24].tobytes()  # sizes and counters
+    for one, state in zip(network.mixture.networks, model.mixture_.networks, strict=True):
+        assert one[:24].tobytes() == state[:24].tobytes()  # sizes and counters
     assert network.n_taught == 666
-    assert network.predict_proba(X, 2) == pytest.approx(model.predict_proba(X), abs=1e-9)
+    assert network.predict(X, 2) == pytest.approx(model.predict_proba(X), abs=1e-9)
 
 
 @pytest.mark.parametrize("cut", [1, 700, 3000])
@@ -56,11 +56,11 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     ample.learn_rows(X, Y)
     monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert [one.net.max_hidden for one in tight._networks] == [3, REHEARSED.n_hidden + 2]
+    assert [net.max_hidden for net in tight.mixture.nets] == [3, REHEARSED.n_hidden + 2]
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
-    assert tight._networks[0].net.max_hidden > 3
-    assert tight.predict_proba(X, 2) == pytest.approx(ample.predict_proba(X, 2), abs=1e-9)
+    assert tight.mixture.nets[0].max_hidden > 3
+    assert tight.predict(X, 2) == pytest.approx(ample.predict(X, 2), abs=1e-9)
 
 
 def test_room_is_found_while_observing(monkeypatch):
@@ -68,13 +68,13 @@ def test_room_is_found_while_observing(monkeypatch):
     network = begun(n_hidden=4, generative_learning_rate=0.01)
     for row in np.split(X, len(X)):
         network.observe(row)
-    assert [one.net.n_learned[kernel.GENERATIVE] for one in network._networks] == [len(X), len(X)]
-    assert network._networks[0].net.max_hidden > 6
+    assert [net.n_learned[kernel.GENERATIVE] for net in network.mixture.nets] == [len(X), len(X)]
+    assert network.mixture.nets[0].max_hidden > 6
 
 
 def test_options_are_checked_before_it_begins():
     with pytest.raises(ValueError, match="masking must be in"):
-        OnlineNetwork(masking=1.0)
+        OnlineMixture(masking=1.0)
 
 
 def test_infinity_is_refused_and_nan_is_not():

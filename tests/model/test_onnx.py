@@ -14,8 +14,6 @@ MODELS = {
     "defaults": DEVDAN(random_state=0),
     "min-max, no averages": DEVDAN(scaling="minmax", averaging=0.0, random_state=0),
     "the paper's": DEVDAN.paper(random_state=0),
-    "three layers": DEVDAN(n_layers=3, random_state=0),
-    "automatic depth": DEVDAN(n_layers="auto", random_state=0),
     "ensemble": DEVDANEnsemble(SMALL, random_state=0),
     "fields by rank": DEVDANEnsemble([(1,), (4, 2, 100, 0, 5, 1)], random_state=0),
     "min-max, with neighbours": DEVDANEnsemble([(2, 1, 300, 7)], estimator=DEVDAN(scaling="minmax"), random_state=0),
@@ -55,13 +53,13 @@ def test_it_agrees_with_the_model(name, labels, missing, tmp_path):
 
 
 @pytest.mark.parametrize("n_classes", [0, 2])
-@pytest.mark.parametrize("name", ["three layers", "ensemble"])
+@pytest.mark.parametrize("name", ["defaults", "ensemble"])
 def test_a_network_that_knows_no_class_or_not_all_has_its_say_on_those_it_knows(name, n_classes):
     """As a new layer that was only observed, or met only some of the classes, or any network after Ctrl-C."""
     model = clone(MODELS[name])
     for X, y in chunks(4, LABELS["numbers"], 0.0):
         model.partial_fit(X, y)
-    for net in model._nets()[1:]:
+    for net in model.mixture_.nets[1:]:
         net.n_classes = n_classes
         session = onnxruntime.InferenceSession(model.to_onnx().SerializeToString())
         probabilities = session.run(["probabilities"], {"X": X})[0]

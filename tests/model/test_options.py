@@ -66,10 +66,12 @@ def test_the_documentation_has_the_table():
 
 def test_each_setting_of_the_kernel_is_the_word_of_one_option():
     chosen = DEVDAN()._options()
-    assert set(options.settings(chosen)) == set(SETTINGS)
+    assert set(options.settings(chosen)) | {"company"} == set(SETTINGS)
     named = [row.word for row in options.OPTIONS.values() if row.word]
     of_scales = set(settings_at(QUICK)) - {"start"}  # which also an option says
-    assert sorted([*named, *of_scales, "stays_within"]) == sorted(SETTINGS)  # the last follows from the scaling
+    assert sorted([*named, *of_scales, "stays_within", "company"]) == sorted(
+        SETTINGS
+    )  # the last two follow from the scaling, and from the number of networks
     assert set(SETTINGS) <= set(Network.fields())
 
 

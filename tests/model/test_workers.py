@@ -8,7 +8,7 @@ from networks import SMALL, words
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.bench import PClass, PENsemble, PENsemblePlus
-from devdan.model.online import OnlineNetwork
+from devdan.model.online import OnlineMixture
 from devdan.streams import sea
 
 (X, Y), (MORE, LABELS) = list(sea(1000))
@@ -18,7 +18,6 @@ from devdan.streams import sea
     "model",
     [
         DEVDAN(random_state=0),
-        DEVDAN(n_layers=2, random_state=0),
         DEVDANEnsemble(SMALL, random_state=0),
         PClass(),
         PENsemble(random_state=0),
@@ -36,7 +35,7 @@ def test_a_model_in_read_only_memory_goes_on_learning(model, tmp_path):
 
 
 def test_a_network_of_the_adapters_in_read_only_memory_goes_on_learning(tmp_path):
-    network = OnlineNetwork()
+    network = OnlineMixture()
     network.begin(3, 1, 2)
     network.learn_rows(X, Y.astype(np.int64))
     joblib.dump(network, tmp_path / "network")
@@ -51,7 +50,7 @@ def test_a_network_of_the_adapters_in_read_only_memory_goes_on_learning(tmp_path
 
 def test_a_large_model_learns_in_a_worker():
     model = DEVDAN(n_hidden=10_000, grow=False, prune=False, random_state=0).partial_fit(X[:20], Y[:20])
-    assert model._networks[0].nbytes > 1_000_000  # from where on joblib does not copy
+    assert model.mixture_.networks[0].nbytes > 1_000_000  # from where on joblib does not copy
     learned = Parallel(n_jobs=2)(delayed(model.partial_fit)(MORE[:20], LABELS[:20]) for _ in range(2))
     expected = model.partial_fit(MORE[:20], LABELS[:20]).predict_proba(X)
     for one in learned:

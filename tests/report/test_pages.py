@@ -13,7 +13,6 @@ from runs import many_classes, record, save
 from devdan import DEVDAN, DEVDANFleet
 from devdan.bench import write_tables
 from devdan.evaluation.loop import prequential
-from devdan.model.described import insight
 from devdan.report import RunReport, write_report
 from devdan.streams import open_stream, sea
 
@@ -36,7 +35,7 @@ def pages(tmp_path_factory):
     run = save(folder / "run", learned, n_samples=20_000, drifts=list(stream.drifts))
     columns = [{"name": f"f{k}", "became": "number"} for k in range(9)] + [{"name": "city", "became": "nominal"}]
     model = DEVDAN(random_state=0).fit(*next(iter(stream)))
-    told = {"columns": columns, "notes": ["the column id is left out"], **insight(model)}
+    told = {"columns": columns, "notes": ["the column id is left out"], **model.describe()}
     (run / "summary.json").write_text(json.dumps(told))
     drifts = [record(chunk, n=500, hits=300 + chunk % 200, drifts=(0, chunk % 3 == 0)) for chunk in range(400)]
     found = {"run": run}

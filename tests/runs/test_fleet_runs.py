@@ -332,7 +332,6 @@ def test_a_fleet_is_shown(made):
         ("run my.csv --target y --key nix", "has no column 'nix' with keys; its columns are 'device', 'x'"),
         ("run my.csv --target y --key device --model river-hat", "--model must be devdan, got 'river-hat'"),
         ("run my.csv --target y --key device --set rehearse=5", "estimator must have rehearse=0"),
-        ("run my.csv --target y --key device --set n_layers=2", "of one layer"),
         ("run my.csv --target y --key device --set maskin=1", "a fleet has no option 'maskin'; did you mean masking"),
         ("run my.csv --target y --key device --set prior=maybe", "prior must be"),
         ("run holes.csv --target y --key device --out holes", "keys must not be missing, got None in row 3"),

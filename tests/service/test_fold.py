@@ -152,7 +152,7 @@ def test_what_the_model_cannot_take_is_counted():
 
 def calibration(model):
     """The logarithm of the power to which the model raises its probabilities; 0 before calibration has moved."""
-    return Network(model._networks[0]).calibration[LOG_SHARPNESS]
+    return Network(model.mixture_.networks[0]).calibration[LOG_SHARPNESS]
 
 
 @pytest.mark.parametrize("options", [{}, {"rehearse": 0}])

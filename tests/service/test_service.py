@@ -130,7 +130,7 @@ def test_answers_and_the_log_have_the_probabilities_of_the_model_file(http, stre
         until(http, stream, lambda now, version=shown["version"]: now["version"] >= version)
         (tmp_path / "m").write_bytes(http.get(f"{stream}/model").content)
         model = DEVDAN.load(tmp_path / "m")
-        assert abs(Network(model._networks[0]).calibration[LOG_SHARPNESS]) > 0.05
+        assert abs(Network(model.mixture_.networks[0]).calibration[LOG_SHARPNESS]) > 0.05
         asked = [{"id": id_, "features": {"x": 0.3 + 0.1 * k}} for k, id_ in enumerate(ids)]
         answer = http.post(f"{stream}/predict", json={"rows": asked}).json()
         expected = model.predict_proba([row["features"] for row in asked])
@@ -494,7 +494,7 @@ BODIES = st.one_of(
         "model": st.sampled_from(["DEVDAN", "DEVDANEnsemble"]) | st.text(), "wait": st.floats() | st.integers(),
         "columns": st.lists(ID) | ANYTHING, "keyed": ANYTHING, "max_waiting": st.integers(), "keep": ANYTHING,
         "options": st.dictionaries(st.sampled_from([
-            "n_hidden", "masking", "scaling", "nominal", "dates", "class_weight", "n_layers", "scales",
+            "n_hidden", "masking", "scaling", "nominal", "dates", "class_weight", "scales",
             "initial_weights", "max_categories", "random_state",
         ]), ANYTHING, max_size=3),
     }),

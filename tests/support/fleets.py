@@ -33,7 +33,7 @@ def words(state):
 
 
 def states(fleet):
-    return {key: words(fleet[key]._networks[0]) for key in fleet}
+    return {key: words(fleet[key].mixture_.networks[0]) for key in fleet}
 
 
 def same(fleet, other):
@@ -44,7 +44,7 @@ def same(fleet, other):
     assert fleet.classes_.tolist() == other.classes_.tolist()
     assert (len(fleet), fleet.n_rows_) == (len(other), other.n_rows_)
     if fleet.prior:
-        assert words(fleet.prior_._networks[0]) == words(other.prior_._networks[0])
+        assert words(fleet.prior_.mixture_.networks[0]) == words(other.prior_.mixture_.networks[0])
     return True
 
 

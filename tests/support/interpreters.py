@@ -11,7 +11,7 @@ from devdan.streams import sea
 model = DEVDAN(random_state=7)
 for X, y in sea(3000, seed=2):
     model.partial_fit(X, y)
-print(hashlib.sha256(model._networks[0].tobytes()).hexdigest())
+print(hashlib.sha256(model.mixture_.networks[0].tobytes()).hexdigest())
 """
 
 

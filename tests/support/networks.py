@@ -1,11 +1,11 @@
-"""Small ensembles, and what a network has learned, to compare."""
+"""Small ensembles, and what networks have learned, to compare."""
 
 SMALL = ((1,), (3, 2, 20), (2, 1, 30, 3))  # the scales of an ensemble whose members are of all kinds
 
 
-def words(network):
-    """All that an ``OnlineNetwork`` has learned, to compare."""
-    return [one.state.tobytes() for one in network._networks]
+def words(online):
+    """All that an ``OnlineMixture`` has learned."""
+    return [] if online.mixture is None else [state.tobytes() for state in online.mixture.networks]
 
 
 def plain(function):

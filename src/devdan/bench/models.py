@@ -110,7 +110,6 @@ MODELS: dict[str, NamedModel] = {
     "devdan-quick": NamedModel(
         "DEVDAN without rehearsal: one network, which learns from each sample once", _devdan(rehearse=0)
     ),
-    "devdan-deep": NamedModel("DEVDAN with as many layers as the data need", _devdan(n_layers="auto")),
     "devdan-ensemble": NamedModel("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
     "devdan-paper": NamedModel("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
     "ae": NamedModel("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),

@@ -186,9 +186,7 @@ def listing(rows: list[dict[str, Any]]) -> Table:
 
 def model(facts: dict[str, Any]) -> list[Table | Text]:
     """What there is to know about a model."""
-    kind = "members" if facts["n_members"] else "layers"
-    n = facts["n_members"] or facts["n_layers"]
-    names = facts["feature_names"]
+    names, members = facts["feature_names"], facts["n_members"]
     rows = [
         ("model", facts["kind"]),
         ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
@@ -198,14 +196,14 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         ("columns", f"{facts['n_features']:,}" + ("" if names else ", without names: by position")),
         ("inputs", f"{facts['n_inputs']:,}"),
         *([("what matters now", _strongest(facts["importances"]))] if facts["importances"] else []),
-        ("hidden units", f"{facts['n_hidden']:,} in {n} {kind if n > 1 else kind.removesuffix('s')}"),
+        ("hidden units", f"{facts['n_hidden']:,}" + (f" in {members} members" if members else "")),
         ("parameters", f"{facts['n_parameters']:,}"),
         *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
     ]
     parts = [_listed(rows), *_about_columns(facts)]
     if facts["events"]:
         listed = Table(box=None, pad_edge=False)
-        for name in ("sample", "event", "phase", "hidden units", kind.removesuffix("s")):
+        for name in ("sample", "event", "phase", "hidden units", "network"):
             listed.add_column(name, justify="left" if name in ("event", "phase") else "right")
         for event in facts["events"]:
             cells = (f"{event['sample']:,}", event["kind"], event["phase"], event["n_hidden"], event["network"] + 1)

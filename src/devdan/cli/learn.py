@@ -36,7 +36,7 @@ def learn(
     - cat log.jsonl | devdan learn model.devdan - --target label
     - devdan learn runs/my-fleet yesterday.csv --target label --key device
     """
-    from devdan.fleet.model_or_fleet import open_model_or_fleet
+    from devdan.opening import open_model
     from devdan.serving.learning import columns_of, learn_on
     from devdan.serving.matching import as_written, model_path
     from devdan.streams import open_stream
@@ -44,7 +44,7 @@ def learn(
     show_notes()
     with clear_errors():
         source = model_path(model)
-        learned = open_model_or_fleet(source)
+        learned = open_model(source)
         try:
             with stoppable():
                 stream = open_stream(

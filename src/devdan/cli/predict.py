@@ -54,7 +54,7 @@ def predict(
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or an object of JSON
     in each line, which is answered with one.
     """
-    from devdan.fleet.model_or_fleet import open_model_or_fleet
+    from devdan.opening import open_model
     from devdan.serving import answers
     from devdan.serving.matching import model_path
     from devdan.serving.predicting import Predicting
@@ -64,7 +64,7 @@ def predict(
     with clear_errors():
         if path is not None:
             answers.check_format(path)
-        learned = open_model_or_fleet(model_path(model))
+        learned = open_model(model_path(model))
         try:
             if file == "-":
                 table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)

@@ -27,14 +27,14 @@ def show(
     """
     from devdan.cli import display
     from devdan.fleet.fleet import DEVDANFleet
-    from devdan.fleet.model_or_fleet import open_model_or_fleet
+    from devdan.opening import open_model
     from devdan.serving.facts import facts
     from devdan.serving.fleet_facts import fleet_facts
     from devdan.serving.matching import model_path, network_of
 
     with clear_errors():
         path = model_path(model)
-        learned = open_model_or_fleet(path)
+        learned = open_model(path)
         is_fleet = isinstance(learned, DEVDANFleet) and key is None
         known = fleet_facts(learned, path) if is_fleet else facts(network_of(learned, key), path)
     if as_json:

@@ -212,6 +212,27 @@ class Encoding:
         before = set(self.notes)
         return [note for note in later.notes if note not in before]
 
+    def records(self) -> list[dict[str, Any]]:
+        """What became of each column, for JSON, pages and consoles.
+
+        >>> from devdan import DEVDAN
+        >>> model = DEVDAN().fit([{"age": 31, "city": "Bonn"}, {"age": 60, "city": "Köln"}], [0, 1])
+        >>> [(column["name"], column["became"]) for column in model.encoding_.records()]
+        [('age', 'number'), ('city', 'nominal: 2 values (Bonn, Köln)')]
+        """
+        return [
+            {
+                "name": str(name),
+                "became": column.in_words(),
+                "kind": column.kind or None,
+                "left_out": column.left_out or None,
+                "values": column.values,
+                "periods": column.periods,
+                "n_shared": column.n_shared,
+            }
+            for name, column in self.columns.items()
+        ]
+
     def __repr__(self) -> str:
         width = max(map(len, self.columns), default=0)
         return "\n".join(f"{name:<{width}}  {column.in_words()}" for name, column in self.columns.items())

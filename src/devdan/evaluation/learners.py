@@ -104,7 +104,7 @@ class _Devdan:
         self._n_events: list[int] = []
         self._changes: dict[tuple[str, str], int] = {}
         if model.__sklearn_is_fitted__():
-            self._changes, self._n_events = self._counted(), model.events_by_network()
+            self._changes, self._n_events = self._counted(), model.mixture_.n_events
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
         return _by_shares(self.model, X)
@@ -124,17 +124,17 @@ class _Devdan:
 
     def structure(self) -> dict[str, Any]:
         model = self.model
-        n_before, self._n_events = self._n_events, model.events_by_network()
+        n_before, self._n_events = self._n_events, model.mixture_.n_events
         new, events = dict.fromkeys(self._changes, 0), tuple[Event, ...]()
         if self._n_events != n_before:
             before, self._changes = self._changes, self._counted()
             new = {change: n - before.get(change, 0) for change, n in self._changes.items()}
-            events = tuple(sorted(model.events_after(n_before)))  # in the order of their samples
+            events = tuple(sorted(model.mixture_.events_after(n_before)))  # in the order of their samples
         return {
             "n_hidden": model.n_hidden_,
             "n_parameters": model.n_parameters_,
             "n_members": getattr(model, "n_members_", None),
-            "n_replaying": sum(net.n_hidden for net in model._nets()) - model.n_hidden_ or None,
+            "n_replaying": sum(net.n_hidden for net in model.mixture_.nets) - model.n_hidden_ or None,
             "growths": Phases(*(new["growth", phase] for phase in Phases._fields)),
             "prunings": Phases(*(new["pruning", phase] for phase in Phases._fields)),
             "drifts": Phases(*(new["drift", phase] for phase in Phases._fields)),
@@ -153,7 +153,7 @@ class _Devdan:
         if n_seen < self._due:
             return None
         try:
-            found = model._importances(_ASKED)
+            found = model.importances(_ASKED)
         except NotFittedError:
             return None
         self._due = n_seen + max(_LEAST_APART, n_seen // _APART, _ASKED * (len(found) + 1))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Words
@@ -22,12 +22,21 @@ from devdan.fleet.slots import words_of
 from devdan.fleet.store import FIGURES
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
+from devdan.model.estimator import TableEstimator
+from devdan.model.mixture import Mixture
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class FleetAccess(BaseEstimator):  # type: ignore[misc]
+def copy_columns(source: TableEstimator, target: TableEstimator) -> None:
+    """Let an estimator know the columns of another."""
+    for name in ("n_features_in_", "feature_names_in_", "_warned"):
+        if name in source.__dict__:
+            setattr(target, name, getattr(source, name))
+
+
+class FleetAccess(TableEstimator):
     """A fleet as something to look into."""
 
     _lock: threading.RLock
@@ -37,6 +46,12 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
     _key_name: str | None
     _example: Key  # one of the keys, which says of which kind they are
     max_in_memory: int | None
+    _ways_to_start = "partial_fit or observe"
+
+    @property
+    @abstractmethod
+    def _member(self) -> DEVDAN:
+        """What the networks are."""
 
     # --- Keys ----------------------------------------------------------------------------------------------------
 
@@ -62,7 +77,20 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
             kept = self._networks.get(own) if self.__sklearn_is_fitted__() else None
             if kept is None:
                 raise KeyError(key)
-            return exchange.model_of(self._shared, kept)
+            return self._as_model(exchange.mixture_of(self._shared, kept))
+
+    def _as_model(self, mixture: Mixture) -> DEVDAN:
+        """A model of this mixture, with the columns of the fleet."""
+        model = self.kept_estimator()
+        model.mixture_ = mixture
+        copy_columns(self, model)
+        return model
+
+    def kept_estimator(self) -> DEVDAN:
+        """What the networks are, as they were last told."""
+        model = DEVDAN(**self._member.get_params(deep=False))
+        model.set_params(**self._shared.mixture.options)
+        return model
 
     def __delitem__(self, key: Any) -> None:
         """Forget a key."""
@@ -114,10 +142,6 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return "_networks" in self.__dict__
 
-    def _check_is_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("This DEVDANFleet has not seen a sample yet: call partial_fit or observe first")
-
     @property
     def classes_(self) -> npt.NDArray[Any]:
         self._check_is_fitted()
@@ -126,29 +150,22 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
         return self._shared.classes.labels
 
     @property
-    def n_features_in_(self) -> int:
+    def mixture_(self) -> Mixture:
+        """What all keys share: classes, encoding, options, and the prior's network."""
         self._check_is_fitted()
-        return int(self._shared.n_features_in_)
+        return self._shared.mixture
 
     @property
-    def feature_names_in_(self) -> npt.NDArray[Any]:
-        self._check_is_fitted()
-        names: npt.NDArray[Any] = self._shared.feature_names_in_
-        return names
+    def _encoding(self) -> Encoding | None:  # type: ignore[override]
+        return self._shared.mixture.encoding
 
     @property
-    def encoding_(self) -> Encoding:
-        """What became of each column: its kind, its values, or why it was left out."""
-        self._check_is_fitted()
-        return self._shared.encoding_
+    def _scaling_in_use(self) -> Any:
+        return self._shared.mixture.options["scaling"]
 
     @property
-    def _classes(self) -> Classes:
+    def _classes(self) -> Classes:  # type: ignore[override]
         return self._shared.classes
-
-    @property
-    def _encoding(self) -> Encoding | None:
-        return self._shared._encoding
 
     @property
     def n_rows_(self) -> int:
@@ -171,7 +188,7 @@ class FleetAccess(BaseEstimator):  # type: ignore[misc]
         self._check_is_fitted()
         if not self._shared.is_prior:
             raise AttributeError("this fleet has no prior")
-        return exchange.prior_of(self._shared)
+        return self._as_model(exchange.prior_of(self._shared))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)

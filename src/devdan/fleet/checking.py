@@ -13,7 +13,7 @@ from devdan.fleet.shared import Shared
 from devdan.fleet.slots import EVENTS, Kept
 from devdan.fleet.store import Row
 from devdan.kernel import Network
-from devdan.kernel.state import BY_VERSION, HEADER, LARGEST_COUNT, SETTINGS, check_states, sizes_of
+from devdan.kernel.state import HEADER, LARGEST_COUNT, check_states, sizes_of
 
 
 def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
@@ -49,7 +49,7 @@ def _check_kept(shared: Shared, kept: Kept) -> None:
     if not all(isinstance(number, int) and 0 <= number <= LARGEST_COUNT for number in numbers):
         raise ValueError("its counters are out of range")
     if kept.inputs > versions[0] or kept.settings > versions[1]:
-        raise ValueError("its inputs or settings are of a version that there is not")
+        raise ValueError("its inputs or settings are of an unknown version")
     codes = kept.codes.tolist()
     if len(set(codes)) != len(codes) or not all(0 <= code < len(shared.classes) for code in codes):
         raise ValueError("its classes are not distinct classes of the fleet")
@@ -64,13 +64,12 @@ def _check_networks(shared: Shared, group: Sequence[Kept]) -> None:
     n_known = np.array([len(kept.codes) for kept in group])
     n_features, n_classes, n_named = (integers[:, places[name]] for name in ("n_features", "n_classes", "n_named"))
     _, _, max_classes, *others = sizes
-    n_inputs = np.array([len(order) or shared.n_features_in_ for order in shared.inputs])
+    n_inputs = np.array([len(order) or shared.mixture.n_inputs for order in shared.inputs])
     if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or others != [EVENTS, 0, 0]:
         raise ValueError("its inputs are not those of the fleet")
     if (n_known > max_classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
         raise ValueError("it has other outputs than classes")
-    compared = [name for name in SETTINGS if name not in BY_VERSION]
-    have = states[:, [places[name] for name in compared]]
+    have = states[:, [places[name] for name in shared.settings]]
     is_up_to_date = np.array([kept.settings for kept in group]) == shared.n_settings
-    if (have[is_up_to_date] != [shared.settings[name] for name in compared]).any():
+    if (have[is_up_to_date] != list(shared.settings.values())).any():
         raise ValueError("its settings are not those of the fleet")

@@ -18,16 +18,19 @@ from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Instructions
 from devdan.fleet import exchange, saving, stepping
 from devdan.fleet import keys as labels
-from devdan.fleet.access import FleetAccess
+from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.checking import check_rows
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
-from devdan.fleet.shared import DEFAULT, Portion, Shared
+from devdan.fleet.shared import DEFAULT, Shared
 from devdan.fleet.slots import INPUTS, SETTINGS
 from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
-from devdan.model import options, weighing
+from devdan.model import options
+from devdan.model.classes import check_sample_weight
 from devdan.model.devdan import DEVDAN
+from devdan.model.estimator import Chunk
+from devdan.model.mixture import seeds_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,8 +62,8 @@ class DEVDANFleet(FleetAccess):
     Parameters
     ----------
     estimator : DEVDAN, default=None
-        What the networks are; ``None`` is a ``DEVDAN(rehearse=0)``. It must have one layer, no initial weights and
-        ``rehearse=0``: a network that rehearses would keep a thousand samples for each key. Without a prior,
+        What the networks are; ``None`` is a ``DEVDAN(rehearse=0)``. It must have no initial weights and
+        ``rehearse=0``: a network that replays samples would keep a thousand for each key. Without a prior,
         its ``random_state`` is that of every key, if it is not ``None``.
     prior : bool, default=True
         Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.
@@ -161,32 +164,36 @@ class DEVDANFleet(FleetAccess):
             keys, X = labels.split(keys, X)
             given = labels.checked(keys, _n_rows(X))
             self._check_options()
-            begins = not self.__sklearn_is_fitted__()
-            if begins:
-                shared = self._new_shared()
-            else:
-                shared = self._shared
-                shared.estimator = self._member
+            begins, taught = not self.__sklearn_is_fitted__(), last == DISCRIMINATIVE
+            if not begins:
                 self._check_kind(given)
                 slots = self._networks.bring(given, self.max_in_memory)
-            portion = shared.prepared(X, y, classes, first, last, sample_weight)
-            if portion is None:
-                return self
-            if begins:
-                self._begin(shared, given[0])
-                slots = np.full(len(given), -1)
+            with self._unharmed():
+                chunk = self._checked(X, y, classes, taught, sample_weight, afresh=begins)
+                if chunk is None:
+                    return self
+                chosen = self._member._options()
+                changed = begins or options.differ(chosen, self._shared.mixture.options)
+                if changed:
+                    options.check(chosen)
+                if begins:
+                    self._begin(self._new_shared(chosen, chunk), given[0])
+                    slots = np.full(len(given), -1)
+                elif changed:
+                    options.check_fixed(chosen, self._shared.mixture.options)
+            self._shared.prepare(chunk, chosen if changed else None, classes, taught)
             if sample_weight is not None:  # rows of weight zero are left out
-                kept = np.flatnonzero(weighing.check_sample_weight(sample_weight, len(given)))
+                kept = np.flatnonzero(check_sample_weight(sample_weight, len(given)))
                 given, slots = [given[row] for row in kept.tolist()], slots[kept]
             self._n_rows += len(given)
             self._key_name = name or self._key_name
-            self._step(given, slots, portion, first, last)
+            self._step(given, slots, chunk, first, last)
             return self
 
-    def _step(self, given: Sequence[Key], slots: Words, portion: Portion, first: int, last: int) -> None:
+    def _step(self, given: Sequence[Key], slots: Words, chunk: Chunk, first: int, last: int) -> None:
         """Let the networks learn: the prior beside those that are known, then the new ones."""
         shared, memory = self._shared, self._networks.slots
-        common = memory, shared, portion, first, last, self.n_jobs
+        common = memory, shared, chunk, first, last, self.n_jobs
         prior_rows = shared.rows_for_prior(len(slots), first)
         if len(prior_rows) > 0:
             shared.take_place(memory)
@@ -224,10 +231,8 @@ class DEVDANFleet(FleetAccess):
     @property
     def _member(self) -> DEVDAN:
         member = DEFAULT if self.estimator is None else self.estimator
-        if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
-            raise ValueError(
-                f"estimator must be a DEVDAN(rehearse=0) of one layer without initial weights, got {member!r}"
-            )
+        if not isinstance(member, DEVDAN) or member.initial_weights is not None:
+            raise ValueError(f"estimator must be a DEVDAN(rehearse=0) without initial weights, got {member!r}")
         exchange.check_rehearsal("estimator", member)
         return member
 
@@ -261,9 +266,12 @@ class DEVDANFleet(FleetAccess):
         if self.__sklearn_is_fitted__():
             self._settled = chosen
 
-    def _new_shared(self) -> Shared:
+    def _new_shared(self, chosen: dict[str, Any], chunk: Chunk) -> Shared:
         self._seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int64).max, dtype=np.int64))
-        return Shared.of(self._member, self.prior, self._seed)
+        own, seed = self._member.random_state, self._seed
+        if own is not None:
+            (seed,) = seeds_of(check_random_state(own), 1)
+        return Shared.beginning(chosen, chunk.X.shape[1], chunk.classes, chunk.encoding, self.prior, seed)
 
     def _begin(self, shared: Shared, example: Key) -> None:
         """Become a fleet that has seen nothing yet but how its rows look."""
@@ -310,7 +318,7 @@ class DEVDANFleet(FleetAccess):
         n_classes = len(self.classes_)
         self._check_options()
         self._check_kind(given)
-        rows = self._shared._inputs(X)
+        rows = self._inputs(X)
         slots = self._networks.bring(given, self.max_in_memory)
         self._refresh(slots, told=False)
         out = np.zeros((len(rows), n_classes))
@@ -326,14 +334,26 @@ class DEVDANFleet(FleetAccess):
             self._check_options()
             exchange.check_model(model)
             if not self.__sklearn_is_fitted__():
-                shared = self._new_shared()
-                exchange.begin_as(shared, model)
-                kept = exchange.kept_of(shared, model)
+                chosen = self._member._options()
+                options.check(chosen)
+                nothing = Chunk(np.empty((0, model.mixture_.n_inputs)), encoding=model.mixture_.encoding)
+                shared = self._new_shared(chosen, nothing)
+                kept = exchange.kept_of(shared, model.mixture_)
+                copy_columns(model, self)
                 self._begin(shared, own)
             else:
                 self._check_kind([own])
-                kept = exchange.kept_of(self._shared, model)
+                self._check_columns(model)
+                kept = exchange.kept_of(self._shared, model.mixture_)
             self._networks.put(own, kept._replace(seen=self._n_rows), self.max_in_memory)
+
+    def _check_columns(self, model: DEVDAN) -> None:
+        names, own = (getattr(each, "feature_names_in_", np.empty(0)).tolist() for each in (self, model))
+        if self.n_features_in_ != model.n_features_in_ or names != own:
+            raise ValueError(
+                f"the model must have the features of this fleet, {names or self.n_features_in_}, got "
+                f"{own or model.n_features_in_}"
+            )
 
     # --- Saving and loading --------------------------------------------------------------------------------------
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.keys import of_text, text_of
-from devdan.fleet.shared import DEFAULT, Shared
+from devdan.fleet.shared import DEFAULT, Shared, scale_of
 from devdan.fleet.slots import EVENTS
 from devdan.fleet.store import Store
 from devdan.kernel import CHANGED, Network
-from devdan.kernel.state import LARGEST_COUNT, aligned, check_state, padded, sizes_of
+from devdan.kernel.state import LARGEST_COUNT, aligned, check_state, sizes_of
 from devdan.model import modelfile, options
+from devdan.model.devdan import DEVDAN
 from devdan.model.modelfile import ModelFileError
 
 _AT_ONCE = 1000  # rows that are checked together
@@ -64,8 +65,9 @@ def header_of(fleet: Any) -> dict[str, Any]:
         "example": text_of(fleet._example),
         "key_name": fleet._key_name,
         "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
+        "estimator": modelfile.options_as_json(fleet.kept_estimator().get_params(deep=False)),
         "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
-        **_header_of(fleet._shared),
+        "shared": _header_of(fleet),
     }
 
 
@@ -108,10 +110,10 @@ def restored(
 ) -> Any:
     """The fleet, without networks; with a limit, they are in the store."""
     chosen = header["options"]
-    shared = _shared_of(header, network, bool(chosen["prior"]))
-    is_default = shared.estimator.get_params() == DEFAULT.get_params()
+    shared = _shared_of(header["shared"], network, bool(chosen["prior"]))
+    estimator = DEVDAN.of_kept_options(modelfile.options_of_json(header["estimator"]))
     fleet = kind(
-        None if is_default else shared.estimator,
+        None if estimator.get_params() == DEFAULT.get_params() else estimator,
         prior=bool(chosen["prior"]),
         n_jobs=chosen["n_jobs"],
         max_in_memory=limit,
@@ -127,6 +129,7 @@ def restored(
     fleet._store = None if limit is None else store
     n_keys = 0 if fleet._store is None else fleet._store.count()
     fleet._hold(shared, of_text(header["example"]), fleet._store, n_keys)
+    modelfile.take_columns(fleet, header["shared"]["columns"], shared.mixture)
     fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
     place = "" if store is None else os.path.realpath(store.path)
     fleet._id, fleet._saved_at = str(header["id"]), (place, fleet._n_saves)
@@ -136,10 +139,13 @@ def restored(
 # --- What networks share -----------------------------------------------------------------------------------------
 
 
-def _header_of(shared: Shared) -> dict[str, Any]:
-    """All but the network."""
+def _header_of(fleet: Any) -> dict[str, Any]:
+    """All that the networks share, but the prior's own network."""
+    shared: Shared = fleet._shared
     return {
-        "shared": modelfile.header_of(shared),
+        "options": modelfile.options_as_json(shared.mixture.options),
+        "columns": modelfile.columns_of(fleet),
+        "mixture": modelfile.header_of_mixture(shared.mixture),
         "inputs": shared.inputs,
         "n_settings": shared.n_settings,
         "named": shared.named.tolist(),
@@ -150,22 +156,24 @@ def _header_of(shared: Shared) -> dict[str, Any]:
 
 def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Shared:
     """What the networks share, as it was; raises an error of several kinds unless all of it is valid."""
-    network = padded(network)
     state = aligned(len(network))
     state[:] = network
     _check_network(state)
-    content = header["shared"]
-    shared = modelfile.restored(content, [state], Shared)
-    shared.is_prior = is_prior
+    chosen, content = modelfile.options_of_json(header["options"]), header["mixture"]
+    if set(chosen) != set(options.NAMES):
+        raise ValueError("its options are not those of a network")
+    options.check(chosen)
+    shared = Shared(modelfile.mixture_of(content, [state], chosen, [scale_of(chosen)]), is_prior)
     shared.inputs = [tuple(int(number) for number in order) for order in header["inputs"]]
     shared.n_settings = int(header["n_settings"])
     shared.n_offered = [int(number) for number in header["n_offered"]]
-    if shared.inputs[-1:] != [() if shared._encoding is None else shared._encoding.order]:
+    encoding = shared.mixture.encoding
+    if shared.inputs[-1:] != [() if encoding is None else encoding.order]:
         raise ValueError("its inputs are not those of its encoding")
     named = modelfile.labels_of(header["named"], str(content["dtype"]))
     counts = np.array(header["label_counts"], dtype=np.int64)
     if not np.isin(named, shared.classes.labels).all() or not np.array_equal(np.unique(named), named):
-        raise ValueError("it names classes that there are not")
+        raise ValueError("it names classes that do not exist")
     if counts.ndim != 1 or len(counts) > len(shared.classes) or (counts < 0).any():
         raise ValueError("its labels are not counted by class")
     shared.named, shared.label_counts = named, counts

@@ -1,48 +1,47 @@
-"""What the networks of a fleet share: inputs, classes, options, and the network that new ones start from."""
+"""What the networks of a fleet share: inputs, classes, options, and the network that new keys start from."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.fleet.slots import Kept, Slots, room, room_for
 from devdan.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
 from devdan.kernel.state import AVERAGED, set_settings, sizes_of, with_features, with_room
-from devdan.model import mixture, options, weighing
-from devdan.model.classes import Classes, check_labels
+from devdan.model import options
+from devdan.model.classes import Classes, check_labels, weights_given
 from devdan.model.devdan import DEVDAN
+from devdan.model.mixture import Mixture, prediction_weights
+from devdan.model.scales import QUICK, Scale
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from devdan.model.estimator import Chunk
 
 DEFAULT = DEVDAN(rehearse=0)  # what the networks are by default; nothing changes it
 MOST_UNITS = 8  # with which the prior stops to grow, so that what starts as its copy is small
 ALL_ROWS, EVERY = 10_000, 4  # rows from all of which the prior learns, and from which of those after them
 WORTH = 20  # samples that what a new key knows counts for at most, so that it soon learns where it differs
-SCALE_WORTH = 5  # for which the scale of its inputs counts: keys often have units and zeros of their own
+SCALE_WORTH = 5  # for which the scale of its inputs counts: keys often have scales and zeros of their own
 _NO_CODES, _ONE_ROW = np.empty(0, np.int64), np.zeros(1, np.int64)
 _N_HIDDEN, _GROWS = Network.n_hidden.start, Network.grows.start  # type: ignore[attr-defined]
 
 
-class Portion(NamedTuple):
-    """Rows to learn from, as the kernel takes them."""
-
-    X: Floats
-    codes: Words  # the classes of the rows; none without labels
-    weights: Floats  # of the rows; none if all weigh the same
+def scale_of(chosen: dict[str, Any]) -> Scale:
+    """The time scale of a fleet's networks, which replay nothing."""
+    return QUICK._replace(n_hidden=int(chosen["n_hidden"]))
 
 
-class Shared(DEVDAN):
-    """A DEVDAN that is given the rows of all keys; its network learns from them if it is to be a prior.
+class Shared:
+    """The mixture of one network that all keys have in common, and what is known of all keys together.
 
-    Inputs and settings have versions: a key that was not there when they changed is brought up to date when it is back.
+    The network learns if it is to be a prior; else it only has the room, inputs and settings of the others. Inputs and
+    settings have versions: a key that was not there when they changed is brought up to date when it is back.
     """
 
-    estimator: DEVDAN  # has the options; they may be changed
+    mixture: Mixture
     is_prior: bool
     inputs: list[tuple[int, ...]]  # versions: the numbers of the encoding's inputs in order; () for plain numbers
     settings: dict[str, float]  # the kernel's, of now
@@ -52,50 +51,42 @@ class Shared(DEVDAN):
     n_offered: list[int]  # rows that the prior might have learned from: new ones, and others that were only taught
     slot: int = -1  # where the prior is
     _placed: Floats  # its state there
-    _seed: int  # of its network, if the estimator has none
-    _portion: Portion | None = None
+
+    def __init__(self, mixture: Mixture, is_prior: bool) -> None:
+        self.mixture, self.is_prior = mixture, is_prior
+        self.inputs, self.settings, self.n_settings = [], options.settings(mixture.options), 0
+        self.named, self.label_counts, self.n_offered = _NO_CODES, _NO_CODES, [0, 0]
+        self.note_inputs()
 
     @classmethod
-    def of(cls, estimator: DEVDAN, is_prior: bool, seed: int) -> Self:
-        """One that has seen nothing."""
-        shared = cls(**estimator.get_params(deep=False))
-        shared.estimator, shared.is_prior, shared._seed = estimator, is_prior, seed
-        shared.inputs, shared.settings, shared.n_settings = [], {}, -1
-        shared.named, shared.label_counts, shared.n_offered = _NO_CODES, _NO_CODES, [0, 0]
-        return shared
-
-    @classmethod
-    def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls.of(DEVDAN._of_kept_options(params), is_prior=True, seed=0)
-
-    def _options(self) -> dict[str, Any]:
-        return self.estimator._options()
-
-    def _begin(self, classes: Classes, n_named: int) -> None:
-        super()._begin(classes, n_named)
-        n, _, m, *_ = sizes_of(self._layers[0])
-        self._layers = [with_room(self._layers[0], room(n, self._most_units + 2, m))]
-        if self.random_state is None:
-            Network(self._layers[0]).random[0] = self._seed
+    def beginning(
+        cls, chosen: dict[str, Any], n_inputs: int, classes: Classes, encoding: Any, is_prior: bool, seed: int
+    ) -> Shared:
+        """What is shared where nothing was learned yet."""
+        scale = scale_of(chosen)
+        mixture = Mixture(chosen, [scale], n_inputs=n_inputs, n_outputs=len(classes), encoding=encoding, seeds=[seed])
+        n, _, m, *_ = sizes_of(mixture.networks[0])
+        mixture.replace(0, with_room(mixture.networks[0], room(n, max(MOST_UNITS, scale.n_hidden) + 2, m)))
+        return cls(mixture, is_prior)
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
-    def prepared(self, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any) -> Portion | None:
-        """Check rows, and learn from them all that is not in networks; None if all of their weights are zero."""
-        self._learn(X, y, classes, first, last, sample_weight)
-        portion, self._portion = self._portion, None
-        if portion is None:
-            return None
+    def prepare(self, chunk: Chunk, chosen: dict[str, Any] | None, named: Any, taught: bool) -> None:
+        """Take what is new with a chunk: options, if they changed, classes, inputs, and the counts of its labels."""
+        self.mixture.prepare(chosen=chosen, classes=chunk.classes, n_named=chunk.n_named, encoding=chunk.encoding)
+        if chosen is not None:
+            settings = options.settings(chosen)
+            if settings != self.settings:
+                self.settings, self.n_settings = settings, self.n_settings + 1
         self.note_inputs()
-        if classes is not None:
-            named = check_labels(classes)
-            self.named = np.unique(np.concatenate([self.named, named]) if len(self.named) > 0 else named)
-        if last == DISCRIMINATIVE and not self.is_prior:
-            self._count_labels(portion.codes)
-        return portion
+        if named is not None:
+            labels = check_labels(named)
+            self.named = np.unique(np.concatenate([self.named, labels]) if len(self.named) > 0 else labels)
+        if taught and not self.is_prior:
+            self._count_labels(chunk.codes)
 
     def _count_labels(self, codes: Words) -> None:
-        n_new = len(self._classes) - len(self.label_counts)
+        n_new = len(self.classes) - len(self.label_counts)
         if n_new > 0:
             self.label_counts = np.append(self.label_counts, np.zeros(n_new, np.int64))
         if len(codes) == 1:  # at once: single rows are mostly this
@@ -103,24 +94,10 @@ class Shared(DEVDAN):
         else:
             self.label_counts += np.bincount(codes, minlength=len(self.label_counts))
 
-    def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
-        """The step of the portion does that, for each network by itself."""
-
-    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        """Keep the rows: it is the fleet that lets networks learn from them."""
-        self._portion = Portion(X, codes, weights)
-
-    def _pass_options(self) -> None:
-        super()._pass_options()
-        for name, value in self._chosen.items():
-            setattr(self, name, value)
-        settings = options.settings(self._chosen)
-        if settings != self.settings:
-            self.settings, self.n_settings = settings, self.n_settings + 1
-
     def note_inputs(self) -> None:
         """Another version of the inputs, if they are others than before."""
-        order = () if self._encoding is None else self._encoding.order
+        encoding = self.mixture.encoding
+        order = () if encoding is None else encoding.order
         if not self.inputs or self.inputs[-1] != order:
             self.inputs = [*self.inputs, order]
 
@@ -128,22 +105,25 @@ class Shared(DEVDAN):
 
     @property
     def _most_units(self) -> int:
-        return max(MOST_UNITS, int(self.n_hidden))
+        return max(MOST_UNITS, self.mixture.scales[0].n_hidden)
+
+    def _may_grow(self, n_hidden: int) -> float:
+        return float(self.mixture.options["grow"] and n_hidden < self._most_units)
 
     def take_place(self, memory: Slots) -> None:
         """Have the prior where compiled code finds it, with as much room as it may grow."""
+        own = self.mixture.networks[0]
         if self.slot < 0:
-            self.slot = memory.hold(Kept(self._layers[0], _NO_CODES))
-        elif self._layers[0] is not self._placed:  # it has other inputs, or room for more classes
-            memory.put(self.slot, Kept(self._layers[0], _NO_CODES))
+            self.slot = memory.hold(Kept(own, _NO_CODES))
+        elif own is not self._placed:  # it has other inputs, or room for more classes
+            memory.put(self.slot, Kept(own, _NO_CODES))
         else:
-            state = self._placed
-            n_hidden, grows = state.view(np.int64).item(_N_HIDDEN), state.item(_GROWS)
-            if grows == float(self.grow and n_hidden < self._most_units):
+            n_hidden, grows = own.view(np.int64).item(_N_HIDDEN), own.item(_GROWS)
+            if grows == self._may_grow(n_hidden):
                 return
         self._placed = memory.state(self.slot)
         net = Network(self._placed)
-        net.grows = float(self.grow and net.n_hidden < self._most_units)
+        net.grows = self._may_grow(net.n_hidden)
         self._give_room(memory, max(net.n_hidden, self._most_units) + 2)
 
     def rows_for_prior(self, n_rows: int, first: int) -> Words:
@@ -161,13 +141,13 @@ class Shared(DEVDAN):
 
     def stop_growing(self, memory: Slots) -> None:
         """Go on without another hidden unit, where there is no room for one."""
-        net = self._first()
+        net = Network(self._placed)
         net.grows = 0.0
         self._give_room(memory, net.n_hidden + 2)
 
     def network(self) -> Floats:
         """A copy of its state; where a prior has stopped to grow, that is no option of a copy."""
-        state: Floats = self._layers[0].copy()
+        state: Floats = self.mixture.networks[0].copy()
         Network(state).grows = self.settings["grows"]
         return state
 
@@ -176,11 +156,11 @@ class Shared(DEVDAN):
         if r != hidden:
             memory.put(self.slot, Kept(with_room(self._placed, room(n, hidden, m)), _NO_CODES))
         self._placed = memory.state(self.slot)
-        self._layers = [self._placed]
+        self.mixture.replace(0, self._placed)
 
     def __setstate__(self, content: dict[str, Any]) -> None:
         """A copy has its network to itself, until it takes its place in another fleet."""
-        super().__setstate__(content)
+        self.__dict__.update(content)
         self.slot = -1
 
     # --- Classes -------------------------------------------------------------------------------------------------
@@ -188,32 +168,32 @@ class Shared(DEVDAN):
     @property
     def classes(self) -> Classes:
         """Those of all keys; their outputs are the fleet's codes."""
-        return self._classes
+        return self.mixture.classes
 
     @property
     def named_codes(self) -> Words:
         """The codes of the classes that were named in advance, in the order in which a network takes them."""
         if len(self.named) == 0:
             return _NO_CODES
-        codes: Words = self._classes.outputs[np.searchsorted(self._classes.labels, self.named)]
+        codes: Words = self.classes.outputs[np.searchsorted(self.classes.labels, self.named)]
         return codes
 
     @property
     def class_weights(self) -> Floats:
-        """What the option gives each class, by code; none if it is no dict."""
-        given = self._chosen["class_weight"]
-        n_given = len(self._classes) if isinstance(given, dict) else 0
-        return weighing.weights_given(given, self._classes, n_given)
+        """The weight of each class by the option, by code; none if the option is no dict."""
+        given = self.mixture.options["class_weight"]
+        return weights_given(given, self.classes, len(self.classes) if isinstance(given, dict) else 0)
 
-    def expect(self, X: Floats, out: Floats) -> None:
-        """What to expect of keys without labels, by code: what the prior predicts, or the shares of the classes."""
-        if self._first().n_classes > 0:
-            mixture.add_probabilities(self._layers, [X], out)
-            kernel.temper(self._layers[0], out)
-        elif self.label_counts.sum() > 0:
+    def expect(self, X: Floats, n_codes: int) -> Floats:
+        """What to expect of keys without labels, by code: what the prior predicts, or how frequent the classes are."""
+        if self.mixture.nets[0].n_classes > 0:
+            return self.mixture.predict(X, n_codes)
+        out = np.zeros((len(X), n_codes))
+        if self.label_counts.sum() > 0:
             out[:, : len(self.label_counts)] = self.label_counts / self.label_counts.sum()
         else:
-            out[:] = 1.0 / out.shape[1]
+            out[:] = 1.0 / n_codes
+        return out
 
     # --- Networks ------------------------------------------------------------------------------------------------
 
@@ -224,8 +204,8 @@ class Shared(DEVDAN):
 
     def start(self) -> Kept:
         """What a new key begins with, apart from its seed."""
-        net = self._first()
-        n_known = len(self._classes) if self.is_prior else 0
+        net = self.mixture.nets[0]
+        n_known = len(self.classes) if self.is_prior else 0
         hidden = room_for(max(net.n_hidden, int(net.start)))
         state = with_room(self.network(), room(net.n_features, hidden, n_known))
         if self.is_prior:
@@ -252,7 +232,7 @@ class Shared(DEVDAN):
 
 def make_young(net: Network) -> None:
     """Keep what a network has learned, but not for how long, so that it soon learns where a key differs."""
-    averages_are_better = mixture.opinions(net.words)[BY_AVERAGES] > 0.5
+    averages_are_better = prediction_weights(net.words)[BY_AVERAGES] > 0.5
     for name in AVERAGED:
         weights, slow = getattr(net, name), getattr(net, f"{name}_slow")
         if averages_are_better:

@@ -18,7 +18,7 @@ from devdan.arrays import Floats, Words
 from devdan.fleet.keys import Key
 from devdan.kernel import Network, Work
 from devdan.kernel.memory import Sizes
-from devdan.kernel.state import aligned, padded, resized, sizes_of
+from devdan.kernel.state import aligned, resized, sizes_of
 
 EVENTS = 8  # that a network of a fleet remembers
 USED, INPUTS, SETTINGS = range(8, 11)  # words of a slot that compiled code does not read
@@ -164,7 +164,7 @@ class Slots:
         """The same networks elsewhere in memory."""
         self.__init__()  # type: ignore[misc]
         for key, kept, changed, used in content:
-            slot = self.add(key, kept._replace(state=padded(kept.state)))
+            slot = self.add(key, kept)
             self.table[slot, [kernel.CHANGED, USED]] = changed, used
 
     # --- Many at once --------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ import numpy as np
 
 from devdan import kernel
 from devdan.arrays import Floats, Words
-from devdan.fleet.shared import Portion, Shared
+from devdan.fleet.shared import Shared
 from devdan.fleet.slots import Slots, room_for
 from devdan.kernel import Network
 from devdan.model import threads
+from devdan.model.estimator import Chunk
 
 _PARTS = 4  # per thread, so that one that is done early takes another
 
@@ -50,7 +51,7 @@ _ONE, _TWO = np.arange(2), np.arange(3)  # cuts of one row, for one network and 
 def learn(
     memory: Slots,
     shared: Shared,
-    portion: Portion,
+    chunk: Chunk,
     first: int,
     last: int,
     n_jobs: int | None,
@@ -60,18 +61,19 @@ def learn(
     judges: bool,
     now: int,
 ) -> None:
-    """Let networks learn from rows of the portion, each in its slot, and the prior from some."""
+    """Let networks learn from rows of the chunk, each in its slot, and the prior from some."""
     slots, cuts, rows = grouped(slots, rows, shared.slot, prior_rows)
+    chosen = shared.mixture.options
     order, stages, done = np.empty_like(rows), np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
         return kernel.learn_keys(
             _addresses(), memory.table, slots, cuts, rows, order, stages, done, begin, end,
-            *(scratch or memory.new_scratch()), portion.X, portion.codes, own, portion.weights, named, class_weights,
-            first, last, shared.slot, judges, bool(shared.shuffle), bool(shared.interleave), now,
+            *(scratch or memory.new_scratch()), chunk.X, chunk.codes, own, chunk.weights, named, class_weights,
+            first, last, shared.slot, judges, bool(chosen["shuffle"]), bool(chosen["interleave"]), now,
         )  # fmt: skip
 
-    own, named, class_weights = np.empty_like(portion.codes), shared.named_codes, shared.class_weights
+    own, named, class_weights = np.empty_like(chunk.codes), shared.named_codes, shared.class_weights
     n_threads = threads.n_threads(n_jobs, len(rows) * (last - first + 1))
     if n_threads == 1:
         n_stopped = step(0, len(slots), memory.scratch)
@@ -79,7 +81,7 @@ def learn(
         bounds = np.searchsorted(cuts, np.linspace(0, len(rows), _PARTS * n_threads + 1)).tolist()
         n_stopped = sum(threads.run([partial(step, *pair) for pair in pairwise(bounds)], n_threads))
     while n_stopped > 0:
-        end = kernel.SHUFFLING + 2 * (1 if shared.interleave else last - first + 1)
+        end = kernel.SHUFFLING + 2 * (1 if chosen["interleave"] else last - first + 1)
         n_stopped = 0
         for k in np.flatnonzero(stages < end).tolist():
             _make_room(memory, shared, int(slots[k]), for_classes=bool(stages[k] < kernel.SHUFFLING))
@@ -112,6 +114,4 @@ def predict(memory: Slots, shared: Shared, slots: Words, X: Floats, out: Floats,
         n_open = sum(threads.run([partial(step, *pair) for pair in pairwise(bounds)], n_threads))
     if n_open > 0:
         rows = np.flatnonzero(~out.any(axis=1))
-        expected = np.zeros((len(rows), out.shape[1]))
-        shared.expect(X[rows], expected)
-        out[rows] = expected
+        out[rows] = shared.expect(X[rows], out.shape[1])

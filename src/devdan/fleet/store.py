@@ -22,7 +22,6 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
-from devdan.kernel.state import padded
 from devdan.model.modelfile import ModelFileError, plain
 
 VERSION = 1  # of the format
@@ -275,7 +274,7 @@ def _unpacked(row: tuple[Any, ...]) -> Row:
         raise ValueError("its checksum does not match")
     if not isinstance(text, str) or not isinstance(figures[-1], int):
         raise ValueError("its columns are of other types")
-    words = padded(np.frombuffer(state, "<f8")), np.frombuffer(codes, "<i8")
+    words = np.frombuffer(state, "<f8"), np.frombuffer(codes, "<i8")
     return Row(text, tuple(figures), Kept(*words, n_judged, judged, figures[-1], inputs, settings))
 
 

@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devdan.arrays import Floats, Words
-from devdan.kernel.inputs import LARGEST, SCALING_HORIZON, plain_units
+from devdan.kernel.inputs import LARGEST, plain_units
 from devdan.kernel.memory import SIZES, Sizes
 from devdan.kernel.mixing import SHARPEST
 from devdan.kernel.network import (
     BY_AVERAGES,
-    BY_MEMORY,
     BY_WEIGHTS,
     COUNT,
     DISCRIMINATIVE,
@@ -46,18 +45,9 @@ LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be in
 SETTINGS = tuple(
     name for name, field in Network.fields().items() if not field.shape and field.dtype.kind == "f"
 )  # the options as the kernel knows them
-BY_VERSION = ("start", "renews", "stays_within")  # what the version that made a network has chosen stays with it
 SCALE = ("scale_count", "low", "high", "mean", "square")  # what the scaling has learned
 WEIGHED = ("class_count", "class_weight")  # what classes weigh
 HEADER: Any = Network.fields()["encoder"].start  # words before the first array whose size depends on the model
-REMEMBERED = ("remembered", "remembered_label", "remembered_weight")  # the latest labelled samples
-_ENDED_BEFORE = (
-    WEIGHED[0],
-    REMEMBERED[0],
-    "causes",
-    "field_places",
-    "stays_within",
-)  # the fields before which the states of earlier versions end
 UNSEEN = {"low": np.inf, "high": -np.inf, "lowest": np.inf, "highest": -np.inf}  # ranges of nothing
 AVERAGED = ("encoder", "encoder_bias", "output", "output_bias")  # what there are averages of
 
@@ -163,18 +153,14 @@ def sizes_of(state: Floats) -> Sizes:
 
 
 def set_settings(net: Network, settings: dict[str, float]) -> None:
-    """Hand the settings over; averages that were left out so far begin with the weights as they are.
-
-    A network that has begun keeps what the version that made it has chosen.
-    """
+    """Hand the settings over; averages that were left out so far begin with the weights as they are."""
     if net.averaging == 0.0 < settings["averaging"]:
         net.averaged_since = net.n_learned[DISCRIMINATIVE]
         net.losses[BY_AVERAGES] = net.losses[BY_WEIGHTS]
         for name in (*AVERAGED, "field_weights"):
             getattr(net, f"{name}_slow")[:] = getattr(net, name)
     for name, value in settings.items():
-        if net.n_hidden == 0 or name not in BY_VERSION:
-            setattr(net, name, value)
+        setattr(net, name, value)
 
 
 # --- Room --------------------------------------------------------------------------------------------------------
@@ -243,16 +229,6 @@ def _alike(sizes: Sizes) -> Iterator[tuple[int, _Shape]]:
         yield own[0][0], (n_words // max(math.prod(lengths), 1), *lengths)
 
 
-def add_feature(state: Floats) -> Floats:
-    """Add a feature with zero weights; if there is no room, in a larger copy."""
-    net = Network(state)
-    if net.n_features == net.max_features:
-        state = resized(state, features=2 * net.max_features)
-        net = Network(state)
-    net.n_features += 1
-    return state
-
-
 def remove_feature(state: Floats, feature: int) -> None:
     """Remove a feature; those after it move up."""
     net = Network(state)
@@ -298,28 +274,6 @@ def _by_feature(net: Network) -> list[Floats]:
 
 
 # --- States from elsewhere ---------------------------------------------------------------------------------------
-
-
-def padded(state: Floats) -> Floats:
-    """A state that ends where those of an earlier version did, with what is nothing for the fields that came later.
-
-    Any other is returned as it is.
-    """
-    room = sizes_of(state) if len(state) >= HEADER else ()
-    places = Network.places(room) if min(room, default=-1) >= 0 else {}
-    ends = {places[name][0]: name for name in _ENDED_BEFORE if places}
-    if len(state) not in ends or len(state) == Network.n_words(room):
-        return state
-    longer = aligned(Network.n_words(room))
-    longer[: len(state)] = state
-    net, last = Network(longer), ends[len(state)]
-    net.lowest[:], net.highest[:] = UNSEEN["lowest"], UNSEEN["highest"]
-    if last != "stays_within":
-        net.renews = 0.0  # there, the first versions had the number of visits
-    if last in (WEIGHED[0], REMEMBERED[0]):
-        net.scaling_horizon = SCALING_HORIZON
-        net.losses[BY_MEMORY] = 0.0  # where the loss of the weights and their averages together was
-    return longer
 
 
 def check_state(state: Floats) -> None:

@@ -1,4 +1,4 @@
-"""The known classes, and which output of the network belongs to which class."""
+"""Labels: the known classes, the output that each has, and the weights of samples and classes in the loss."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from devdan.arrays import Floats
+
+NO_WEIGHTS = np.empty(0)  # to the kernel: every sample has weight 1
+LARGEST_WEIGHT = 1e6  # of a sample, or of a class in a dict, so that no step overflows
 _KINDS = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}
 
 
@@ -137,3 +141,45 @@ def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np
         filled = [filling if absent else label for label, absent in zip(y.tolist(), missing.tolist(), strict=True)]
         return np.asarray(filled), ~missing
     return y, ~missing
+
+
+# --- Weights -----------------------------------------------------------------------------------------------------
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int, name: str = "sample_weight") -> Floats:
+    """The weights as an array of their own; raises a ``ValueError`` unless there is a valid one for each sample.
+
+    >>> check_sample_weight([1, 0.5], 2)
+    array([1. , 0.5])
+    """
+    try:
+        given = np.asarray(sample_weight)
+        if given.dtype.kind not in "biufO":
+            raise TypeError(f"their type is {given.dtype}")
+        weights: Floats = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}") from error
+    if weights.shape != (n_samples,):
+        raise ValueError(f"{name} must have one number per sample, {n_samples}, got shape {weights.shape}")
+    wrong = ~((weights >= 0.0) & (weights <= LARGEST_WEIGHT))  # also NaN
+    if wrong.any():
+        raise ValueError(f"{name} must be in [0, {LARGEST_WEIGHT:,.0f}], got {weights[wrong][0]}")
+    return weights
+
+
+def weight_given(class_weight: Any, label: Any) -> float:
+    """The weight of a class in the option's dict, 1 if it is not there; 0 if the option is no dict."""
+    return float(class_weight.get(label, 1.0)) if isinstance(class_weight, dict) else 0.0
+
+
+def weights_given(class_weight: Any, classes: Classes, room: int) -> Floats:
+    """The weight of each output, of as many as there is room for, by the option ``class_weight``.
+
+    >>> _, classes = Classes().encode(np.array(["rain", "dry"]))
+    >>> weights_given({"dry": 0.5}, classes, 3)
+    array([1. , 0.5, 0. ])
+    """
+    weights = np.zeros(room)
+    if isinstance(class_weight, dict):
+        weights[classes.outputs] = [weight_given(class_weight, label) for label in classes.labels.tolist()]
+    return weights

@@ -15,15 +15,14 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from sklearn.base import clone
 
-from devdan import kernel
-from devdan.model import mixture, notice
+from devdan.model import notice
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import StreamClassifier
-from devdan.model.online import OnlineNetwork
-from devdan.model.weighing import NO_WEIGHTS
+from devdan.model.online import OnlineMixture
 
-_X, _CODES = np.array([[0.0], [1.0]]), np.array([0, 1])
+_X = np.linspace(0.0, 1.0, 40)[:, None]  # as many rows as it takes until predictions are calibrated
+_CODES = np.arange(40) % 2
 
 
 def compile_kernel(model: StreamClassifier) -> None:
@@ -50,7 +49,6 @@ def jobs() -> list[Job]:
     """All that the models do, behind each of their interfaces."""
     return [
         Job("networks", partial(_use, DEVDAN())),
-        Job("layers", partial(_use, DEVDAN(n_layers=2))),
         Job("ensemble", partial(compile_kernel, DEVDANEnsemble())),
         Job("sample by sample, for River and CapyMOA", _use_one_by_one),
     ]
@@ -98,14 +96,12 @@ def _use(model: DEVDAN) -> None:
     trained.predict(_X)
     trained.transform(_X)
     trained.reconstruct(_X)
-    mixture.calibrate(trained._networks, trained._network_inputs(_X), _CODES, NO_WEIGHTS)
-    kernel.temper(trained._networks[0], np.ones((1, 2)))
 
 
 def _use_one_by_one() -> None:
-    network = OnlineNetwork()
-    network.begin(1, seed=0)
-    network.observe(_X[:1])
-    network.learn(_X[:1], 0)
-    network.learn_rows(_X, _CODES)
-    network.predict_proba(_X, 2)
+    online = OnlineMixture()
+    online.begin(1, seed=0)
+    online.observe(_X[:1])
+    online.learn(_X[:1], 0)
+    online.learn_rows(_X, _CODES)
+    online.predict(_X, 2)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from devdan.arrays import Floats, Words
-from devdan.kernel import Network
-from devdan.kernel.state import scratch_for
-from devdan.model import earlier, options, threads, weighing
-from devdan.model.classes import Classes
+from devdan.model import options
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.scales import SCALES, Scale, mixed, new_network
-from devdan.model.training import shuffled, trained
+from devdan.model.scales import SCALES, Scale
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,7 +34,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         which half of the units see it, and 1 if it notices a feature's new unit and its skewness. ``None`` is
         ``devdan.model.scales.SCALES``.
     estimator : DEVDAN, default=None
-        All else about the members; ``None`` is a ``DEVDAN()``. It must have one layer and no initial weights, and leave
+        All else about the members; ``None`` is a ``DEVDAN()``. It must have no initial weights, and leave
         ``n_hidden`` and ``rehearse`` to the scales.
     n_jobs : int, default=-1
         Number of threads; -1 means one per core. The result does not depend on it.
@@ -53,7 +45,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     ----------
     classes_, n_features_in_, feature_names_in_, encoding_ : as in DEVDAN.
     n_members_ : members.
-    shares_ : the share of each member in the next prediction.
+    network_weights_ : the weight of each member in the next prediction.
     n_hidden_, n_parameters_ : current number of hidden units and parameters of all members.
     n_seen_ : samples seen so far.
     events_, n_events_ : the latest events of the members and their total number.
@@ -71,8 +63,6 @@ class DEVDANEnsemble(EvolvingClassifier):
     >>> model.score(*next(iter(sea(1_000, chunk=1_000, seed=2)))) > 0.8
     True
     """
-
-    _networks: list[Floats]
 
     def __init__(
         self,
@@ -92,14 +82,13 @@ class DEVDANEnsemble(EvolvingClassifier):
     @property
     def _member(self) -> DEVDAN:
         member = _DEFAULT if self.estimator is None else self.estimator
-        if not isinstance(member, DEVDAN) or member.n_layers != 1 or member.initial_weights is not None:
-            raise ValueError(f"estimator must be a DEVDAN of one layer without initial weights, got {member!r}")
+        if not isinstance(member, DEVDAN) or member.initial_weights is not None:
+            raise ValueError(f"estimator must be a DEVDAN without initial weights, got {member!r}")
         for name in ("n_hidden", "rehearse"):
-            if getattr(member, name) not in (options.OPTIONS[name].default, options.earlier(name)):
+            if getattr(member, name) not in (options.OPTIONS[name].default, 0):
                 raise ValueError(f"estimator must leave {name} to the scales, got {member!r}")
         return member
 
-    @property
     def _scales(self) -> Sequence[Scale]:
         return SCALES if self.scales is None else [Scale(*map(int, numbers)) for numbers in self.scales]
 
@@ -111,58 +100,11 @@ class DEVDANEnsemble(EvolvingClassifier):
     def _options(self) -> dict[str, Any]:
         return {**self._member._options(), "scales": self.scales, "n_jobs": self.n_jobs}
 
-    def _settings(self) -> list[dict[str, float]]:
-        settings = options.settings(self._chosen)
-        return [mixed(settings, scale) for scale in self._scales]
-
-    def _begin(self, classes: Classes, n_named: int) -> None:
-        scales = self._scales
-        seeds = check_random_state(self.random_state).randint(np.iinfo(np.int64).max, size=len(scales), dtype=np.int64)
-        self._networks = [
-            new_network(self._n_inputs, len(classes), scale, int(seed))
-            for scale, seed in zip(scales, seeds, strict=True)
-        ]
-
-    def _check_networks(self, networks: list[Floats]) -> None:
-        nets = [Network(state) for state in networks]
-        if [net.max_samples for net in nets] != [scale.reach for scale in self._scales]:
-            raise ValueError("its members are not of its scales")
-        if len({(net.n_features, net.max_classes) for net in nets}) != 1:
-            raise ValueError("its members are inconsistent")
-
-    def _take(self, networks: list[Floats]) -> None:
-        self._networks = networks
-
-    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        """Train the members, in threads if that is faster."""
-        phases, member = [(first, last)], self._member
-        if not member.interleave and len(X) > 1:  # of one sample, both phases at once are the same
-            phases = [(phase, phase) for phase in range(first, last + 1)]
-
-        def learn(k: int, scratch: Floats | None = None) -> None:
-            for one, other in phases:
-                order = shuffled(self._networks[k], len(X), member.shuffle)
-                self._networks[k] = trained(self._networks[k], X, codes, weights, order, one, other, scratch)
-
-        scales = self._scales
-        n_threads = threads.n_threads(self.n_jobs, len(X) * sum(1 + scale.rehearse for scale in scales))
-        if n_threads == 1:
-            scratch = scratch_for(*self._networks)
-            for k in range(len(scales)):
-                learn(k, scratch)
-        else:
-            costly_first = sorted(range(len(scales)), key=lambda k: -math.prod(scales[k][:2]))
-            threads.run([partial(learn, k) for k in costly_first], n_threads)
-
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     @property
     def n_members_(self) -> int:
-        return len(self._nets())
-
-    @property
-    def n_seen_(self) -> int:
-        return self._first().n_seen
+        return len(self._fitted().networks)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)
@@ -175,26 +117,11 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     # --- Saving and loading --------------------------------------------------------------------------------------
 
-    def _kept_options(self) -> dict[str, Any]:
-        params = super()._kept_options()
-        member = DEVDAN(**{name: value for name, value in self._chosen.items() if name in options.NAMES})
-        return {**params, "estimator": weighing.to_pairs(member.get_params())}
+    def kept_options(self) -> dict[str, Any]:
+        chosen = self.mixture_.options
+        member = DEVDAN(**{name: value for name, value in chosen.items() if name in options.NAMES})
+        return {**super().kept_options(), "estimator": member.get_params()}
 
     @classmethod
-    def _updated(cls, kept: dict[str, Any], states: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
-        if earlier.is_resampled(kept):
-            return earlier.updated(kept, states)
-        return earlier.with_scales(kept, states), states
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if earlier.is_resampled(state):
-            state = earlier.attributes(state)
-        elif "_chosen" in state:
-            networks = state["_networks"]
-            chosen = earlier.with_scales(state["_chosen"], networks)
-            state = earlier.with_scales(state, networks) | {"_chosen": chosen}
-        super().__setstate__(state)
-
-    @classmethod
-    def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        return cls(**{**params, "estimator": DEVDAN._of_kept_options(params["estimator"])})
+    def of_kept_options(cls, params: dict[str, Any]) -> Self:
+        return super().of_kept_options({**params, "estimator": DEVDAN.of_kept_options(params["estimator"])})

@@ -1,4 +1,4 @@
-"""The scikit-learn interface shared by all classifiers: from tables and arrays to inputs, from classes to outputs."""
+"""The scikit-learn side of every model: from tables and arrays to inputs, from labels to outputs."""
 
 from __future__ import annotations
 
@@ -7,39 +7,47 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from devdan.arrays import Floats, Words, all_writable
 from devdan.encoding.encoding import Encoding, Instructions
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import is_table, rows_of
-from devdan.model.classes import Classes, check_labels
+from devdan.model.classes import NO_WEIGHTS, Classes, check_labels, check_sample_weight
 from devdan.model.notice import EncodingWarning  # importing its module arms the notice
 
+_UNLABELLED = np.empty(0, np.int64)
 _PLAIN = "?bBhHiIlLqQefd"  # number types that NumPy converts to float64 directly
 
 
-class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A classifier that learns from a stream, chunk by chunk, and may meet new classes at any time."""
+class Chunk(NamedTuple):
+    """Rows to learn from, checked, and what is new with them."""
+
+    X: Floats  # inputs
+    codes: Words = _UNLABELLED  # the output of each label; none without labels
+    weights: Floats = NO_WEIGHTS  # of the rows; none if all have weight 1
+    classes: Classes = Classes()
+    n_named: int = 0  # classes known, where some were named in advance
+    encoding: Encoding | None = None  # with what the chunk has taught it
+
+
+class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator whose rows are tables or arrays of numbers, and may be of new classes at any time."""
 
     scaling: Any
     _takes_nan = True
     _encoding: Encoding | None = None  # of tables; none for plain arrays of numbers
+    _classes: Classes
     _ways_to_start = "partial_fit, observe or fit"
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def classes_(self) -> npt.NDArray[Any]:
-        """The classes seen so far, sorted."""
 
     @property
     @abstractmethod
@@ -51,22 +59,13 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Raise a ``ValueError`` that names the first option out of its range."""
 
     @abstractmethod
-    def predict_proba(self, X: npt.ArrayLike) -> Floats:
-        """The probability of each class in ``classes_``, one row per sample."""
-
-    @abstractmethod
     def __sklearn_is_fitted__(self) -> bool: ...
 
     @abstractmethod
     def _instructions(self) -> Instructions:
         """What the user says about columns."""
 
-    # --- Shared by all classifiers -------------------------------------------------------------------------------
-
-    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The most probable class of each sample."""
-        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+    # --- Shared --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _unharmed(self) -> Iterator[None]:
@@ -82,6 +81,25 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         """Raise a ``ValueError`` if an option names a column that is not among these."""
         self._instructions().check(names)
 
+    # --- Chunks --------------------------------------------------------------------------------------------------
+
+    def _checked(self, X: Any, y: Any, classes: Any, taught: bool, sample_weight: Any, afresh: bool) -> Chunk | None:
+        """The rows as the networks take them, ``taught`` with their labels; None if all of their weights are zero."""
+        weights, kept = NO_WEIGHTS, None
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, _num_samples(X))
+            kept = weights > 0.0
+            y, weights = self._labels(y, len(weights))[kept], weights[kept]
+            if afresh and len(weights) == 0:
+                raise ValueError("sample_weight must be greater than zero for at least one sample to start from")
+            if len(weights) == 0:
+                return None
+        inputs, encoding = self._learned_inputs(X, reset=afresh, kept=kept)
+        known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
+        if taught:
+            codes, known, n_named = self._encoded(y, len(inputs), classes, known)
+        return Chunk(inputs, codes, weights, known, n_named, encoding)
+
     # --- Inputs --------------------------------------------------------------------------------------------------
 
     @property
@@ -92,6 +110,11 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
             return self._encoding
         names = getattr(self, "feature_names_in_", [f"x{k}" for k in range(self.n_features_in_)])
         return Encoding.of_numbers([str(name) for name in names])
+
+    def column_records(self) -> list[dict[str, Any]]:
+        """What became of each column, for JSON, pages and consoles; nothing for a model that has seen no table."""
+        fitted = self.__sklearn_is_fitted__()
+        return self._encoding.records() if fitted and self._encoding is not None else []
 
     @property
     def _n_inputs(self) -> int:
@@ -234,6 +257,24 @@ class StreamClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         tags.input_tags.allow_nan = self._takes_nan
         tags.input_tags.string = True
         return tags
+
+
+class StreamClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
+    """A classifier that learns from a stream, chunk by chunk, and may meet new classes at any time."""
+
+    @property
+    @abstractmethod
+    def classes_(self) -> npt.NDArray[Any]:
+        """The classes seen so far, sorted."""
+
+    @abstractmethod
+    def predict_proba(self, X: npt.ArrayLike) -> Floats:
+        """The probability of each class in ``classes_``, one row per sample."""
+
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
+        """The most probable class of each sample."""
+        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
 
 
 def _as_table(X: Any) -> Any:

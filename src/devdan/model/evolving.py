@@ -1,50 +1,40 @@
-"""The scikit-learn estimator code shared by DEVDAN and its ensemble: networks, options and fitted attributes."""
+"""What DEVDAN and its ensemble have in common: a mixture of networks behind scikit-learn's interface."""
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from operator import is_
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import Tags, check_random_state
 
 from devdan import kernel
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding, Instructions
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
-from devdan.kernel.state import (
-    PHASES,
-    Event,
-    counted,
-    events_of,
-    n_parameters,
-    padded,
-    resized,
-    set_settings,
-    with_features,
-)
-from devdan.model import mixture, modelfile, options, weighing
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE
+from devdan.kernel.state import Event
+from devdan.model import explain, modelfile, options
 from devdan.model.classes import Classes
-from devdan.model.insight import Insight
+from devdan.model.estimator import Chunk, StreamClassifier
+from devdan.model.explain import Explanation
+from devdan.model.mixture import Mixture, seeds_of
 from devdan.model.notebook import EventList, model_html
-from devdan.model.recent import keep_unlabelled
-from devdan.model.weighing import NO_WEIGHTS
+from devdan.model.recent import share_less_unusual
+from devdan.model.scales import Scale
+from devdan.model.units import UnitList, units_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_UNLABELLED = np.empty(0, np.int64)
 
+class EvolvingClassifier(StreamClassifier):
+    """A classifier that is a mixture of networks."""
 
-class EvolvingClassifier(Insight):
-    """A classifier made of networks, each one a kernel state."""
-
-    _chosen: dict[str, Any]  # the options that were last passed to the networks
+    mixture_: Mixture
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
 
@@ -53,28 +43,8 @@ class EvolvingClassifier(Insight):
         """The options of its networks."""
 
     @abstractmethod
-    def _begin(self, classes: Classes, n_named: int) -> None:
-        """Create the networks."""
-
-    @abstractmethod
-    def _settings(self) -> list[dict[str, float]]:
-        """The kernel's settings of each network."""
-
-    @abstractmethod
-    def _visit(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        """Train the networks on the samples in the phases ``first`` to ``last``."""
-
-    @abstractmethod
-    def _check_networks(self, networks: list[Floats]) -> None:
-        """Raise a ``ValueError`` if networks, from a file, are not a valid model."""
-
-    @abstractmethod
-    def _take(self, networks: list[Floats]) -> None:
-        """Continue with these networks."""
-
-    def _network_inputs(self, X: Floats) -> list[Floats]:
-        """The inputs of each network."""
-        return [X] * len(self._networks)
+    def _scales(self) -> Sequence[Scale]:
+        """The time scale of each network."""
 
     def check_options(self) -> None:
         options.check(self._options())
@@ -130,167 +100,192 @@ class EvolvingClassifier(Insight):
     ) -> Self:
         with self._unharmed():
             afresh = afresh or not self.__sklearn_is_fitted__()
-            weights, kept = NO_WEIGHTS, None
-            if sample_weight is not None:
-                weights = weighing.check_sample_weight(sample_weight, _num_samples(X))
-                kept = weights > 0.0
-                y, weights = self._labels(y, len(weights))[kept], weights[kept]
-                if afresh and len(weights) == 0:
-                    raise ValueError("sample_weight must be greater than zero for at least one sample to start from")
-                if len(weights) == 0:
-                    return self
-            X, encoding = self._learned_inputs(X, reset=afresh, kept=kept)
-            known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
-            if last == DISCRIMINATIVE:
-                if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
-                    classes = y  # the outputs exist already, so their classes must be known
-                codes, known, n_named = self._encoded(y, len(X), classes, known)
-            self._prepare(afresh, known, n_named, encoding)
-        if last == DISCRIMINATIVE:
-            self._calibrate(X, codes, weights)
-        self._visit(X, codes, weights, first, last)
-        if last == GENERATIVE:
-            keep_unlabelled(self._networks, X)
+            if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
+                classes = y  # the outputs exist already, so their classes must be known
+            chunk = self._checked(X, y, classes, last == DISCRIMINATIVE, sample_weight, afresh)
+            if chunk is None:
+                return self
+            self._prepare(chunk, afresh)
+        self.mixture_.learn(chunk.X, chunk.codes, chunk.weights, first, last)
         return self
 
-    def _calibrate(self, X: Floats, codes: Words, weights: Floats) -> None:
-        """Compare what is predicted for some of the samples with their labels, before these are learned."""
-        compared = mixture.compared(self._networks[0], len(X))
-        if len(compared) > 0:
-            own = weights[compared] if len(weights) > 0 else weights
-            mixture.calibrate(self._networks, self._network_inputs(X[compared]), codes[compared], own)
-
-    def _prepare(self, afresh: bool, classes: Classes, n_named: int, encoding: Encoding | None) -> None:
-        """Check the options, create or enlarge the networks, and pass the options to them."""
-        before, self._encoding = self._encoding, encoding
+    def _prepare(self, chunk: Chunk, afresh: bool) -> None:
+        """Check the options and let the mixture, a new one if ``afresh``, take what is new before it learns."""
         chosen = self._options()
-        changed = afresh or not all(map(is_, chosen.values(), self._chosen.values()))
+        changed = afresh or options.differ(chosen, self.mixture_.options)
         if changed:
             options.check(chosen)
         if afresh:
-            self._begin(classes, n_named)
+            self.mixture_ = self._new_mixture(chosen, chunk)
         elif changed:
-            for name in options.fixed(chosen):
-                if not options.same(chosen[name], self._chosen[name]):
-                    raise ValueError(
-                        f"{name} must stay {self._chosen[name]!r} once the model has learned; call fit to start again"
-                    )
-        self._classes, self._chosen = classes, chosen
-        if not afresh and encoding is not None and before is not None and before.order != encoding.order:
-            gone, n_new = before.changes(encoding)
-            self._take([with_features(state, len(before), gone, n_new) for state in self._networks])
-        room = self._first().max_classes
-        if len(classes) > room:
-            larger = max(len(classes), 2 * room)
-            self._take([resized(state, classes=larger) for state in self._networks])
-        if changed or n_named > 0:
-            self._pass_options()
-            for net in self._nets():
-                net.n_named = n_named or net.n_named
+            options.check_fixed(chosen, self.mixture_.options)
+        self.mixture_.prepare(
+            chosen=chosen if changed else None,
+            classes=chunk.classes,
+            n_named=chunk.n_named,
+            encoding=chunk.encoding,
+        )
 
-    def _pass_options(self) -> None:
-        """Pass the options to the networks."""
-        nets = self._nets()
-        given = weighing.weights_given(self._chosen["class_weight"], self._classes, nets[0].max_classes)
-        for net, settings in zip(nets, self._settings(), strict=True):
-            set_settings(net, settings)
-            net.class_weight[:] = given
+    def _new_mixture(self, chosen: dict[str, Any], chunk: Chunk) -> Mixture:
+        scales = self._scales()
+        return Mixture(
+            chosen,
+            scales,
+            n_inputs=chunk.X.shape[1],
+            n_outputs=len(chunk.classes),
+            encoding=chunk.encoding,
+            seeds=seeds_of(check_random_state(self.random_state), len(scales)),
+        )
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 
     def predict_proba(self, X: npt.ArrayLike) -> Floats:
         """The probability of each class in ``classes_``, one row per sample."""
         self.classes_  # noqa: B018 (raises an error if there are none)
-        return self._probabilities(self._inputs(X))
+        return self.mixture_.predict_proba(self._inputs(X))
+
+    # --- Explanations --------------------------------------------------------------------------------------------
+
+    def explain(self, X: npt.ArrayLike, label: Any = None, *, n_orders: int = explain.ORDERS) -> Explanation:
+        """Which columns speak for the predicted class of each sample, or for the class ``label``, and how much.
+
+        A contribution is the Shapley value of a column: what knowing it adds to the log-odds of the class, on average
+        over the orders in which columns can become known. It counts for all inputs of the column together, such as the
+        values of a nominal one. A column that is not known is missing, which is neutral; with ``scaling="minmax"`` or
+        ``None``, where 0 is not the mean, it has its running mean. Up to eight columns, all orders count; of more
+        columns, ``n_orders`` of them, which are always the same.
+        """
+        classes = self.classes_.tolist()
+        if len(classes) < 2:
+            raise ValueError(f"explain needs two classes to weigh, but only {classes[0]!r} has been taught")
+        if label is not None and (np.ndim(label) > 0 or label not in classes):
+            raise ValueError(f"label must be one of the classes {classes}, got {label!r}")
+        if not isinstance(n_orders, (int, np.integer)) or n_orders < 2:
+            raise ValueError(f"n_orders must be an integer of at least 2, got {n_orders!r}")
+        chosen = None if label is None else classes.index(label)
+        return explain.explained(self.mixture_, self.encoding_, self._inputs(X), chosen, int(n_orders))
+
+    @property
+    def importances_(self) -> dict[str, float]:
+        """How much each column matters now, by its name; the sum is 1, or 0 if predictions depend on none.
+
+        It is how much predictions change, on recent samples, if the column has the values that it has in others.
+        """
+        found = self.importances(explain.SAMPLES)
+        return dict(zip(map(str, self.encoding_.columns), found.tolist(), strict=True))
+
+    def importances(self, n_samples: int) -> Floats:
+        """The importance of each column, asked about this many recent samples."""
+        self.classes_  # noqa: B018 (raises an error if there are none)
+        return explain.importances(self.mixture_, self.encoding_, n_samples)
+
+    @property
+    def units_(self) -> UnitList:
+        """What each hidden unit of each network stands for; see :class:`devdan.Unit`."""
+        self._check_is_fitted()
+        return units_of(self.mixture_, self.encoding_.input_names)
+
+    def describe(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """What it tells about its columns and hidden units, once it has been taught labels.
+
+        ``names`` are those of the columns, for a model that has seen only arrays.
+
+        >>> from devdan import DEVDAN
+        >>> told = DEVDAN(random_state=0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"]).describe(["age"])
+        >>> told["importances"], told["units"][0]["weights"][0][0]
+        ({'age': 1.0}, 'age')
+        """
+        if not hasattr(self, "classes_"):
+            return {}
+        found, inputs = self.importances_, self.encoding_.input_names
+        if self.mixture_.encoding is None and names is not None and len(names) == len(inputs):
+            found, inputs = dict(zip(names, found.values(), strict=True)), list(names)
+        return {"importances": found, "units": [unit._asdict() for unit in units_of(self.mixture_, inputs)]}
+
+    def score_samples(self, X: npt.ArrayLike) -> Floats:
+        """How usual each sample is, between -1 and 0: minus the share of recent samples that are less unusual.
+
+        The lower, the more abnormal, as scikit-learn's outlier detectors have it: of samples like the recent ones,
+        about 1 % are below -0.99. A sample is as unusual as it is far from the nearest of up to 1,000 recent samples
+        in the replay buffer. Where hardly any are (``rehearse=0``), its distance from the mean input counts: then only
+        values can be unusual, not their combinations. A value that is missing, or a category that was never seen, is
+        not unusual.
+        """
+        self._check_is_fitted()
+        return -share_less_unusual(self.mixture_.networks, self._inputs(X))
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_chosen" in self.__dict__
+        return "mixture_" in self.__dict__
+
+    @property
+    def _encoding(self) -> Encoding | None:  # type: ignore[override]
+        return self.mixture_.encoding
+
+    @property
+    def _classes(self) -> Classes:  # type: ignore[override]
+        return self.mixture_.classes
 
     @property
     def _scaling_in_use(self) -> Any:
-        return self._chosen["scaling"]
+        return self.mixture_.options["scaling"]
 
-    def _nets(self) -> list[Network]:
+    def _fitted(self) -> Mixture:
         self._check_is_fitted()
-        return [Network(state) for state in self._networks]
-
-    def _first(self) -> Network:
-        """The first network."""
-        self._check_is_fitted()
-        return Network(self._networks[0])
+        return self.mixture_
 
     @property
     def classes_(self) -> npt.NDArray[Any]:
-        if self._first().n_classes == 0:
+        if self._fitted().nets[0].n_classes == 0:
             name = type(self).__name__
             raise NotFittedError(f"This {name} has not been taught a label yet: call partial_fit or teach first")
         return self._classes.labels
 
     @property
-    def n_hidden_(self) -> int:
-        return sum(net.n_hidden for net in self._nets())
+    def n_seen_(self) -> int:
+        return self._fitted().n_seen
 
     @property
-    def shares_(self) -> Floats:
-        self._check_is_fitted()
-        return np.array(mixture.shares(self._networks))
+    def n_hidden_(self) -> int:
+        return sum(net.n_hidden for net in self._fitted().nets)
+
+    @property
+    def network_weights_(self) -> Floats:
+        return np.array(self._fitted().network_weights)
 
     @property
     def n_parameters_(self) -> int:
-        return sum(n_parameters(net) for net in self._nets())
+        return self._fitted().n_parameters
 
     @property
     def events_(self) -> EventList[Event]:
-        return EventList(event for k, net in enumerate(self._nets()) for event in events_of(net, k))
+        return EventList(self._fitted().events)
 
     @property
     def n_events_(self) -> int:
-        return sum(net.n_events for net in self._nets())
-
-    def events_by_network(self) -> list[int]:
-        """The number of events of each network."""
-        return [net.n_events for net in self._nets()]
-
-    def events_after(self, counts: list[int]) -> list[Event]:
-        """The events since the networks had so many, as far as they are kept; a network that came since had none."""
-        found: list[Event] = []
-        for k, net in enumerate(self._nets()):
-            n_new = net.n_events - (counts[k] if k < len(counts) else 0)
-            found += events_of(net, k)[-n_new:] if n_new > 0 else []
-        return found
+        return sum(self._fitted().n_events)
 
     @property
     def growths_(self) -> dict[str, int]:
-        return self._counted("n_changes", kernel.GROWTH)
+        return self._fitted().counts("n_changes", kernel.GROWTH)
 
     @property
     def prunings_(self) -> dict[str, int]:
-        return self._counted("n_changes", kernel.PRUNING)
+        return self._fitted().counts("n_changes", kernel.PRUNING)
 
     @property
     def drifts_(self) -> dict[str, int]:
         """Number of virtual drifts (generative phase) and real drifts (discriminative phase), over all networks."""
-        return self._counted("n_drifts")
-
-    def _counted(self, name: str, kind: int | None = None) -> dict[str, int]:
-        """A counter of all networks, by phase."""
-        counts = counted(self._nets(), name)
-        return dict(zip(PHASES, (counts if kind is None else counts[:, kind]).tolist(), strict=True))
+        return self._fitted().counts("n_drifts")
 
     @property
     def bias2_(self) -> dict[str, float]:
-        return self._monitored(kernel.BIAS2)
+        return self._fitted().means(kernel.BIAS2)
 
     @property
     def variance_(self) -> dict[str, float]:
-        return self._monitored(kernel.VARIANCE)
-
-    def _monitored(self, quantity: int) -> dict[str, float]:
-        evolving = (net for net in self._nets() if net.max_samples == 0)
-        means = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in evolving] or [[0.0, 0.0]]
-        return {name: sum(own) / len(means) for name, own in zip(PHASES, zip(*means, strict=True), strict=True)}
+        return self._fitted().means(kernel.VARIANCE)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -301,7 +296,7 @@ class EvolvingClassifier(Insight):
     # --- In notebooks --------------------------------------------------------------------------------------------
 
     def _repr_html_inner(self) -> str:
-        """What scikit-learn shows, which are the options, and what it has come to."""
+        """What scikit-learn shows, which are the options, and what has become of the model."""
         return f"{super()._repr_html_inner()}{model_html(self)}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
@@ -310,37 +305,29 @@ class EvolvingClassifier(Insight):
 
     # --- Saving and loading --------------------------------------------------------------------------------------
 
-    def _kept_options(self) -> dict[str, Any]:
+    def kept_options(self) -> dict[str, Any]:
         """The options to save: those passed to the networks, even if they were changed since."""
-        chosen = {name: value for name, value in self._chosen.items() if name in self.get_params(deep=False)}
-        params = {**self.get_params(deep=False), **chosen}
+        params: dict[str, Any] = self.get_params(deep=False)
+        params |= {name: value for name, value in self.mixture_.options.items() if name in params}
         if not isinstance(params["random_state"], (int, np.integer)):
             params["random_state"] = None  # the state of the generator is in the networks' states
-        return weighing.to_pairs(params)
+        return params
 
     @classmethod
-    def _updated(cls, kept: dict[str, Any], states: list[Floats]) -> tuple[dict[str, Any], list[Floats]]:
-        """Options and states from a file, as this version has them."""
-        return kept, states
-
-    @classmethod
-    def _of_kept_options(cls, params: dict[str, Any]) -> Self:
-        lacking = {name: options.earlier(name) for name in cls._get_param_names() if name in options.OPTIONS}
-        return cls(**lacking | weighing.of_pairs(params))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """What an earlier version has pickled knows nothing of newer options, and its states lack newer fields."""
-        super().__setstate__(state)
-        for name in self._get_param_names():
-            if name in options.OPTIONS:
-                self.__dict__.setdefault(name, options.earlier(name))
-        if "_chosen" in self.__dict__:
-            self._chosen = {name: options.earlier(name) for name in options.NAMES} | self._chosen
-            self._take([padded(network) for network in self.__dict__.pop("_networks", None) or self._networks])
+    def of_kept_options(cls, params: dict[str, Any]) -> Self:
+        """A model with these options, which has learned nothing; a file must name all that there are."""
+        if set(params) != set(cls._get_param_names()):
+            raise ValueError(f"its options are not those of a {cls.__name__}")
+        return cls(**params)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the model to one file; a model from :meth:`load` continues bit for bit."""
         modelfile.save(path, self)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Load a model from a file written by :meth:`save`. Nothing in the file is executed."""
+        return modelfile.load(path, cls)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> Any:
         """The current predictor as an ONNX model, also saved if a path is given: ``pip install 'devdan[onnx]'``.
@@ -353,8 +340,3 @@ class EvolvingClassifier(Insight):
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError("to_onnx needs onnx: pip install 'devdan[onnx]'", name=error.name) from error
         return to_onnx(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Load a model from a file written by :meth:`save`. Nothing in the file is executed."""
-        return modelfile.load(path, cls)

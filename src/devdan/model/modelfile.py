@@ -11,6 +11,7 @@ import json
 import os
 import re
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,15 +21,16 @@ import numpy.typing as npt
 from devdan.arrays import Floats
 from devdan.atomic import write_atomically
 from devdan.encoding.encoding import Encoding
-from devdan.kernel import Network
-from devdan.kernel.state import BY_VERSION, aligned, check_state, padded
+from devdan.kernel.state import aligned, check_state
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
+from devdan.model.mixture import Mixture
+from devdan.model.scales import Scale
 
 Model = TypeVar("Model")
 
 MAGIC = b"\x89DEVDAN\n"
-VERSION, OLDEST = 5, 2  # formats: the one that is written, and the first that is read
+VERSION = 1  # of the format
 _PREFIX = struct.Struct("<8sIIQ")
 _DIGEST = 32
 _PICKLE = b"\x80"  # with which pickles begin
@@ -43,29 +45,44 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a fitted model."""
-    write_atomically(Path(path), content_of(model))
+    model._check_is_fitted()
+    write(path, header_of(model), np.concatenate(model.mixture_.networks))
 
 
 def content_of(model: Any) -> bytes:
     """What the file of a fitted model holds."""
     model._check_is_fitted()
-    return _packed(header_of(model), np.concatenate(model._networks))
+    return _packed(header_of(model), np.concatenate(model.mixture_.networks))
 
 
 def header_of(model: Any) -> dict[str, Any]:
     """All of a fitted model but the states of its networks, for JSON."""
-    classes = model._classes
     return {
         "kind": type(model).__name__,
-        "options": model._kept_options(),
-        "states": [len(state) for state in model._networks],
+        "options": options_as_json(model.kept_options()),
+        **columns_of(model),
+        **header_of_mixture(model.mixture_),
+    }
+
+
+def columns_of(model: Any) -> dict[str, Any]:
+    """What an estimator knows of columns, beside what the encoding does, for JSON."""
+    return {
         "n_features": model.n_features_in_,
         "feature_names": list(getattr(model, "feature_names_in_", [])),
+        "warned": getattr(model, "_warned", False),
+    }
+
+
+def header_of_mixture(mixture: Mixture) -> dict[str, Any]:
+    """All of a mixture but its options and the states of its networks, for JSON."""
+    classes = mixture.classes
+    return {
+        "states": [len(state) for state in mixture.networks],
         "classes": classes.labels.tolist(),
         "dtype": "object" if classes.labels.dtype == object else classes.labels.dtype.str,
         "outputs": classes.outputs.tolist(),
-        "warned": getattr(model, "_warned", False),
-        "encoding": None if model._encoding is None else model._encoding.to_json(),
+        "encoding": None if mixture.encoding is None else mixture.encoding.to_json(),
     }
 
 
@@ -79,19 +96,23 @@ def of_content(content: bytes, name: str, *kinds: type[Model]) -> Model:
     return _model(name, *_unpacked(content, name), kinds)
 
 
-def _model(path: Any, header: dict[str, Any], state: Floats, kinds: tuple[type[Model], ...]) -> Model:
+def _model(path: Any, header: dict[str, Any], words: Floats, kinds: tuple[type[Model], ...]) -> Model:
     try:
-        kind = next((kind for kind in kinds if kind.__name__ == header.get("kind")), None)
+        kind: Any = next((kind for kind in kinds if kind.__name__ == header.get("kind")), None)
         if kind is None:
             known = " or a ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"it is a {header.get('kind')}, not a {known}")
-        states = [padded(part) for part in _states(header["states"], state)]
-        for part in states:
-            check_state(part)
-        model = restored(header, states, kind)
+        states = _states(header["states"], words)
+        for state in states:
+            check_state(state)
+        model = kind.of_kept_options(options_of_json(header["options"]))
+        chosen = model._options()
+        options.check(chosen)
+        model.mixture_ = mixture_of(header, states, chosen, model._scales())
+        take_columns(model, header, model.mixture_)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
-    return model
+    return cast(Model, model)
 
 
 def _states(sizes: Any, words: Floats) -> list[Floats]:
@@ -108,41 +129,57 @@ def _states(sizes: Any, words: Floats) -> list[Floats]:
     return states
 
 
-def restored(header: dict[str, Any], states: list[Floats], kind: type[Model]) -> Model:
-    """A model from its header and states, which are safe; raises an error of several kinds if they do not fit."""
-    chosen, states = kind._updated(header["options"], states)  # type: ignore[attr-defined]
-    model: Any = kind._of_kept_options(chosen)  # type: ignore[attr-defined]
-    chosen = model._options()
-    options.check(chosen)
-    nets = [Network(state) for state in states]
-    n_features, max_classes = nets[0].n_features, nets[0].max_classes
-    n_outputs = max(max(net.n_classes, net.n_named) for net in nets)
+def mixture_of(
+    header: dict[str, Any], states: Sequence[Floats], chosen: dict[str, Any], scales: Sequence[Scale]
+) -> Mixture:
+    """A mixture from its header, its states, which are safe, and its options; raises an error if they do not fit."""
     labels = check_labels(labels_of(header["classes"], str(header["dtype"])))
     outputs = np.array(header["outputs"], dtype=np.int64)
-    if (encoded := header.get("encoding")) is not None:  # earlier versions had none
-        model._encoding = Encoding.of_json(encoded, options.instructions(chosen))
-        if len(model._encoding) != n_features:
-            raise ValueError("encoding and state do not match")
-        n_features = len(model._encoding.columns)
-    if header["n_features"] != n_features or not n_outputs <= len(outputs) <= max_classes:
-        raise ValueError("header and state do not match")
-    if chosen["n_hidden"] > nets[0].max_hidden:
-        raise ValueError("it has no room for its initial hidden units")
     if sorted(outputs.tolist()) != list(range(len(labels))) or not np.array_equal(np.unique(labels), labels):
         raise ValueError("the classes are not distinct and sorted")
-    model._classes, model._chosen, model.n_features_in_ = Classes(labels, outputs), chosen, n_features
-    model._check_networks(states)
-    model._take(states)
-    for net, settings in zip(nets, model._settings(), strict=True):
-        if any(getattr(net, word) != value for word, value in settings.items() if word not in BY_VERSION):
-            raise ValueError("options and states do not match")
-    model._pass_options()
-    model._warned = bool(header["warned"])
+    encoded = header["encoding"]
+    encoding = None if encoded is None else Encoding.of_json(encoded, options.instructions(chosen))
+    mixture = Mixture.of_networks(states, chosen, scales, classes=Classes(labels, outputs), encoding=encoding)
+    mixture.check()
+    return mixture
+
+
+def take_columns(model: Any, header: dict[str, Any], mixture: Mixture) -> None:
+    """Let an estimator have the columns that its file names."""
+    n_columns = mixture.n_inputs if mixture.encoding is None else len(mixture.encoding.columns)
+    if header["n_features"] != n_columns:
+        raise ValueError("header and state do not match")
+    model.n_features_in_, model._warned = n_columns, bool(header["warned"])
     if header["feature_names"]:
         model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
-        if len(model.feature_names_in_) != n_features:
+        if len(model.feature_names_in_) != n_columns:
             raise ValueError("the number of feature names does not match the number of features")
-    return cast(Model, model)
+
+
+def options_as_json(params: dict[str, Any]) -> dict[str, Any]:
+    """Options for a file: a dict of class weights as pairs, since the keys of JSON are all text."""
+    found = {}
+    for name, value in params.items():
+        if name == "class_weight" and isinstance(value, dict):
+            value = list(value.items())  # noqa: PLW2901
+        elif name == "estimator" and isinstance(value, dict):
+            value = options_as_json(value)  # noqa: PLW2901
+        found[name] = value
+    return found
+
+
+def options_of_json(params: dict[str, Any]) -> dict[str, Any]:
+    """Options from a file."""
+    if not isinstance(params, dict):
+        raise ValueError("its options are not named")
+    found = {}
+    for name, value in params.items():
+        if name == "class_weight" and isinstance(value, list):
+            value = dict(value)  # noqa: PLW2901
+        elif name == "estimator" and isinstance(value, dict):
+            value = options_of_json(value)  # noqa: PLW2901
+        found[name] = value
+    return found
 
 
 def labels_of(values: Any, dtype: str) -> npt.NDArray[Any]:
@@ -202,11 +239,10 @@ def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
     if len(content) < _PREFIX.size + _DIGEST:
         raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
-    if version < OLDEST:
-        raise ModelFileError(f"{path} has format {version}, which this devdan no longer reads, only {OLDEST} and later")
-    if version > VERSION:
+    if version != VERSION:
         raise ModelFileError(
-            f"{path} was saved by a newer devdan (format {version}, this one reads {VERSION}): upgrade devdan"
+            f"{path} has format {version}, this devdan reads {VERSION}: it was saved by a newer devdan, or by one from "
+            "before the first release"
         )
     expected = _PREFIX.size + n_text + 8 * n_words + _DIGEST
     if len(content) < expected:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 from devdan.html_table import html_table
-from devdan.model.described import columns
 
 _LATEST = 20
 _MOST_NAMES = 12
@@ -34,20 +33,20 @@ def model_html(model: Any) -> str:
     """What has become of a model; nothing before it has learned."""
     if not model.__sklearn_is_fitted__():
         return ""
-    labels = model._classes.labels.tolist()
+    mixture = model.mixture_
+    labels = mixture.classes.labels.tolist()
     rows = [
         ("samples seen", f"{model.n_seen_:,}"),
         ("classes", f"{len(labels):,}: {_listed(labels)}" if labels else "none yet"),
-        ("columns", f"{model.n_features_in_:,}, as {model._n_inputs:,} inputs"),
+        ("columns", f"{model.n_features_in_:,}, as {mixture.n_inputs:,} inputs"),
         ("hidden units", f"{model.n_hidden_:,}, {model.n_parameters_:,} parameters"),
         *(
             (name, ", ".join(f"{n:,} {phase}" for phase, n in counts.items()))
             for name, counts in (("growths", model.growths_), ("prunings", model.prunings_), ("drifts", model.drifts_))
         ),
     ]
-    told = columns(model)
-    if len(told) <= _MOST_NAMES:
-        rows += [(column["name"], column["became"]) for column in told]
+    if mixture.encoding is not None and len(mixture.encoding.columns) <= _MOST_NAMES:
+        rows += [(name, column.in_words()) for name, column in mixture.encoding.columns.items()]
     return html_table(rows)
 
 

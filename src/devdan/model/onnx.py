@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.kernel import Network
-from devdan.model import mixture
+from devdan.model.mixture import prediction_weights
 
 OPSET = 17
 
@@ -121,10 +121,8 @@ def _hidden(graph: _Graph, net: Network, x: str, fields: str | None, slow: str =
     return graph.add("Sigmoid", graph.add("Add", product, graph.constant(bias)))
 
 
-def _network(
-    graph: _Graph, state: Floats, x: str, outputs: npt.NDArray[np.int64], share: float
-) -> tuple[str, list[str]]:
-    """The hidden units of a network, and the probabilities by each of its opinions, times its share."""
+def _network(graph: _Graph, state: Floats, x: str, outputs: npt.NDArray[np.int64], weight: float) -> list[str]:
+    """What a network predicts by its weights and by their averages, each times its weight in the prediction."""
     net = Network(state)
     r, known = net.n_hidden, outputs < net.n_classes  # one that is new may not know all yet
     missing = graph.add("IsNaN", x)
@@ -132,19 +130,19 @@ def _network(
     x = _scaled(graph, net, raw, missing)
     fields = _in_fields(graph, net, x, raw, missing) if net.max_fields > 0 else None
     hidden, parts = _hidden(graph, net, x, fields), []
-    for opinion, part in enumerate(mixture.opinions(state, share)):
+    for predictor, part in enumerate(prediction_weights(state, weight)):
         if part <= kernel.NEGLIGIBLE:
             continue
-        if opinion == kernel.BY_WEIGHTS:
+        if predictor == kernel.BY_WEIGHTS:
             odds = _softmax(graph, hidden, net.output[outputs, :r], np.where(known, net.output_bias[outputs], -np.inf))
-        elif opinion == kernel.BY_AVERAGES:
+        elif predictor == kernel.BY_AVERAGES:
             slow = _hidden(graph, net, x, fields, "_slow")
             offsets = np.where(known, net.output_bias_slow[outputs], -np.inf)
             odds = _softmax(graph, slow, net.output_slow[outputs, :r], offsets)
         else:
             odds = _nearest(graph, net, x, outputs, known)
         parts.append(graph.add("Mul", odds, graph.constant(np.float64(part))))
-    return hidden, parts
+    return parts
 
 
 def _softmax(graph: _Graph, units: str, output: Floats, bias: Floats) -> str:
@@ -173,15 +171,11 @@ def _nearest(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64]
 
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.ModelProto:
     """A graph with the input ``X`` (double, NaN where missing) and the outputs ``label`` and ``probabilities``."""
-    classes, outputs = model.classes_, model._classes.outputs
-    graph, x, parts = _Graph(), "X", []
-    n_layers, networks = getattr(model, "n_layers_", 0), model._networks
-    for k, (state, share) in enumerate(zip(networks, mixture.shares(networks), strict=True)):
-        hidden, own = _network(graph, state, x if k < n_layers else "X", outputs, share)
-        parts += own
-        if k < n_layers:
-            x = graph.add("Concat", "X", hidden, axis=1)
-    first = Network(networks[0])
+    classes, mixture = model.classes_, model.mixture_
+    outputs, graph, parts = mixture.classes.outputs, _Graph(), []
+    for state, weight in zip(mixture.networks, mixture.network_weights, strict=True):
+        parts += _network(graph, state, "X", outputs, weight)
+    first = mixture.nets[0]
     if first.calibrates and first.calibration[kernel.LOG_SHARPNESS] != 0.0:
         sharpness = graph.constant(np.exp(first.calibration[kernel.LOG_SHARPNESS]))
         powers = graph.add("Pow", graph.add("Sum", *parts), sharpness)
@@ -196,7 +190,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
     description = helper.make_graph(
         graph.nodes,
         type(model).__name__,
-        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["samples", int(model._n_inputs)])],
+        [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["samples", mixture.n_inputs])],
         [
             helper.make_tensor_value_info("label", kind, ["samples"]),
             helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, ["samples", len(classes)]),

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Real
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,13 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import is_date_format
 from devdan.kernel.state import LARGEST_LEARNED, LARGEST_REHEARSAL
+from devdan.model.classes import LARGEST_WEIGHT
 from devdan.model.scales import QUICK, REHEARSED, is_scales, settings_at
-from devdan.model.weighing import LARGEST_WEIGHT
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _WEIGHINGS = {None: kernel.ALIKE, "balanced": kernel.BALANCED}  # or a dict
-_MOST_LAYERS = 100
 _MOST_CATEGORIES = 10_000
 
 
@@ -45,7 +45,6 @@ class Option:
     is_fixed: bool = False  # must stay what it was once the model has learned
     is_online: bool = True  # the adapters, which take one sample at a time, have it
     about_tables: bool = False  # about columns of tables, not about networks
-    earlier: Any = None  # what models were that an earlier version saved without it, if not the default
 
     def check(self, value: Any) -> None:
         """Raise a ``ValueError`` that names the option unless the value is in its range."""
@@ -85,10 +84,6 @@ def _is_below_one(value: Any) -> bool:
 
 def _is_rate(value: Any) -> bool:
     return is_real(value) and 0 <= value <= 1
-
-
-def _is_depth(value: Any) -> bool:
-    return (isinstance(value, str) and value == "auto") or (is_count(value) and value <= _MOST_LAYERS)
 
 
 def _is_weighing(value: Any) -> bool:
@@ -195,22 +190,13 @@ NETWORK = (
         "How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which "
         "starts from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: "
         "less accurate on short or curved streams, but more than twice as fast.",
-        f"int, default={REHEARSED.rehearse}", is_fixed=True, earlier=0,
+        f"int, default={REHEARSED.rehearse}", is_fixed=True,
     ),
     _switch(
         "calibrate",
         "Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent "
         "labels. Labels are predicted as without it.",
-        word="calibrates", earlier=False,
-    ),
-    Option(
-        "n_layers", 1, _is_depth, f"'auto' or an integer from 1 to {_MOST_LAYERS}",
-        "Number of layers. Each layer above the first is another such network, whose inputs are the features and the "
-        "hidden units of the layer below. The layers' predictions are mixed by how well each did recently. "
-        '``"auto"`` keeps one more layer than needed.',
-        'int or "auto", default=1',
-        word="company", value=lambda value: kernel.ALONE if value == 1 else kernel.LAYERED,
-        is_fixed=True, is_online=False,
+        word="calibrates",
     ),
 )  # fmt: skip
 
@@ -306,10 +292,21 @@ def settings(chosen: dict[str, Any]) -> dict[str, float]:
     return settings_at(QUICK) | given | {"stays_within": float(given["scaling"] == kernel.STANDARD)}
 
 
-def earlier(name: str) -> Any:
-    """The value of an option in a model that an earlier version has saved without it."""
-    option = OPTIONS[name]
-    return option.default if option.earlier is None else option.earlier
+def defaults() -> dict[str, Any]:
+    """The value of each option where nothing is chosen."""
+    return {name: OPTIONS[name].default for name in NAMES}
+
+
+def differ(chosen: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Whether an option may have changed; almost free, since it only looks whether they are the same objects."""
+    return not all(map(is_, chosen.values(), before.values()))
+
+
+def check_fixed(chosen: dict[str, Any], before: dict[str, Any]) -> None:
+    """Raise a ``ValueError`` that names an option which must stay what it was once the model has learned."""
+    for name in fixed(chosen):
+        if not same(chosen[name], before[name]):
+            raise ValueError(f"{name} must stay {before[name]!r} once the model has learned; call fit to start again")
 
 
 def fixed(chosen: dict[str, Any]) -> list[str]:

@@ -11,8 +11,11 @@ from devdan import kernel
 from devdan.arrays import Floats
 from devdan.html_table import html_table
 from devdan.kernel import Network
-from devdan.model.recent import statistics
+from devdan.kernel.state import scratch_for
+from devdan.model.mixture import Mixture
+from devdan.model.recent import recent_inputs, statistics
 
+SAMPLES = 200  # recent ones, over which activations are averaged
 _STRONGEST = 5  # inputs and classes that are named
 _SHOWN, _NAMED = 20, 3
 
@@ -28,7 +31,7 @@ class Unit(NamedTuple):
     an input, in the units of the stream, if it is on rather than off; empty for a network that reconstructs nothing.
     """
 
-    network: int  # the index of the layer or member, from 0
+    network: int  # its index, from 0
     unit: int
     activation: float
     weights: Named
@@ -60,11 +63,22 @@ class UnitList(list[Unit]):
         return html_table(rows, ["network", "unit", *HEAD], caption)
 
 
-def units_of(state: Floats, network: int, hidden: Floats, names: Sequence[str], classes: Sequence[Any]) -> list[Unit]:
-    """The units of a network, whose activations for recent samples are known, and the names of its inputs.
+def units_of(mixture: Mixture, names: Sequence[str]) -> UnitList:
+    """The hidden units of all networks, in these names of the inputs."""
+    classes = mixture.classes.labels[np.argsort(mixture.classes.outputs)].tolist()
+    X = recent_inputs(mixture.networks, SAMPLES)
+    found = UnitList()
+    for k, state in enumerate(mixture.networks):
+        hidden = np.zeros((len(X), Network(state).n_hidden))
+        kernel.transform(state, scratch_for(state), X, hidden)
+        found += _units_of_network(state, k, hidden, names, classes)
+    return found
 
-    ``classes`` are in the order of its outputs.
-    """
+
+def _units_of_network(
+    state: Floats, network: int, hidden: Floats, names: Sequence[str], classes: Sequence[Any]
+) -> list[Unit]:
+    """The hidden units of a network, whose activations for recent samples are known; classes are by output."""
     net = Network(state)
     n, r, m = net.n_features, net.n_hidden, net.n_classes
     mean = hidden.mean(axis=0)

@@ -19,7 +19,7 @@ from devdan.evaluation.record import Record
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.modelfile import ModelFileError
-from devdan.model.opening import open_model
+from devdan.opening import open_model
 
 FORMAT = 1  # of the files in the folder
 _DIGEST = 32  # bytes of the checksum before the checkpoint

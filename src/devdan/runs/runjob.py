@@ -19,7 +19,8 @@ from typing import Any, Protocol
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.model.described import columns, insight
+from devdan.model.estimator import TableEstimator
+from devdan.model.evolving import EvolvingClassifier
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
 
@@ -116,9 +117,11 @@ class RunJob:
         except pickle.PicklingError as error:
             self._warn(error)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
-        if described := columns(self.evaluation.model):
-            result |= {"columns": described, "notes": self.evaluation.model.encoding_.notes}
-        result |= insight(self.evaluation.model, self.stream.feature_names)
+        model = self.evaluation.model
+        if isinstance(model, TableEstimator) and (told := model.column_records()):
+            result |= {"columns": told, "notes": model.encoding_.notes}
+        if isinstance(model, EvolvingClassifier):
+            result |= model.describe(self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
         self.folder.write_summary(result)
         self._close_fleet()

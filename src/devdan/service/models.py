@@ -17,7 +17,7 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.model.opening import KINDS
+from devdan.opening import KINDS
 from devdan.service.logged import Label, Settings, Value
 from devdan.service.naming import InvalidError, check_columns
 from devdan.service.tally import ASKED
@@ -94,10 +94,10 @@ def importances(model: Model) -> dict[str, float]:
     """How much the columns matter that matter most; of a fleet, to the network that all keys share."""
     network = model.prior_ if isinstance(model, DEVDANFleet) else model
     try:
-        shares = network._importances(ASKED).tolist()
+        found = network.importances(ASKED).tolist()
     except NotFittedError:  # it has no label yet
         return {}
-    named = sorted(zip(map(str, network.encoding_.columns), shares, strict=True), key=lambda pair: -pair[1])
+    named = sorted(zip(map(str, network.encoding_.columns), found, strict=True), key=lambda pair: -pair[1])
     return {name: round(share, 4) for name, share in named[:_MOST_NAMED] if share > 0}
 
 
@@ -165,6 +165,6 @@ def _column(values: Sequence[Any], name: str) -> Column:
 
 def given(model: EvolvingClassifier, rows: Rows) -> Any:
     """Rows in the form that the model takes: one from a file may know no names, and only numbers."""
-    if model.__sklearn_is_fitted__() and model._encoding is None:
+    if model.__sklearn_is_fitted__() and model.mixture_.encoding is None:
         return rows if rows.others or "feature_names_in_" in model.__dict__ else rows.numbers
     return rows

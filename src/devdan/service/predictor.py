@@ -13,12 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from devdan import kernel
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.kernel import DISCRIMINATIVE
-from devdan.kernel.state import aligned, scratch_for
-from devdan.model import mixture
 from devdan.service import models
 from devdan.service.logged import Features, Label
 from devdan.service.models import Model
@@ -56,20 +52,17 @@ class Predictor:
             return
         if isinstance(model, DEVDANFleet):
             self._model, self._single = copy.deepcopy(model), None
-            self.classes = model._classes.labels.tolist()
+            self.classes = model.mixture_.classes.labels.tolist()
             self.names = [text_of(label) for label in self.classes]
             return
-        self._model = frozen = copy.copy(model)
-        frozen._take([_copied(state) for state in model._networks])
-        if model._first().n_learned[DISCRIMINATIVE] == 0:
+        self._model = copy.copy(model)
+        self._model.mixture_ = mixture = model.mixture_.copy()
+        if mixture.n_taught == 0:
             return
-        self.classes = model._classes.labels.tolist()
+        self.classes = mixture.classes.labels.tolist()
         self.names = [text_of(label) for label in self.classes]
-        self._outputs = model._classes.outputs
-        self._single = None if model._encoding is None else SingleRow(model._encoding)
-        self._row = np.full((1, model._n_inputs), np.nan)
-        self._shares = mixture.shares(frozen._networks)
-        self._scratch = [scratch_for(state) for state in frozen._networks]
+        self._single = None if mixture.encoding is None else SingleRow(mixture.encoding)
+        self._row = np.full((1, mixture.n_inputs), np.nan)
 
     def knows(self, key: str) -> bool:
         """Whether there is a network for the key."""
@@ -85,13 +78,9 @@ class Predictor:
             features = {name: value for name, value in named if value is not None}
         if self._single is None or not self._single.fill(features, self._row):
             return self.many([features], None if key is None else [key])[0]
-        out = np.zeros((1, len(self._outputs)))
-        inputs = self._model._network_inputs(self._row)
-        for state, scratch, X, share in zip(self._model._networks, self._scratch, inputs, self._shares, strict=True):
-            if share > kernel.NEGLIGIBLE:
-                kernel.predict_proba(state, scratch, X, out, share)
-        kernel.temper(self._model._networks[0], out)
-        return self._read(out[0, self._outputs].tolist())
+        probabilities = self._model.mixture_.predict_proba(self._row)[0].tolist()
+        most = max(probabilities)
+        return Prediction(self.classes[probabilities.index(most)], most, probabilities)
 
     def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[Prediction]:
         """Predictions for rows whose columns are all known, or not needed."""
@@ -100,25 +89,15 @@ class Predictor:
         names = self.columns
         values = [row if isinstance(row, tuple) else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
-        shares = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
-        labels = [self.classes[place] for place in shares.argmax(axis=1).tolist()]
-        return list(map(Prediction, labels, shares.max(axis=1).tolist(), shares.tolist()))
+        found = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
+        labels = [self.classes[place] for place in found.argmax(axis=1).tolist()]
+        return list(map(Prediction, labels, found.max(axis=1).tolist(), found.tolist()))
 
     def content(self) -> bytes | None:
         """The model file, or None before the first row."""
         return None if self._model is None else models.content_of(self._model)
 
-    def _read(self, shares: list[float]) -> Prediction:
-        most = max(shares)
-        return Prediction(self.classes[shares.index(most)], most, shares)
-
 
 def text_of(label: Label) -> str:
     """A label as the name of its probability in an answer."""
     return str(label).lower() if isinstance(label, bool) else str(label)
-
-
-def _copied(state: Any) -> Any:
-    copied = aligned(len(state))
-    copied[:] = state
-    return copied

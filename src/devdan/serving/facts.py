@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from devdan.kernel import DISCRIMINATIVE
-from devdan.model.described import columns
 from devdan.model.evolving import EvolvingClassifier
 
 _EVENTS = 10
@@ -15,7 +14,7 @@ _EVENTS = 10
 
 def facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
     """What it is, what it learned from, what it looks like, and what happened to it lately."""
-    net = model._first()
+    net = model.mixture_.nets[0]
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -23,14 +22,13 @@ def facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
         "options": changed_options(model),
         "n_features": int(model.n_features_in_),
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])] or None,
-        "n_inputs": model._n_inputs,
-        "columns": columns(model),
+        "n_inputs": model.mixture_.n_inputs,
+        "columns": model.column_records(),
         "notes": model.encoding_.notes,
-        "classes": model._classes.labels.tolist(),
+        "classes": model.mixture_.classes.labels.tolist(),
         "n_samples": int(model.n_seen_),
         "n_labels": int(net.n_learned[DISCRIMINATIVE]),
         "n_hidden": model.n_hidden_,
-        "n_layers": getattr(model, "n_layers_", None),
         "n_members": getattr(model, "n_members_", None),
         "n_parameters": model.n_parameters_,
         "importances": model.importances_ if hasattr(model, "classes_") else None,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.model.described import columns
 from devdan.serving.facts import changed_options
 
 LEVELS = (0.1, 0.5, 0.9)  # the shares of the keys that are below
@@ -34,9 +33,9 @@ def fleet_facts(fleet: DEVDANFleet, path: Path) -> dict[str, Any]:
         "n_rows": fleet.n_rows_,
         "n_features": fleet.n_features_in_,
         "feature_names": [str(name) for name in getattr(fleet, "feature_names_in_", [])] or None,
-        "columns": columns(fleet),
+        "columns": fleet.column_records(),
         "notes": fleet.encoding_.notes,
-        "classes": fleet._classes.labels.tolist(),
+        "classes": fleet.mixture_.classes.labels.tolist(),
         **totals,
         **drifts,
         "n_judged": len(known),

@@ -133,7 +133,7 @@ def predict(df: DataFrame, fleet: str | os.PathLike[str], *, key: str, features:
     model = saving.load(DEVDANFleet, path, None, whole=True)
     if model.n_features_in_ != len(names):
         raise ValueError(f"features must be {model.n_features_in_} columns, as in the fleet, got {', '.join(names)}")
-    expected = getattr(model._shared, "feature_names_in_", None)
+    expected = getattr(model, "feature_names_in_", None)
     if expected is not None and set(expected) != set(names):
         raise ValueError(f"features must be those of the fleet, {', '.join(expected)}; got {', '.join(names)}")
     if kind_of(model._example) != kind:

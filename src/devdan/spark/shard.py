@@ -74,7 +74,7 @@ class Shard:
             return
         fleet, keys = self.fleet, self._keys(events)
         versions = fleet.counters(keys, ["n_learned"]).sum(axis=1).tolist()
-        if not fleet.__sklearn_is_fitted__() or len(fleet._shared.classes) == 0:
+        if not fleet.__sklearn_is_fitted__() or len(fleet.mixture_.classes) == 0:
             for event, version in zip(events, versions, strict=True):
                 predictions[event.row] = Prediction(None, None, version)
             return

@@ -14,7 +14,6 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
-from devdan.kernel.state import padded
 from devdan.model.modelfile import plain
 
 VERSION = 1  # of all that is in a state
@@ -104,8 +103,8 @@ def _bytes(words: Floats) -> bytes:
 
 
 def _words(content: bytes) -> Floats:
-    """A state, as this version has it."""
-    return padded(np.frombuffer(content, "<f8").astype(np.float64))
+    words: Floats = np.frombuffer(content, "<f8").astype(np.float64)
+    return words
 
 
 def _check_version(content: bytes) -> None:
