@@ -9,16 +9,23 @@ from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.kernel import LOG_SHARPNESS, Network
 from devdan.model.modelfile import content_of
-from devdan.service import ledger, models, register, snapshots
+from devdan.service import ledger, models, sql
+from devdan.service.counts import MOST_SPANS, Counts
 from devdan.service.fold import Fold, GapError
-from devdan.service.live_charts import charts
-from devdan.service.logged import Columns, Labels, Record, Rows, Settings
+from devdan.service.live import charts
 from devdan.service.predictor import Predictor
-from devdan.service.replaying import found, history, replayed
-from devdan.service.snapshots import Snapshot
-from devdan.service.sqlite_database import SqliteDatabase
-from devdan.service.submissions import Row, Submission
-from devdan.service.tally import MOST_SPANS, Tally
+from devdan.service.replay import found, history, replayed
+from devdan.service.schema import (
+    LoggedColumns,
+    LoggedLabels,
+    LoggedRows,
+    LogRecord,
+    StreamSettings,
+    Submission,
+    SubmittedRow,
+)
+from devdan.service.sql import StreamFacts
+from devdan.service.store import SqliteDatabase
 
 CITIES = ("Bonn", "Köln", "Rome", None)
 
@@ -37,11 +44,11 @@ def log(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
-        number = register.create(connection, "s", Settings(options={"random_state": 3}), 0.0).number
+        number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3}), 0.0).number
     source, waiting, k = random.Random(1), [], 0
     while k < 600:
         some = [features(source) for _ in range(source.randint(1, 30))]
-        rows = [Row(f"r{k + j}", row, predicted="big", confidence=0.75) for j, row in enumerate(some)]
+        rows = [SubmittedRow(f"r{k + j}", row, predicted="big", confidence=0.75) for j, row in enumerate(some)]
         waiting += [(row.id, label_of(row.features)) for row in rows]
         k += len(rows)
         source.shuffle(waiting)
@@ -53,8 +60,8 @@ def log(tmp_path):
 
 
 def folded(connection, number, fold=None, until=None):
-    stream = register.facts(connection)[number]
-    fold = fold or snapshots.restored(connection, stream, None)
+    stream = sql.streams(connection)[number]
+    fold = fold or Fold.restored(connection, stream, None)
     for record in connection.records(number, fold.seq, 10_000):
         if until is None or record.seq <= until:
             fold.apply(record)
@@ -67,74 +74,74 @@ def test_it_is_what_observe_and_teach_in_the_same_portions_give(log):
     model, rows = DEVDAN(random_state=3), {}
     for record in connection.records(number, 0, 10_000):
         body = record.body
-        if isinstance(body, Rows):
+        if isinstance(body, LoggedRows):
             dicts = [dict(zip(["x", "y", "city"], values, strict=True)) for values in body.values]
             rows |= {(record.seq, place): row for place, row in enumerate(dicts)}
             model.observe(dicts)
         elif hasattr(body, "rows"):
             model.teach([rows[one] for one in body.rows], body.labels)
     fold = folded(connection, number)
-    assert fold.content()[0] == content_of(model)
-    assert fold.tally.n_unusable == 0
+    assert fold.snapshot(0.0).model == content_of(model)
+    assert fold.counts.n_unusable == 0
 
 
 def test_from_any_snapshot_on_it_is_the_same_bit_for_bit(log):
     connection, number = log
-    stream = register.facts(connection)[number]
-    whole = folded(connection, number).content()
+    stream = sql.streams(connection)[number]
+    whole = folded(connection, number).snapshot(0.0)
     last = connection.records(number, 0, 10_000)[-1].seq
     for seq in range(0, last, 7):
         part = folded(connection, number, until=seq)
-        again = snapshots.restored(connection, stream, Snapshot(part.seq, 0.0, *part.content()))
-        assert folded(connection, number, again).content() == whole
+        again = Fold.restored(connection, stream, part.snapshot(0.0))
+        assert folded(connection, number, again).snapshot(0.0) == whole
 
 
 def test_replaying_compares_with_the_snapshot(log):
     connection, number = log
-    stream = register.facts(connection)[number]
+    stream = sql.streams(connection)[number]
     assert replayed(connection, stream).same is None
     part = folded(connection, number, until=40)
-    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *part.content()))
+    sql.keep_snapshot(connection, number, part.snapshot(0.0))
     assert replayed(connection, stream).same is True
     other = folded(connection, number, until=39)
-    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *other.content()))
+    sql.keep_snapshot(connection, number, other.snapshot(0.0)._replace(seq=part.seq))
     assert replayed(connection, stream).same is False
 
 
 def test_compacting_keeps_what_is_needed(log):
     connection, number = log
-    stream = register.facts(connection)[number]
+    stream = sql.streams(connection)[number]
     fold = folded(connection, number)
     n_before = len(connection.records(number, 0, 10_000))
-    base = Snapshot(fold.seq, 700.0, *fold.content())
-    snapshots.keep(connection, number, base)
-    while snapshots.compact(connection, number, base, before=500.0):
+    base = fold.snapshot(700.0)
+    sql.keep_snapshot(connection, number, base)
+    while sql.compact(connection, number, base, before=500.0):
         pass
     kept = connection.records(number, 0, 10_000)
     assert len(kept) < n_before / 2
     assert {one.seq for one in kept if one.at < 500.0} == {
         seq for (seq,) in connection.execute("SELECT seq FROM waiting WHERE stream = ? AND at < 500", (number,))
     }
-    ids = [id_ for one in kept if isinstance(one.body, Rows) for id_ in one.body.ids]
-    known = register.samples(connection, number, ids)
+    ids = [id_ for one in kept if isinstance(one.body, LoggedRows) for id_ in one.body.ids]
+    known = sql.known_ids(connection, number, ids)
     late = next(id_ for id_, one in known.items() if one.label is None)
     assert ledger.commit(connection, [Submission(number, labels=[(late, "big")])], 800.0)[0].accepted == 1
-    again = folded(connection, number, snapshots.restored(connection, stream, base))
-    assert again.tally.n_labels == fold.tally.n_labels + 1
-    assert replayed(connection, stream).fold.content() == again.content()
+    again = folded(connection, number, Fold.restored(connection, stream, base))
+    assert again.counts.n_labels == fold.counts.n_labels + 1
+    assert replayed(connection, stream).fold.snapshot(0.0) == again.snapshot(0.0)
 
 
 def test_compacting_removes_a_bounded_number_of_rows_at_a_time(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
-        stream = register.create(connection, "s", Settings(), 0.0)
-    some = [Row(f"r{k}", {"x": float(k)}, label="x") for k in range(3000)]
+        stream = sql.create_stream(connection, "s", StreamSettings(), 0.0)
+    some = [SubmittedRow(f"r{k}", {"x": float(k)}, label="x") for k in range(3000)]
     ledger.commit(connection, [Submission(stream.number, some)], 1.0)
     fold = folded(connection, stream.number)
-    base = Snapshot(fold.seq, 2.0, *fold.content())
+    base = fold.snapshot(2.0)
     left = []
-    while snapshots.compact(connection, stream.number, base, before=2.0):
+    while sql.compact(connection, stream.number, base, before=2.0):
         left += connection.execute("SELECT COUNT(*) FROM samples")
     assert left == [(2000,), (1000,), (0,)]
     assert not connection.records(stream.number, 0, 10)
@@ -142,12 +149,12 @@ def test_compacting_removes_a_bounded_number_of_rows_at_a_time(tmp_path):
 
 
 def test_what_the_model_cannot_take_is_counted():
-    fold = Fold(Settings(options={"drop": ["x"]}))
-    fold.apply(Record(1, 1, 0.0, Columns(["x"])))
-    fold.apply(Record(2, 1, 0.0, Rows(0, ["a", "b"], [[1.0], [2.0]], [None] * 2, [None] * 2)))
-    assert fold.tally.n_unusable == 2
-    assert "no column of X gives an input" in fold.tally.problem
-    assert fold.content()[0] is None
+    fold = Fold(StreamSettings(options={"drop": ["x"]}))
+    fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x"])))
+    fold.apply(LogRecord(2, 1, 0.0, LoggedRows(0, ["a", "b"], [[1.0], [2.0]], [None] * 2, [None] * 2)))
+    assert fold.counts.n_unusable == 2
+    assert "no column of X gives an input" in fold.counts.problem
+    assert fold.snapshot(0.0).model is None
 
 
 def calibration(model):
@@ -179,25 +186,27 @@ def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
 
 def test_labels_that_come_long_after_their_rows_read_a_record_once():
     """However many labels it has, in one record or in several: a record may hold thousands of rows."""
-    rows = Rows(0, [f"r{k}" for k in range(50)], [[float(k)] for k in range(50)], [None] * 50, [None] * 50)
+    rows = LoggedRows(0, [f"r{k}" for k in range(50)], [[float(k)] for k in range(50)], [None] * 50, [None] * 50)
     asked = []
 
     def stored(seq):
         asked.append(seq)
-        return Record(seq, 1, 0.0, rows)
+        return LogRecord(seq, 1, 0.0, rows)
 
-    fold = Fold(Settings(columns=["x"]), stored)
+    fold = Fold(StreamSettings(columns=["x"]), stored)
     for seq, half in ((9, range(25)), (10, range(25, 50))):
-        fold.apply(Record(seq, 1, 0.0, Labels([(7, k) for k in half], ["low" if k < 20 else "high" for k in half])))
+        fold.apply(
+            LogRecord(seq, 1, 0.0, LoggedLabels([(7, k) for k in half], ["low" if k < 20 else "high" for k in half]))
+        )
     assert asked == [7]
-    assert fold.tally.n_labels == 50
+    assert fold.counts.n_labels == 50
 
 
 def test_a_log_with_a_gap_is_not_folded():
-    fold = Fold(Settings())
-    fold.apply(Record(1, 1, 0.0, Columns(["x"])))
+    fold = Fold(StreamSettings())
+    fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x"])))
     with pytest.raises(GapError, match="lacks the rows of record 7"):
-        fold.apply(Record(8, 1, 0.0, Labels([(7, 0)], ["yes"])))
+        fold.apply(LogRecord(8, 1, 0.0, LoggedLabels([(7, 0)], ["yes"])))
 
 
 def test_streams_with_keys_are_fleets(tmp_path):
@@ -205,26 +214,26 @@ def test_streams_with_keys_are_fleets(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
-        number = register.create(connection, "s", Settings(keyed=True), 0.0).number
+        number = sql.create_stream(connection, "s", StreamSettings(keyed=True), 0.0).number
     source = random.Random(2)
     fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=0), n_jobs=1, random_state=0)
     for k in range(30):
         some = [(source.choice("abc"), features(source)) for _ in range(20)]
-        rows = [Row(f"{k}-{j}", row, key) for j, (key, row) in enumerate(some)]
+        rows = [SubmittedRow(f"{k}-{j}", row, key) for j, (key, row) in enumerate(some)]
         labels = [(row.id, label_of(row.features)) for row in rows[:10]]
         ledger.commit(connection, [Submission(number, rows), Submission(number, labels=labels)], float(k))
         fleet.observe([key for key, _ in some], [row for _, row in some])
         fleet.teach([key for key, _ in some[:10]], [row for _, row in some[:10]], [label for _, label in labels])
-    stream = register.facts(connection)[number]
+    stream = sql.streams(connection)[number]
     whole = folded(connection, number)
     assert all(content_of(whole.model[key]) == content_of(fleet[key]) for key in "abc")
     part = folded(connection, number, until=31)
-    kept = Snapshot(part.seq, 0.0, *part.content())
-    snapshots.keep(connection, number, kept)
-    again = folded(connection, number, snapshots.restored(connection, stream, kept))
+    kept = part.snapshot(0.0)
+    sql.keep_snapshot(connection, number, kept)
+    again = folded(connection, number, Fold.restored(connection, stream, kept))
     assert all(content_of(again.model[key]) == content_of(fleet[key]) for key in "abc")
     assert replayed(connection, stream).same is True
-    snapshots.keep(connection, number, Snapshot(part.seq, 0.0, *folded(connection, number, until=29).content()))
+    sql.keep_snapshot(connection, number, folded(connection, number, until=29).snapshot(0.0)._replace(seq=part.seq))
     assert replayed(connection, stream).same is False
     predictor = Predictor(fleet, ["x", "y", "city"], 1)
     rows = [features(source) for _ in range(5)]
@@ -248,12 +257,12 @@ def test_a_predictor_knows_nothing_before_the_first_label():
 
 def test_counts_by_the_time_of_prediction(log):
     connection, number = log
-    tally = folded(connection, number).tally
+    counts = folded(connection, number).counts
     records = connection.records(number, 0, 10_000)
     rows = {
         (one.seq, place): (one, place)
         for one in records
-        if isinstance(one.body, Rows)
+        if isinstance(one.body, LoggedRows)
         for place in range(len(one.body.ids))
     }
     correct, delays = [], []
@@ -261,22 +270,22 @@ def test_counts_by_the_time_of_prediction(log):
         if hasattr(one.body, "labels") and hasattr(one.body, "rows"):
             correct += [label == "big" for label in one.body.labels]
             delays += [one.at - rows[row][0].at for row in one.body.rows]
-    assert tally.n_rows == len(rows) == sum(span.n_rows for span in tally.spans)
-    assert tally.n_labels == len(correct) == sum(span.n_labelled for span in tally.spans)
-    assert sum(span.n_correct for span in tally.spans) == sum(correct)
-    assert tally.accuracy == pytest.approx(np.mean(correct[-1000:]))
-    assert tally.expected == pytest.approx(0.75)
-    assert tally.held == pytest.approx(np.mean(correct) - 0.75)
-    assert tally.delay_sum == pytest.approx(sum(delays))
-    assert sum(tally.delays) == len(delays)
+    assert counts.n_rows == len(rows) == sum(span.n_rows for span in counts.spans)
+    assert counts.n_labels == len(correct) == sum(span.n_labelled for span in counts.spans)
+    assert sum(span.n_correct for span in counts.spans) == sum(correct)
+    assert counts.accuracy == pytest.approx(np.mean(correct[-1000:]))
+    assert counts.expected == pytest.approx(0.75)
+    assert counts.held == pytest.approx(np.mean(correct) - 0.75)
+    assert counts.delay_sum == pytest.approx(sum(delays))
+    assert sum(counts.delays) == len(delays)
 
 
 def test_the_number_of_spans_is_bounded_whatever_comes():
-    tally = Tally()
+    counts = Counts()
     for number in range(0, 1_000_000, 997):
-        tally.span(number).n_rows += 1
-    assert len(tally.spans) <= MOST_SPANS
-    assert sum(span.n_rows for span in tally.spans) == len(range(0, 1_000_000, 997))
+        counts.span(number).n_rows += 1
+    assert len(counts.spans) <= MOST_SPANS
+    assert sum(span.n_rows for span in counts.spans) == len(range(0, 1_000_000, 997))
 
 
 # --- What another model would have done --------------------------------------------------------------------------
@@ -290,7 +299,7 @@ def test_history_has_each_row_with_its_label_and_when_it_came(log):
     known = [label is not None for label in y]
     assert len(y) == stream.n_rows == samples.n_samples
     assert (labels.late >= 0).tolist() == known
-    assert sum(known) == folded(connection, number).tally.n_labels
+    assert sum(known) == folded(connection, number).counts.n_labels
     x = np.concatenate([rows.numbers[:, 0] for rows, _ in samples])
     assert [label for label in y if label] == [
         label_of({"x": value}) for value, own in zip(x, known, strict=True) if own
@@ -309,20 +318,20 @@ def test_a_model_from_a_file_goes_on_learning():
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_now_and_then_it_is_asked_which_columns_matter(keyed):
-    source, fold = random.Random(0), Fold(Settings(options={"random_state": 3}, keyed=keyed))
-    fold.apply(Record(1, 1, 0.0, Columns(["x", "y", "z"])))
+    source, fold = random.Random(0), Fold(StreamSettings(options={"random_state": 3}, keyed=keyed))
+    fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x", "y", "z"])))
     for k in range(0, 3000, 50):
         values = [[source.random(), source.random(), source.random()] for _ in range(50)]
         keys = ["a"] * 50 if keyed else None
-        rows = Rows(k, [f"{k + j}" for j in range(50)], values, [None] * 50, [None] * 50, keys)
-        fold.apply(Record(fold.seq + 1, 1, 0.0, rows))
+        rows = LoggedRows(k, [f"{k + j}" for j in range(50)], values, [None] * 50, [None] * 50, keys)
+        fold.apply(LogRecord(fold.seq + 1, 1, 0.0, rows))
         labels = ["big" if x > 0.5 else "small" for x, *_ in values]
-        fold.apply(Record(fold.seq + 1, 1, 0.0, Labels([(fold.seq, j) for j in range(50)], labels)))
-    asked = [span.importances for span in fold.tally.spans if span.importances]
+        fold.apply(LogRecord(fold.seq + 1, 1, 0.0, LoggedLabels([(fold.seq, j) for j in range(50)], labels)))
+    asked = [span.importances for span in fold.counts.spans if span.importances]
     assert 4 <= len(asked) <= 6
     assert asked[-1]["x"] > 0.9
-    (shown,) = [one for one in charts(fold.tally) if one.title == "Which columns matter"]
+    (shown,) = [one for one in charts(fold.counts) if one.title == "Which columns matter"]
     assert next(key.text for key in shown.chart.legend) == "x"
-    assert Fold.of_snapshot(fold.settings, lambda seq: None, fold.columns, fold.seq, *fold.content()).is_same_as(
-        *fold.content()
-    )
+    kept = fold.snapshot(0.0)
+    facts = StreamFacts(1, "s", fold.settings, 0.0, fold.columns, None, 3000, 0, 0, 0)
+    assert Fold.restored(None, facts, kept).is_same_as(kept)

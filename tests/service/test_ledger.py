@@ -7,12 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devdan.service import ledger, register
-from devdan.service.database import UnavailableError
-from devdan.service.logged import Early, Expired, Labels, Rows, Settings
-from devdan.service.register import Source
-from devdan.service.sqlite_database import SqliteDatabase
-from devdan.service.submissions import Outcome, Row, Submission
+from devdan.service import ledger, sql
+from devdan.service.schema import (
+    EarlyLabels,
+    LoggedExpiry,
+    LoggedLabels,
+    LoggedRows,
+    Source,
+    StreamSettings,
+    Submission,
+    SubmissionOutcome,
+    SubmittedRow,
+)
+from devdan.service.sql import UnavailableError
+from devdan.service.store import SqliteDatabase
 
 
 @pytest.fixture
@@ -25,12 +33,12 @@ def database(tmp_path):
 def begun(database, **settings):
     connection = database.connect()
     with connection.transaction():
-        stream = register.create(connection, "s", Settings(**settings), 0.0)
+        stream = sql.create_stream(connection, "s", StreamSettings(**settings), 0.0)
     return connection, stream.number
 
 
 def row(id_, x=1.0, **more):
-    return Row(id_, {"x": x}, **more)
+    return SubmittedRow(id_, {"x": x}, **more)
 
 
 def rows(connection, number, *some, at=1.0):
@@ -47,14 +55,14 @@ def bodies(connection, number, kind):
 
 def test_a_label_finds_its_row_once(database):
     connection, number = begun(database)
-    assert rows(connection, number, row("a"), row("b", 2.0)) == Outcome(rows=2, refused=[])
+    assert rows(connection, number, row("a"), row("b", 2.0)) == SubmissionOutcome(rows=2, refused=[])
     assert labels(connection, number, b="yes").accepted == 1
     assert labels(connection, number, b="yes").repeated == 1
     refused = labels(connection, number, b="no", a="no")
     assert refused.accepted == 1
-    assert [(one.id, one.why) for one in refused.refused] == [("b", "its label is 'yes', which was learned before")]
-    assert [body.labels for body in bodies(connection, number, Labels)] == [["yes"], ["no"]]
-    (seq, place), *_ = bodies(connection, number, Labels)[0].rows
+    assert [(one.id, one.why) for one in refused.refused] == [("b", "its label is 'yes', which came before")]
+    assert [body.labels for body in bodies(connection, number, LoggedLabels)] == [["yes"], ["no"]]
+    (seq, place), *_ = bodies(connection, number, LoggedLabels)[0].rows
     assert connection.record(number, seq).body.ids[place] == "b"
 
 
@@ -64,8 +72,8 @@ def test_a_label_that_comes_first_waits_for_its_row(database):
     assert labels(connection, number, a="yes").repeated == 1
     assert labels(connection, number, a="no").refused[0].id == "a"
     rows(connection, number, row("a"))
-    assert bodies(connection, number, Labels)[0].labels == ["yes"]
-    stream = register.facts(connection)[number]
+    assert bodies(connection, number, LoggedLabels)[0].labels == ["yes"]
+    stream = sql.streams(connection)[number]
     assert (stream.n_waiting, stream.n_early) == (0, 0)
 
 
@@ -79,16 +87,16 @@ def test_rows_that_come_again_count_once_and_must_be_the_same(database):
         rows(connection, number, row("a", 3.0)).refused[0].why
         == "the id was used before, with other features or another key"
     )
-    assert sum(len(body.ids) for body in bodies(connection, number, Rows)) == 1
+    assert sum(len(body.ids) for body in bodies(connection, number, LoggedRows)) == 1
 
 
 def test_the_first_row_says_which_columns_there_are(database):
     connection, number = begun(database)
-    assert "must have features" in rows(connection, number, Row("e", {})).error
-    rows(connection, number, Row("a", {"x": 1.0, "city": "Bonn"}))
-    assert rows(connection, number, Row("b", {"city": "Köln"})).rows == 1
-    assert bodies(connection, number, Rows)[1].values == [[None, "Köln"]]
-    assert rows(connection, number, Row("c", {"x": 1.0, "y": 1.0})).error == (
+    assert "must have features" in rows(connection, number, SubmittedRow("e", {})).error
+    rows(connection, number, SubmittedRow("a", {"x": 1.0, "city": "Bonn"}))
+    assert rows(connection, number, SubmittedRow("b", {"city": "Köln"})).rows == 1
+    assert bodies(connection, number, LoggedRows)[1].values == [[None, "Köln"]]
+    assert rows(connection, number, SubmittedRow("c", {"x": 1.0, "y": 1.0})).error == (
         "the stream has no column 'y': its columns are x, city"
     )
 
@@ -96,7 +104,7 @@ def test_the_first_row_says_which_columns_there_are(database):
 def test_columns_that_the_options_name_must_be_there(database):
     connection, number = begun(database, options={"nominal": ["zip"]})
     assert "nominal names the column 'zip'" in rows(connection, number, row("a")).error
-    assert rows(connection, number, Row("a", {"zip": 1.0})).rows == 1
+    assert rows(connection, number, SubmittedRow("a", {"zip": 1.0})).rows == 1
 
 
 def test_labels_of_a_stream_are_of_one_type(database):
@@ -115,8 +123,8 @@ def test_rows_expire_by_age(database):
     rows(connection, number, row("c"), at=12.0)
     ledger.expire(connection, 22.5)
     assert labels(connection, number, at=22.5, c="yes").expired == 1
-    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, Expired)] == [(1, 0), (1, 0)]
-    assert register.facts(connection)[number].n_waiting == 0
+    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, LoggedExpiry)] == [(1, 0), (1, 0)]
+    assert sql.streams(connection)[number].n_waiting == 0
 
 
 def test_rows_expire_by_number_the_oldest_first(database):
@@ -124,15 +132,15 @@ def test_rows_expire_by_number_the_oldest_first(database):
     for k in range(5):
         rows(connection, number, row(f"r{k}"))
     assert [labels(connection, number, **{f"r{k}": "y"}).accepted for k in range(5)] == [0, 0, 1, 1, 1]
-    assert register.facts(connection)[number].n_waiting == 0
+    assert sql.streams(connection)[number].n_waiting == 0
 
 
 def test_labels_without_rows_expire_too_and_their_ids_are_free_again(database):
     connection, number = begun(database, wait=10.0)
     labels(connection, number, at=1.0, a="yes")
     ledger.expire(connection, 20.0)
-    assert bodies(connection, number, Early)[0].ids == ["a"]
-    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, Expired)] == [(0, 1)]
+    assert bodies(connection, number, EarlyLabels)[0].ids == ["a"]
+    assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, LoggedExpiry)] == [(0, 1)]
     assert rows(connection, number, row("a"), at=20.0).rows == 1
     assert labels(connection, number, at=20.0, a="no").accepted == 1
 
@@ -149,30 +157,30 @@ def test_a_deleted_stream_is_gone(database):
     connection, number = begun(database)
     rows(connection, number, row("a"))
     with connection.transaction():
-        register.delete(connection, number)
+        sql.delete_stream(connection, number)
     assert rows(connection, number, row("a")).gone
     with connection.transaction():
-        assert register.create(connection, "s", Settings(), 0.0).number == number + 1
+        assert sql.create_stream(connection, "s", StreamSettings(), 0.0).number == number + 1
 
 
 def test_what_is_kept_of_a_deleted_stream_is_removed_in_parts(database):
     connection, number = begun(database)
     with connection.transaction():
-        other = register.create(connection, "other", Settings(), 0.0).number
+        other = sql.create_stream(connection, "other", StreamSettings(), 0.0).number
     for stream in (number, other):
         many = Submission(stream, [row(f"r{k}") for k in range(1200)], labels=[("early", "x")])
         assert ledger.commit(connection, [many], 1.0)[0].rows == 1200
     with connection.transaction():
-        register.delete(connection, number)
+        sql.delete_stream(connection, number)
     before = at_first = kept(connection)
     parts = 0
-    while register.clean(connection):
+    while sql.purge(connection):
         after = kept(connection)
         assert before[number] - after[number] <= 500
         before, parts = after, parts + 1
     assert parts > 3
     assert (before[number], before[other]) == (0, at_first[other])
-    assert not register.clean(connection)
+    assert not sql.purge(connection)
 
 
 def kept(connection):
@@ -190,7 +198,7 @@ def test_a_full_disk_changes_nothing_and_later_all_is_well(database):
     connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(UnavailableError, match="full"):
         rows(connection, number, *(row(f"r{k}") for k in range(5000)))
-    assert len(bodies(connection, number, Rows)) == 1
+    assert len(bodies(connection, number, LoggedRows)) == 1
     connection.execute("PRAGMA max_page_count = 1000000")
     assert rows(connection, number, *(row(f"r{k}") for k in range(5000))).rows == 5000
 
@@ -213,22 +221,22 @@ def test_what_is_read_again_is_known_even_if_its_ids_were_forgotten(database):
     assert sum(one.rows + one.accepted + one.waiting + one.expired for one in again) == 0
     other = Submission(number, [row("c")], source=Source("t", 1, 0))  # of another partition
     assert ledger.commit(connection, [other], 22.0)[0].rows == 1
-    assert register.positions(connection) == {("t", 0): 2, ("t", 1): 1, ("u", 0): 2}
+    assert sql.next_offsets(connection) == {("t", 0): 2, ("t", 1): 1, ("u", 0): 2}
 
 
 def test_positions_go_with_their_stream_and_are_not_those_of_another(database):
     connection, number = begun(database)
     ledger.commit(connection, [Submission(number, [row("a")], source=Source("t", 0, 5))], 1.0)
     with connection.transaction():
-        other = register.create(connection, "other", Settings(), 0.0).number
+        other = sql.create_stream(connection, "other", StreamSettings(), 0.0).number
     assert ledger.commit(connection, [Submission(other, [row("a")], source=Source("t", 0, 3))], 1.0)[0].rows == 1
-    assert (register.positions(connection, number), register.positions(connection, other)) == (
+    assert (sql.next_offsets(connection, number), sql.next_offsets(connection, other)) == (
         {("t", 0): 6},
         {("t", 0): 4},
     )
     with connection.transaction():
-        register.delete(connection, number)
-    assert register.positions(connection) == {("t", 0): 4}
+        sql.delete_stream(connection, number)
+    assert sql.next_offsets(connection) == {("t", 0): 4}
 
 
 # --- Against an obvious version ----------------------------------------------------------------------------------
@@ -278,7 +286,7 @@ def learned_from(connection, number):
     """By the log: each id with its label."""
     return [
         (connection.record(number, seq).body.ids[place], label)
-        for body in bodies(connection, number, Labels)
+        for body in bodies(connection, number, LoggedLabels)
         for (seq, place), label in zip(body.rows, body.labels, strict=True)
     ]
 
@@ -296,12 +304,12 @@ def test_however_often_messages_are_read_again_each_counts_once(tmp_path_factory
         for offset, (kind, id_, value) in enumerate(events)
     ]
     for back, n in [*readings, (0, len(messages))]:
-        begin = max(register.positions(connection).get(("t", 0), 0) - back, 0)
+        begin = max(sql.next_offsets(connection).get(("t", 0), 0) - back, 0)
         ledger.commit(connection, messages[begin : begin + n], 1.0)
     naive = Naive()
     for kind, id_, value in events:
         (naive.row if kind == "row" else naive.labelled)(id_, value)
-    ids = [id_ for body in bodies(connection, number, Rows) for id_ in body.ids]
+    ids = [id_ for body in bodies(connection, number, LoggedRows) for id_ in body.ids]
     assert sorted(ids) == sorted(naive.features)
     assert sorted(learned_from(connection, number)) == sorted(naive.learned)
     database.close()
@@ -329,7 +337,7 @@ def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps)
                 got = next((name for name in ("accepted", "repeated", "waiting") if getattr(outcome, name)), "refused")
             assert got == expected, (group, kind, id_, value)
     assert sorted(learned_from(connection, number)) == sorted(naive.learned)
-    stream = register.facts(connection)[number]
+    stream = sql.streams(connection)[number]
     assert stream.n_waiting == len(naive.features) - len(naive.learned)
     assert stream.n_early == len(naive.label) - len(naive.learned)
     database.close()
@@ -339,10 +347,10 @@ def test_many_rows_are_several_records(database):
     connection, number = begun(database)
     some = [row(f"r{k}", float(k)) for k in range(1200)]
     assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].rows == 1200
-    written = bodies(connection, number, Rows)
+    written = bodies(connection, number, LoggedRows)
     assert [(body.first, len(body.ids)) for body in written] == [(0, 500), (500, 500), (1000, 200)]
     assert ledger.commit(connection, [Submission(number, labels=[("r1100", "x")])], 1.0)[0].accepted == 1
-    ((seq, place),) = bodies(connection, number, Labels)[0].rows
+    ((seq, place),) = bodies(connection, number, LoggedLabels)[0].rows
     assert connection.record(number, seq).body.values[place] == [1100.0]
     assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].repeated_rows == 1200
-    assert register.facts(connection)[number].n_waiting == 1199
+    assert sql.streams(connection)[number].n_waiting == 1199

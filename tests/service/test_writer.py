@@ -5,12 +5,11 @@ from concurrent.futures import Future
 
 import pytest
 
-from devdan.service import ledger, register
-from devdan.service.database import UnavailableError
-from devdan.service.logged import Settings
-from devdan.service.sqlite_database import SqliteDatabase
-from devdan.service.submissions import Outcome, Row, Submission
-from devdan.service.writer import Writer
+from devdan.service import ledger, sql
+from devdan.service.schema import StreamSettings, Submission, SubmissionOutcome, SubmittedRow
+from devdan.service.sql import UnavailableError
+from devdan.service.store import SqliteDatabase
+from devdan.service.writer import WriterThread
 
 MANY = 1050
 
@@ -18,7 +17,7 @@ MANY = 1050
 @pytest.fixture
 def writer(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
-    made = Writer(database, 10_000, lambda tell: tell(), lambda streams: None)
+    made = WriterThread(database, 10_000, lambda tell: tell(), lambda streams: None)
     made.start()
     yield made
     made.stop()
@@ -29,7 +28,7 @@ def writer(tmp_path):
 def stream(writer):
     def make(connection):
         with connection.transaction():
-            return register.create(connection, "s", Settings(), 0.0).number
+            return sql.create_stream(connection, "s", StreamSettings(), 0.0).number
 
     return writer.run_job(make).result()
 
@@ -45,7 +44,7 @@ def labels(stream, first=0, label="x"):
 
 
 def rows(stream):
-    return Submission(stream, rows=[Row(f"r{k}", {"x": float(k)}) for k in range(MANY)])
+    return Submission(stream, rows=[SubmittedRow(f"r{k}", {"x": float(k)}) for k in range(MANY)])
 
 
 def test_a_row_does_not_wait_behind_many_labels(writer, stream):
@@ -53,11 +52,11 @@ def test_a_row_does_not_wait_behind_many_labels(writer, stream):
     writer.run_job(lambda connection: go_on.wait())
     late = submitted(writer, labels(stream))
     late.add_done_callback(lambda promise: kept.append("labels"))
-    row = submitted(writer, Submission(stream, rows=[Row("a", {"x": 1.0})]))
+    row = submitted(writer, Submission(stream, rows=[SubmittedRow("a", {"x": 1.0})]))
     row.add_done_callback(lambda promise: kept.append("row"))
     before = writer.n_commits
     go_on.set()
-    assert late.result() == [Outcome(waiting=MANY, refused=[])]
+    assert late.result() == [SubmissionOutcome(waiting=MANY, refused=[])]
     assert row.result()[0].rows == 1
     assert kept == ["row", "labels"]
     assert writer.n_commits - before == 11
@@ -67,7 +66,7 @@ def test_a_row_does_not_wait_behind_many_labels(writer, stream):
 def test_labels_in_parts_have_one_outcome(writer, stream):
     assert submitted(writer, rows(stream)).result()[0].rows == MANY
     assert submitted(writer, labels(stream, 1000)).result()[0].accepted == 50
-    assert submitted(writer, labels(stream)).result() == [Outcome(accepted=1000, repeated=50, refused=[])]
+    assert submitted(writer, labels(stream)).result() == [SubmissionOutcome(accepted=1000, repeated=50, refused=[])]
     (contradicting,) = submitted(writer, labels(stream, label="y")).result()
     assert [one.id for one in contradicting.refused] == [f"r{k}" for k in range(MANY)]
     assert submitted(writer, Submission(stream + 1, labels=labels(stream).labels)).result()[0].gone
@@ -76,7 +75,9 @@ def test_labels_in_parts_have_one_outcome(writer, stream):
 def test_labels_of_several_kinds_are_refused_as_a_whole(writer, stream):
     submitted(writer, rows(stream)).result()
     mixed = Submission(stream, labels=[*labels(stream).labels, ("r0", 1)])
-    assert submitted(writer, mixed).result() == [Outcome(error="labels of this stream are of type text, got number: 1")]
+    assert submitted(writer, mixed).result() == [
+        SubmissionOutcome(error="labels of this stream are of type text, got number: 1")
+    ]
     assert submitted(writer, labels(stream)).result()[0].accepted == MANY
 
 

@@ -10,10 +10,9 @@ from contextlib import contextmanager
 
 import httpx
 
-from devdan.service.app import Application
-from devdan.service.replaying import found, records
-from devdan.service.server import server
-from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service import server
+from devdan.service.replay import found, records
+from devdan.service.store import SqliteDatabase
 
 SECONDS = 60.0  # for an answer, on a busy machine
 
@@ -21,14 +20,14 @@ SECONDS = 60.0  # for an answer, on a busy machine
 @contextmanager
 def served_here(folder, *, database=None, durability="off", **options):
     """A client of a service in this process; ``client.application`` is the service itself."""
-    application = Application(database or (lambda: SqliteDatabase(folder, durability)), **options)
+    application = server.application(database or SqliteDatabase(folder, durability), **options)
     ready, ports = threading.Event(), []
 
     def begin(port):
         ports.append(port)
         ready.set()
 
-    made = server(application, "127.0.0.1", 0, ready=begin)
+    made = server.server(application, "127.0.0.1", 0, ready=begin)
     thread = threading.Thread(target=made.run)
     thread.start()
     while not ready.wait(0.1):

@@ -6,8 +6,8 @@ import threading
 import httpx
 from served import SECONDS, Process
 
-from devdan.service.logged import Labels, Rows
-from devdan.service.replaying import found, records, replayed
+from devdan.service.replay import found, records, replayed
+from devdan.service.schema import LoggedLabels, LoggedRows
 
 
 class Caller(threading.Thread):
@@ -66,12 +66,12 @@ def check(database, callers):
     rows, labels = {}, {}
     by_place = {}
     for record in records(connection, stream, 0):
-        if isinstance(record.body, Rows):
+        if isinstance(record.body, LoggedRows):
             for place, (id_, values) in enumerate(zip(record.body.ids, record.body.values, strict=True)):
                 assert id_ not in rows, "a row is in the log twice"
                 rows[id_] = dict(zip(stream.columns, values, strict=True))
                 by_place[record.seq, place] = id_
-        elif isinstance(record.body, Labels):
+        elif isinstance(record.body, LoggedLabels):
             for place, label in zip(record.body.rows, record.body.labels, strict=True):
                 id_ = by_place[tuple(place)]
                 assert id_ not in labels, "a label is in the log twice"
@@ -83,7 +83,7 @@ def check(database, callers):
             assert labels[id_] == label, "an acknowledged label is not in the log"
     again = replayed(connection, stream)
     assert again.same is not False
-    assert again.fold.tally.n_rows == len(rows)
+    assert again.fold.counts.n_rows == len(rows)
     connection.close()
     return len(rows), len(labels)
 
@@ -125,6 +125,6 @@ def killed_often(arguments, database, n_kills, seed, *, settings=None):
     final = replayed(connection, stream)
     connection.close()
     assert final.same is True, "the snapshot of the end is not the fold over the log"
-    assert final.fold.tally.n_labels == n_labels
+    assert final.fold.counts.n_labels == n_labels
     assert shown["rows"] <= n_rows
     return n_rows, n_labels

@@ -49,14 +49,13 @@ def replay(
     - devdan replay streams --stream payments --until 2030-01-31T12:00 --save then.devdan
     - devdan replay streams --stream payments --model devdan-ensemble
     """
-    from devdan.service import replaying as log
-    from devdan.service.database import Connection
-    from devdan.service.places import reading
-    from devdan.service.register import Facts
+    from devdan.service import replay as log
+    from devdan.service.sql import Connection, StreamFacts
+    from devdan.service.store import reading
 
     show_notes()
 
-    def evaluate(connection: Connection, name: str, one: Facts, end: float | None) -> None:
+    def evaluate(connection: Connection, name: str, one: StreamFacts, end: float | None) -> None:
         from devdan.bench import models
         from devdan.cli import display
         from devdan.cli.follow import follow
@@ -92,12 +91,12 @@ def replay(
             differ = False
             for one in streams:
                 found = log.replayed(connection, one, end)
-                tally = found.fold.tally
-                counts = f"{found.n_records:,} records, {tally.n_rows:,} rows, {tally.n_labels:,} labels"
+                counted = found.fold.counts
+                counts = f"{found.n_records:,} records, {counted.n_rows:,} rows, {counted.n_labels:,} labels"
                 out.print(f"{one.name}: {counts}: {_VERDICTS[found.same]}", highlight=False)
                 differ |= found.same is False
                 if save is not None:
-                    content = found.fold.content()[0]
+                    content = found.fold.snapshot(0.0).model
                     if content is None:
                         raise ValueError(f"the stream {one.name} has no model yet: it begins with the first row")
                     from devdan.atomic import write_atomically

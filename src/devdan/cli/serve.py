@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
@@ -13,9 +13,7 @@ from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, say
 
 if TYPE_CHECKING:
-    from devdan.service.app import Door
-    from devdan.service.handling import Service
-    from devdan.service.kafka_settings import Kafka
+    from devdan.service.kafka import KafkaSettings
 
 _KAFKA = "Kafka"
 
@@ -23,7 +21,8 @@ _KAFKA = "Kafka"
 @contextmanager
 def _told_about_the_log() -> Iterator[None]:
     """Report that the log is in use, or cannot be reached, in one line."""
-    from devdan.service.database import InUseError, UnavailableError
+    from devdan.service.sql import UnavailableError
+    from devdan.service.store import InUseError
 
     try:
         yield
@@ -39,7 +38,7 @@ def _messages(
     dead_letters: str | None,
     stream: str | None,
     config: Path | None,
-) -> Kafka | None:
+) -> KafkaSettings | None:
     """What the options say about Kafka; None without any."""
     needed = {"--kafka": brokers, "--rows": rows, "--labels": labels, "--predictions": predictions}
     given = needed | {"--dead-letters": dead_letters, "--stream": stream, "--kafka-config": config}
@@ -49,18 +48,12 @@ def _messages(
         named = ", ".join(name for name, value in given.items() if value is not None)
         lacking = ", ".join(name for name, value in needed.items() if not value)
         raise ValueError(f"--kafka, --rows, --labels and --predictions go together: {named} given, but not {lacking}")
-    from devdan.service.kafka_settings import Kafka, read_config
+    from devdan.service.kafka import KafkaSettings, read_config
 
     properties = {} if config is None else read_config(config)
-    messages = Kafka(brokers, rows, labels, predictions, stream or rows, dead_letters or None, properties)
+    messages = KafkaSettings(brokers, rows, labels, predictions, stream or rows, dead_letters or None, properties)
     messages.check()
     return messages
-
-
-def _door(messages: Kafka) -> Callable[[Service], Door]:
-    from devdan.service.kafka_door import KafkaDoor
-
-    return lambda service: KafkaDoor(service, messages)
 
 
 def serve(
@@ -167,12 +160,11 @@ def serve(
     if (data is None) == (store is None):
         fail("say where the log is: --data DIR, or --store postgresql://…")
     try:
-        from devdan.service.app import Application
-        from devdan.service.engine import Given
-        from devdan.service.places import database
-        from devdan.service.server import check_address, server
+        from devdan.service.auth import Tokens
+        from devdan.service.engine import InitialModel
+        from devdan.service.server import application, check_address, server
         from devdan.service.server import serve as serve_forever
-        from devdan.service.tokens import Tokens
+        from devdan.service.store import open_database
     except ModuleNotFoundError as error:
         fail(f"devdan serve needs {error.name}: pip install 'devdan[serve]'")
     from devdan.serving.matching import model_path
@@ -184,17 +176,18 @@ def serve(
             raise ValueError("--tls-certificate and --tls-key are needed both, or none")
         scheme = "http" if certificate is None else "https"
         begins = (
-            None if model is None else Given.of_file(model_path(model), model.name if model.is_dir() else model.stem)
+            None
+            if model is None
+            else InitialModel.of_file(model_path(model), model.name if model.is_dir() else model.stem)
         )
         messages = _messages(kafka, rows, labels, predictions, dead_letters, stream, kafka_config)
-        opened = database(data, store, durability)
-        application = Application(
-            opened,
+        served = application(
+            open_database(data, store, durability),
             model=begins,
             tokens=known,
             local_only=known is None,
             predict_unlogged=predict_unlogged,
-            door=None if messages is None else _door(messages),
+            kafka=messages,
         )
 
         def ready(chosen: int) -> None:
@@ -206,4 +199,4 @@ def serve(
                 )
 
         with suppress(KeyboardInterrupt):  # which is how it is ended
-            serve_forever(server(application, host, port, certificate=certificate, key=key, ready=ready))
+            serve_forever(server(served, host, port, certificate=certificate, key=key, ready=ready))

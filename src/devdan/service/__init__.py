@@ -1,6 +1,8 @@
-"""The model as a service: predictions now, labels whenever they come, nothing lost.
+"""A model behind HTTP: predictions now, labels whenever they come, nothing lost.
 
-Each module imports only from those before it: ``events`` (what is in the log), ``database`` (where it is kept),
-``ledger`` (what becomes of rows and labels), ``fold`` (the model as a function of the log), ``predictor``, ``writer``
-and ``learner`` (the two threads beside the event loop), ``streams_at_work``, ``app`` (HTTP) and ``server``.
+Rows and labels go into a log. In the order of imports: ``schema`` (what is in the log) and ``bodies`` (what requests
+bring), ``sql``, ``store`` and ``postgresql`` (where the log is kept), ``models``, ``ledger`` (what counts), ``counts``
+and ``fold`` (the model as a function of the log), ``predictor``, ``writer`` and ``learner`` (the two threads beside the
+event loop), ``replay``, ``engine`` (the streams), ``metrics``, ``auth``, ``http`` (an ASGI application), ``api``,
+``inference`` and ``live`` (its operations), ``kafka`` and ``server``.
 """

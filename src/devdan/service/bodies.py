@@ -1,30 +1,31 @@
-"""What requests bring: parsed and checked here, before anything else sees it."""
+"""What requests and messages bring, as JSON or Arrow: parsed and checked here, before anything else sees it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import numpy as np
+import pyarrow as pa
 
-from devdan.service.engine import LimitError, Limits
-from devdan.service.logged import Settings, Value
-from devdan.service.naming import LONGEST, InvalidError, check_texts, struct_of
+from devdan.encoding.rows import Numbers, Times
+from devdan.encoding.tables import arrow_column
+from devdan.service.schema import LONGEST, InvalidError, LimitError, Limits, StreamSettings, Value, check_texts
 
 Body = TypeVar("Body")
 
 _LARGEST = 2**53  # integers that floats can tell apart
-_NOT_READ = (msgspec.DecodeError, RecursionError, ValueError)
+_UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 _STREAMS = 100  # whose columns are known to the reader of rows
-_MOST_SECONDS = 100 * 365.25 * 86_400
+_STRUCTS, _FIELDS = 200, 50  # structs that are cached, and names of one
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"  # how the two formats begin; JSON never does
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
-Given = (
-    Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
-    | Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)]
-    | bool
-)
+LabelValue = Text | Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)] | bool
 
 
 class RowIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -42,10 +43,10 @@ class RowsIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SampleIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A row that comes with its label."""
+    """A row with its label."""
 
     features: dict[str, Value]
-    label: Given
+    label: LabelValue
     id: Text | None = None
     key: Text | None = None
 
@@ -60,7 +61,7 @@ class LabelIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """The label of a row, by the row's id."""
 
     id: Text
-    label: Given
+    label: LabelValue
 
 
 class LabelsIn(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,23 +71,27 @@ class LabelsIn(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def parser(kind: type[Body]) -> msgspec.json.Decoder[Body]:
-    """What turns a body of this kind into an object."""
+    """A decoder of JSON for this kind of body."""
     return msgspec.json.Decoder(kind)
 
 
 ROWS, SAMPLES, LABELS = parser(RowsIn), parser(SamplesIn), parser(LabelsIn)
+SETTINGS = parser(StreamSettings)
 
 
 def parsed(decoder: msgspec.json.Decoder[Body], content: bytes) -> Body:
-    """The body; raises a ``InvalidError`` that says where it is not valid."""
+    """The body; raises an ``InvalidError`` that says where it is not valid."""
     try:
         return decoder.decode(content)
-    except _NOT_READ as error:
+    except _UNREADABLE as error:
         raise InvalidError(f"the body must be JSON as the documentation describes: {error}") from error
 
 
+# --- Rows straight into the order of the columns ---------------------------------------------------------------------
+
+
 def parsed_rows(content: bytes, columns: Sequence[str] | None) -> list[RowIn]:
-    """Rows to predict; where it can be had, their features are values in the order of the stream's columns.
+    """Rows to predict; if possible, their features are values in the order of the stream's columns.
 
     >>> [row.features for row in parsed_rows(b'{"rows": [{"features": {"y": 2, "x": 1}}]}', ["x", "y"])]
     [(1.0, 2.0)]
@@ -98,7 +103,7 @@ def parsed_rows(content: bytes, columns: Sequence[str] | None) -> list[RowIn]:
         return parsed(ROWS, content).rows
     try:
         rows: list[Any] = decoder.decode(content).rows
-    except _NOT_READ:  # a column that is not known, or worse: whoever knows more will tell
+    except _UNREADABLE:  # an unknown column, or worse: the general decoder says which
         return parsed(ROWS, content).rows
     for row in rows:
         row.features = msgspec.structs.astuple(row.features)
@@ -107,7 +112,7 @@ def parsed_rows(content: bytes, columns: Sequence[str] | None) -> list[RowIn]:
 
 @lru_cache(_STREAMS)
 def _in_order(columns: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
-    """What reads rows of these columns, if there is something faster than dicts."""
+    """A decoder for rows of these columns, where one is faster than dicts."""
     features = struct_of(columns, Value)
     if features is None:
         return None
@@ -115,8 +120,27 @@ def _in_order(columns: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
     return parser(msgspec.defstruct("RowsOfColumns", [("rows", list[row])], forbid_unknown_fields=True))
 
 
+@lru_cache(_STRUCTS)
+def struct_of(names: tuple[str, ...], kind: Any) -> Any:
+    """A struct with a value of this kind, or None, for each name; None if JSON escapes one of the names.
+
+    Structs take half the time of dicts. But they look for names one after the other, so many names in another order
+    than theirs take long.
+    """
+    if len(names) > _FIELDS or any(map(_ESCAPED.search, names)):
+        return None
+    fields = [f"_{place}" for place in range(len(names))]
+    spelled = dict(zip(fields, names, strict=True))
+    return msgspec.defstruct(
+        "Named", [(field, kind | None, None) for field in fields], rename=spelled, forbid_unknown_fields=True, gc=False
+    )
+
+
+# --- Checks ----------------------------------------------------------------------------------------------------------
+
+
 def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits) -> None:
-    """Rows with ids; those without get new ones."""
+    """Raise an error unless the rows are within the limits, have valid ids, and keys exactly where they need them."""
     check_number(rows, limits)
     widest = max(len(row.features) for row in rows)
     if widest > limits.columns:
@@ -133,7 +157,7 @@ def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits) -> None:
 
 
 def check_number(items: Sequence[Any], limits: Limits) -> None:
-    """At least one, and not too many."""
+    """Raise an error unless there is at least one row or label, and no more than the limit."""
     if not items:
         raise InvalidError("there must be at least one row or label, got none")
     if len(items) > limits.rows:
@@ -141,17 +165,85 @@ def check_number(items: Sequence[Any], limits: Limits) -> None:
 
 
 def check_labels(labels: Sequence[LabelIn], limits: Limits) -> None:
-    """Labels of rows."""
+    """Raise an error unless the labels are within the limits, and valid with their ids."""
     check_number(labels, limits)
     check_texts([one.id for one in labels], "an id")
     check_texts([one.label for one in labels if isinstance(one.label, str)], "a label")
 
 
-def check_settings(settings: Settings) -> None:
-    """Raise an error that names what is not valid in the settings of a stream."""
-    if not 0 < settings.wait <= _MOST_SECONDS:
-        raise InvalidError(f"wait must be seconds, greater than 0 and at most a hundred years, got {settings.wait}")
-    if not 1 <= settings.max_waiting <= 100_000_000:
-        raise InvalidError(f"max_waiting must be from 1 to 100,000,000, got {settings.max_waiting}")
-    if settings.keep is not None and not 0 <= settings.keep <= _MOST_SECONDS:
-        raise InvalidError(f"keep must be seconds, from 0 to a hundred years, or null; got {settings.keep}")
+# --- Arrow -----------------------------------------------------------------------------------------------------------
+
+
+def is_arrow(content: bytes) -> bool:
+    """Whether a body is Arrow IPC, as a stream of batches or as a file.
+
+    >>> is_arrow(b'{"rows": []}')
+    False
+    """
+    return content.startswith((_ARROW_STREAM, _ARROW_FILE))
+
+
+def arrow_rows(content: bytes, limits: Limits) -> list[RowIn]:
+    """Rows from a table: the columns ``id`` and ``key``, if there, and one for each feature."""
+    table = _table(content, limits)
+    names = [name for name in table.column_names if name not in ("id", "key")]
+    if len(names) > limits.columns:  # before all of them are converted
+        raise LimitError(f"a row may have {limits.columns} features, got {len(names)}")
+    values = [_values(table[name], name) for name in names]
+    size = sum(len(value) for column in values for value in column if isinstance(value, str))
+    if size > limits.body:  # a dictionary sends a text once for many rows, but each row keeps it
+        raise LimitError(f"the texts of all rows may have {limits.body} characters, got {size}")
+    rows: list[dict[str, Any]] = [{"features": {}} for _ in range(len(table))]
+    for name, column in zip(names, values, strict=True):
+        for row, value in zip(rows, column, strict=True):
+            row["features"][name] = value
+    return _converted(rows, table, ("id", "key"), list[RowIn])
+
+
+def arrow_labels(content: bytes, limits: Limits) -> list[LabelIn]:
+    """Labels from a table: the columns ``id`` and ``label``."""
+    table = _table(content, limits)
+    if sorted(table.column_names) != ["id", "label"]:
+        raise InvalidError(f"labels must have the columns id and label, got {', '.join(table.column_names)}")
+    return _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn])
+
+
+def _table(content: bytes, limits: Limits) -> Any:
+    try:
+        opened = pa.ipc.open_file(content) if content.startswith(_ARROW_FILE) else pa.ipc.open_stream(content)
+        table = opened.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidError(f"the body begins as Arrow IPC does, but cannot be read: {error}") from error
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InvalidError("columns must have different names")
+    check_number(range(len(table)), limits)
+    return table
+
+
+def _values(column: Any, name: str) -> list[Value]:
+    """The values as JSON would have them: times are texts, NaN is missing."""
+    try:
+        read = arrow_column(column, name)
+    except ValueError as error:
+        raise InvalidError(str(error)) from error
+    if isinstance(read, Numbers):
+        if np.isinf(read.values).any():
+            raise InvalidError(f"the column {name!r} has infinity; a missing value is null, all others must be finite")
+        if read.flags:
+            return [None if value is None else bool(value) for value in read.objects()]
+    if isinstance(read, Times) and read.clock:
+        return [None if value is None else value[len("1970-01-01T") :] for value in read.objects()]
+    return read.objects()
+
+
+def _converted(rows: list[dict[str, Any]], table: Any, names: tuple[str, ...], kind: type[Body]) -> Body:
+    """Rows with these columns of the table added, as bodies of JSON have them."""
+    for name in names:
+        if name in table.column_names:
+            for row, value in zip(rows, table[name].to_pylist(), strict=True):
+                row[name] = value
+    try:
+        return msgspec.convert(rows, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"rows or labels must be as the documentation describes: {error}") from error

@@ -1,86 +1,102 @@
-"""The streams at work: what requests ask of them, without HTTP."""
+"""The streams of a service: what a request or a message asks of them, whatever way it came."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.service import models, register, snapshots
-from devdan.service.database import Connection, Database, UnavailableError
-from devdan.service.learner import Learner, Published
-from devdan.service.logged import Label, Rows, Settings
-from devdan.service.naming import InvalidError, check_name
-from devdan.service.predictor import Predictor
-from devdan.service.register import Facts
-from devdan.service.submissions import Outcome, Row, Submission
-from devdan.service.tally import Tally
-from devdan.service.writer import Writer
+from devdan.service import fold, models, sql
+from devdan.service.bodies import RowIn
+from devdan.service.counts import Counts
+from devdan.service.learner import LearnerThread, StreamView
+from devdan.service.predictor import Prediction, Predictor
+from devdan.service.schema import (
+    InvalidError,
+    Label,
+    LimitError,
+    Limits,
+    LoggedRows,
+    StreamSettings,
+    Submission,
+    SubmissionOutcome,
+    SubmittedRow,
+    check_name,
+    new_id,
+)
+from devdan.service.sql import Connection, Database, StreamFacts, UnavailableError
+from devdan.service.writer import BusyError, WriterThread
 
 Result = TypeVar("Result")
 
-
-class Limits(msgspec.Struct, frozen=True):
-    """How much a service takes; more is refused."""
-
-    body: int = 8 * 2**20  # bytes of a request
-    bodies: int = 256 * 2**20  # bytes of all requests that are being answered
-    rows: int = 10_000  # of a request
-    columns: int = 1000
-    streams: int = 100
-    keys: int = 10_000  # of a stream
-    queued: int = 50_000  # rows and labels that wait to be written
-    listeners: int = 100  # connections that follow events
-    seconds: float = 20.0  # for a request to arrive, and for an answer to be taken
+_IN_THREAD = 1000  # rows from which on predictions are made beside the event loop
+_OUTCOMES = ("accepted", "repeated", "waiting", "expired")  # of labels
 
 
-class LimitError(ValueError):
-    """More than the service takes."""
+class NotFoundError(LookupError):
+    """There is nothing of this name or id."""
 
 
 class ConflictError(ValueError):
-    """There is something else of this name."""
+    """The request conflicts with what is there."""
 
 
 class Live:
-    """A stream: its facts, and what the learner has published last."""
+    """A stream at work: its settings, and what the learner has published last."""
 
-    def __init__(self, number: int, name: str, settings: Settings, created: float, published: Published) -> None:
-        self.number, self.name, self.settings, self.created = number, name, settings, created
-        self.published = published
+    def __init__(self, facts: StreamFacts) -> None:
+        self.number, self.name, self.settings, self.created = facts.number, facts.name, facts.settings, facts.created
+        nothing = Predictor(models.new_model(facts.settings), None, 0)
+        self.view = StreamView(nothing, Counts(), 0, 0, 0, facts.created)
         self.changed = asyncio.Event()  # replaced whenever it is set
+        self.received = Counter[str]()  # labels, by outcome
 
     @property
     def predictor(self) -> Predictor:
-        return self.published.predictor
+        return self.view.predictor
+
+    def count_labels(self, outcome: SubmissionOutcome) -> dict[str, int]:
+        """Count labels that came; returns how many there were of each outcome."""
+        counts = {name: getattr(outcome, name) for name in _OUTCOMES}
+        self.received.update(counts, refused=len(outcome.refused))
+        return counts
 
 
-class Given(NamedTuple):
+class InitialModel(NamedTuple):
     """A model that has learned before, to begin a stream with."""
 
     name: str
     content: bytes
-    settings: Settings
+    settings: StreamSettings
 
     @classmethod
-    def of_file(cls, path: Path, name: str) -> Given:
-        """The model in a file; raises an error that says why it cannot be a stream."""
+    def of_file(cls, path: Path, name: str) -> InitialModel:
+        """The model in a file; raises an error that says why it cannot become a stream."""
         content = path.read_bytes()
         model = models.of_content(content, str(path))
         if isinstance(model, DEVDANFleet):
             raise InvalidError(f"{path} holds a fleet, which cannot become a stream; a stream with keys begins empty")
-        return cls(check_name(name), content, Settings(model=type(model).__name__, columns=models.columns_of(model)))
+        settings = StreamSettings(model=type(model).__name__, columns=models.columns_of(model))
+        return cls(check_name(name), content, settings)
 
 
-class Known(NamedTuple):
+class Answer(NamedTuple):
+    """Predictions of rows, in their order; the outcome is None if the rows could not be written."""
+
+    rows: list[SubmittedRow]
+    predictions: list[Prediction]
+    predictor: Predictor
+    outcome: SubmissionOutcome | None = None
+
+
+class SampleStatus(NamedTuple):
     """What became of a sample."""
 
     id: str
@@ -93,39 +109,44 @@ class Known(NamedTuple):
 
 
 class Engine:
-    """Streams in a database, a thread that writes and one that learns. Its methods are for the event loop."""
+    """Streams in a database, a thread that writes and one that learns. Its methods are for the event loop.
 
-    def __init__(self, database: Database, limits: Limits | None = None) -> None:
+    ``predict_unlogged``: predict even while rows cannot be written.
+    """
+
+    def __init__(self, database: Database, limits: Limits | None = None, *, predict_unlogged: bool = False) -> None:
         self.database, self.limits = database, limits or Limits()
         self.streams: dict[str, Live] = {}
-        self._numbers: dict[int, Live] = {}
+        self.n_listeners = 0  # connections that follow events
         self.is_stopping = False
-        self._cleaning: asyncio.Task[None] | None = None
+        self._numbers: dict[int, Live] = {}
+        self._predict_unlogged = predict_unlogged
+        self._purging: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self.writer = Writer(database, self.limits.queued, self._deliver, self._wake)
-        self.learner = Learner(database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)))
+        self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake)
+        self.learner = LearnerThread(database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)))
 
-    async def start(self, model: Given | None = None) -> None:
-        """Open the streams; a model that is given becomes a stream, unless there is one of this name."""
+    async def start(self, model: InitialModel | None = None) -> None:
+        """Open the streams; a model that is given becomes a stream, unless there is one of its name."""
         self.writer.start()
         await asyncio.to_thread(compile_kernel, DEVDAN())  # so that no answer waits for it
         await self.refresh()
         if model is not None:
             await self._open_model(model)
         self.learner.start()
-        self._clean()
+        self._purge()
 
     def end_listening(self) -> None:
-        """Let those go who follow events."""
+        """End the connections that follow events."""
         self.is_stopping = True
         for live in self._numbers.values():
             live.changed.set()
 
     async def stop(self) -> None:
-        """Write what has come, learn it, and keep snapshots."""
+        """Write what has come, learn it, and take snapshots."""
         self.end_listening()
-        if self._cleaning is not None:
-            await self._cleaning
+        if self._purging is not None:
+            await self._purging
         await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
 
@@ -133,38 +154,45 @@ class Engine:
 
     async def refresh(self) -> None:
         """Look which streams there are: another server may have made or removed some."""
-        known = await self.read(register.facts)
+        known = await self.read(sql.streams)
         for number, stream in known.items():
             if number not in self._numbers:
                 self._add(stream)
         for number in self._numbers.keys() - known.keys():
             self._remove(number)
 
-    def _add(self, stream: Facts) -> Live:
-        nothing = Published(Predictor(models.new_model(stream.settings), None, 0), Tally(), 0, 0, 0, stream.created)
-        live = Live(stream.number, stream.name, stream.settings, stream.created, nothing)
-        self.streams[stream.name] = self._numbers[stream.number] = live
+    async def find(self, name: str) -> Live:
+        """A stream by its name; another server may have made it just now."""
+        if name not in self.streams and self.database.is_shared:
+            await self.refresh()
+        live = self.streams.get(check_name(name))
+        if live is None:
+            raise NotFoundError(f"there is no stream {name!r}; PUT /v1/streams/{name} makes it")
         return live
+
+    def _add(self, stream: StreamFacts) -> None:
+        self.streams[stream.name] = self._numbers[stream.number] = Live(stream)
 
     def _remove(self, number: int) -> None:
         live = self._numbers.pop(number)
         self.streams.pop(live.name, None)
         live.changed.set()
 
-    async def create(self, name: str, settings: Settings) -> tuple[Live, bool]:
+    async def create(self, name: str, settings: StreamSettings) -> tuple[Live, bool]:
         """A stream, and whether it is new; one that is there already must have the same settings."""
+        settings.check()
         models.new_model(settings)
         if settings.columns is not None and len(settings.columns) > self.limits.columns:
             raise LimitError(f"a stream may have {self.limits.columns} columns, got {len(settings.columns)}")
 
-        def job(connection: Connection) -> tuple[Facts, bool]:
+        def job(connection: Connection) -> tuple[StreamFacts, bool]:
             with connection.transaction():
-                known = {one.name: one for one in register.facts(connection).values()}
+                known = {one.name: one for one in sql.streams(connection).values()}
                 if name in known:
                     return known[name], False
                 if len(known) >= self.limits.streams:
                     raise LimitError(f"there are {len(known)} streams already, which is the most; delete one first")
-                return register.create(connection, name, settings, time.time()), True
+                return sql.create_stream(connection, name, settings, time.time()), True
 
         stream, is_new = await self.write(job)
         if stream.settings != settings:
@@ -179,87 +207,131 @@ class Engine:
 
         def job(connection: Connection) -> None:
             with connection.transaction():
-                register.delete(connection, live.number)
+                sql.delete_stream(connection, live.number)
 
         await self.write(job)
         if live.number in self._numbers:
             self._remove(live.number)
-        self._clean()
+        self._purge()
 
-    def _clean(self) -> None:
-        """Begin to remove what is kept of deleted streams; what is left at the end is removed after the next start."""
+    def _purge(self) -> None:
+        """Begin to remove what deleted streams have left; what remains at the end is removed after the next start."""
 
-        async def clean() -> None:
+        async def purge() -> None:
             with suppress(UnavailableError):
-                while not self.is_stopping and await self.write(register.clean):
+                while not self.is_stopping and await self.write(sql.purge):
                     pass
 
-        if self._cleaning is None or self._cleaning.done():
-            self._cleaning = self._loop.create_task(clean())
+        if self._purging is None or self._purging.done():
+            self._purging = self._loop.create_task(purge())
 
-    async def _open_model(self, given: Given) -> None:
-
+    async def _open_model(self, given: InitialModel) -> None:
         def job(connection: Connection) -> None:
             with connection.transaction():
-                if all(one.name != given.name for one in register.facts(connection).values()):
-                    made = register.create(connection, given.name, given.settings, time.time())
-                    snapshots.begin_with(connection, made.number, given.content, time.time())
+                if all(one.name != given.name for one in sql.streams(connection).values()):
+                    made = sql.create_stream(connection, given.name, given.settings, time.time())
+                    fold.begin_with(connection, made.number, given.content, time.time())
 
         await self.write(job)
         await self.refresh()
 
     # --- Rows and labels -----------------------------------------------------------------------------------------
 
-    async def submit(self, live: Live, rows: Sequence[Row] = (), labels: Sequence[tuple[str, Label]] = ()) -> Outcome:
-        """Have rows or labels written; returns the outcome when they are on disk."""
-        return (await self.submit_together([Submission(live.number, rows, labels)]))[0]
+    async def predict(self, live: Live, rows: Sequence[RowIn]) -> Answer:
+        """Predict rows, and write nothing."""
+        predictor = live.predictor
+        keys = [row.key or "" for row in rows] if live.settings.keyed else None
+        self.check_keys(live, keys)
+        try:
+            if len(rows) == 1:
+                predictions = [predictor.one(rows[0].features, rows[0].key)]
+            elif len(rows) < _IN_THREAD:
+                predictions = predictor.many([row.features for row in rows], keys)
+            else:
+                predictions = await asyncio.to_thread(predictor.many, [row.features for row in rows], keys)
+        except ValueError as error:  # a model of numbers was given something else
+            raise InvalidError(str(error)) from error
+        submitted = [
+            SubmittedRow(row.id or new_id(), row.features, row.key, own.label, own.confidence, None, row.id is None)
+            for row, own in zip(rows, predictions, strict=True)
+        ]
+        return Answer(submitted, predictions, predictor)
 
-    def submit_together(self, submissions: Sequence[Submission]) -> asyncio.Future[list[Outcome]]:
+    async def predict_and_log(self, live: Live, rows: Sequence[RowIn]) -> Answer:
+        """Predict rows, and write them with their predictions."""
+        answer = await self.predict(live, rows)
+        try:
+            outcome = await self.submit(live, answer.rows)
+        except (UnavailableError, BusyError):
+            if not self._predict_unlogged:
+                raise
+            return answer
+        return answer._replace(outcome=outcome)
+
+    def check_keys(self, live: Live, keys: Sequence[str] | None) -> None:
+        """Raise an error for a new key where there are as many as may be; keys not learned yet do not count."""
+        most, predictor = self.limits.keys, live.predictor
+        if keys is not None and predictor.n_keys >= most and not all(map(predictor.knows, keys)):
+            raise LimitError(
+                f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these"
+            )
+
+    async def submit(
+        self, live: Live, rows: Sequence[SubmittedRow] = (), labels: Sequence[tuple[str, Label]] = ()
+    ) -> SubmissionOutcome:
+        """Have rows or labels written; returns when they are on disk, or raises an error if all are refused."""
+        (outcome,) = await self.submit_together([Submission(live.number, rows, labels)])
+        if outcome.gone:
+            raise NotFoundError("the stream was deleted")
+        if outcome.error is not None:
+            raise InvalidError(outcome.error)
+        return outcome
+
+    def submit_together(self, submissions: Sequence[Submission]) -> asyncio.Future[list[SubmissionOutcome]]:
         """Have all written, or none if that fails; the outcomes are there when they are on disk."""
-        promise: asyncio.Future[list[Outcome]] = self._loop.create_future()
+        promise: asyncio.Future[list[SubmissionOutcome]] = self._loop.create_future()
         self.writer.submit(submissions, promise)
         return promise
 
-    async def answered(self, live: Live, ids: Sequence[str]) -> dict[str, tuple[Label | None, float | None]]:
-        """What was answered for rows in the log, by their ids: the label and its probability."""
+    async def logged(self, live: Live, ids: Sequence[str]) -> dict[str, tuple[Label | None, float | None]]:
+        """What was predicted for rows in the log, by their ids: the label and its probability."""
 
         def find(connection: Connection) -> dict[str, tuple[Label | None, float | None]]:
-            known = register.samples(connection, live.number, ids)
+            known = sql.known_ids(connection, live.number, ids)
             records = {seq: connection.record(live.number, seq) for seq in {one.seq for one in known.values()}}
-            said = {}
-            for id_, sample in known.items():
-                record = records[sample.seq]
-                if record is not None and isinstance(record.body, Rows):
-                    said[id_] = record.body.predicted[sample.place], record.body.confidence[sample.place]
-            return said
+            found = {}
+            for id_, facts in known.items():
+                record = records[facts.seq]
+                if record is not None and isinstance(record.body, LoggedRows):
+                    found[id_] = record.body.predicted[facts.place], record.body.confidence[facts.place]
+            return found
 
         return await self.read(find)
 
-    async def sample(self, live: Live, id_: str) -> Known | None:
+    async def sample(self, live: Live, id_: str) -> SampleStatus:
         """What became of a sample."""
 
-        def find(connection: Connection) -> Known | None:
-            sample = register.samples(connection, live.number, [id_]).get(id_)
-            stream = register.facts(connection, [live.number]).get(live.number)
-            if sample is None or stream is None:
+        def find(connection: Connection) -> SampleStatus | None:
+            facts = sql.known_ids(connection, live.number, [id_]).get(id_)
+            stream = sql.streams(connection, [live.number]).get(live.number)
+            if facts is None or stream is None:
                 return None
-            came = connection.record(live.number, sample.seq)
-            said = connection.record(live.number, sample.label_seq) if sample.label_seq is not None else None
-            labelled_at = None if said is None else said.at
-            if came is None or not isinstance(came.body, Rows):
-                return Known(id_, "waits for its features", None, None, None, sample.label, labelled_at)
-            state = (
-                "learned"
-                if sample.label is not None
-                else "expired"
-                if sample.seq <= stream.horizon
-                else "waits for its label"
-            )
-            place = sample.place
-            answered = came.body.predicted[place], came.body.confidence[place]
-            return Known(id_, state, came.at, *answered, sample.label, labelled_at)
+            came = connection.record(live.number, facts.seq)
+            labelled = connection.record(live.number, facts.label_seq) if facts.label_seq is not None else None
+            labelled_at = None if labelled is None else labelled.at
+            if came is None or not isinstance(came.body, LoggedRows):
+                return SampleStatus(id_, "waits for its features", label=facts.label, labelled_at=labelled_at)
+            if facts.label is not None:
+                state = "learned"
+            else:
+                state = "expired" if facts.seq <= stream.horizon else "waits for its label"
+            predicted, confidence = came.body.predicted[facts.place], came.body.confidence[facts.place]
+            return SampleStatus(id_, state, came.at, predicted, confidence, facts.label, labelled_at)
 
-        return await self.read(find)
+        found = await self.read(find)
+        if found is None:
+            raise NotFoundError("there is no sample of this id")
+        return found
 
     # --- Threads -------------------------------------------------------------------------------------------------
 
@@ -278,9 +350,9 @@ class Engine:
     def _wake(self, streams: set[int]) -> None:
         self.learner.wake(streams)
 
-    def _take(self, number: int, published: Published) -> None:
+    def _take(self, number: int, view: StreamView) -> None:
         live = self._numbers.get(number)
         if live is not None:
-            live.published = published
+            live.view = view
             changed, live.changed = live.changed, asyncio.Event()
             changed.set()

@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import Response
+from starlette.responses import Response
 
 import devdan
 from devdan.service.bodies import RowIn, check_rows, parsed, parser
-from devdan.service.engine import Live
-from devdan.service.handling import Service, answered
-from devdan.service.intake import predicted
-from devdan.service.naming import InvalidError
+from devdan.service.engine import ConflictError, Live
+from devdan.service.http import Call, Operation, answered
 from devdan.service.predictor import text_of
+from devdan.service.schema import InvalidError
 
 _NUMBERS = {"FP64", "FP32", "FP16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"}
-_ALL = "X"  # the name of an input with all columns
 Cell = float | str | bool | None
 
 
@@ -44,77 +41,23 @@ class Inference(msgspec.Struct):
 _INFERENCE = parser(Inference)
 
 
-def add_routes(api: FastAPI, service: Service) -> None:
-    """The routes under /v2."""
-    engine = service.engine
-
-    @api.get("/v2", summary="The server")
-    async def server() -> Response:
-        return answered({"name": "devdan", "version": devdan.__version__, "extensions": []})
-
-    @api.get("/v2/health/live", summary="Whether the server is alive")
-    async def live() -> Response:
-        return answered({"live": True})
-
-    @api.get("/v2/health/ready", summary="Whether it can predict, write and learn")
-    async def ready() -> Response:
-        problem = engine.learner.problem
-        return answered({"ready": problem is None}, 200 if problem is None else 503)
-
-    @api.get("/v2/models/{stream}", summary="A stream as a model")
-    async def metadata(stream: str) -> Response:
-        return answered(_metadata(await service.find(stream)))
-
-    @api.get("/v2/models/{stream}/ready", summary="Whether there is such a stream")
-    async def model_ready(stream: str) -> Response:
-        found = await service.find(stream)
-        return answered({"name": found.name, "ready": True})
-
-    @api.post("/v2/models/{stream}/infer", summary="Predict rows", openapi_extra=_BODY)
-    async def infer(stream: str, request: Request) -> Response:
-        found = await service.find(stream)
-        if "inference-header-content-length" in request.headers:
-            raise InvalidError("tensors must be in JSON: binary data is not supported")
-        asked = parsed(_INFERENCE, await service.body(request))
-        rows = _rows(found, asked)
-        check_rows(rows, found.settings.keyed, engine.limits)
-        ids, predictions, predictor, outcome = await predicted(service, found, rows)
-        if not predictor.names:
-            raise HTTPException(409, "no label has been learned yet, so there is no prediction; the rows were kept")
-        if outcome is not None and outcome.refused:
-            raise HTTPException(409, f"{outcome.refused[0].id}: {outcome.refused[0].why}")
-        n, names = len(ids), predictor.names
-        labels = ["" if said.label is None else text_of(said.label) for said in predictions]
-        outputs: list[dict[str, Any]] = [
-            {"name": "label", "shape": [n], "datatype": "BYTES", "data": labels},
-            {
-                "name": "probabilities",
-                "shape": [n, len(names)],
-                "datatype": "FP64",
-                "data": [share for said in predictions for share in said.shares],
-                "parameters": {"classes": ", ".join(names)},
-            },
-            {"name": "id", "shape": [n], "datatype": "BYTES", "data": ids},
-        ]
-        wanted = {one.get("name") for one in asked.outputs}
-        if not wanted <= {one["name"] for one in outputs}:
-            raise InvalidError("outputs must be among label, probabilities and id")
-        return answered({
-            "model_name": found.name,
-            "model_version": str(predictor.version),
-            "id": asked.id or ids[0],
-            "outputs": [one for one in outputs if not wanted or one["name"] in wanted],
-        })  # fmt: skip
+async def server(call: Call) -> Response:
+    return answered({"name": "devdan", "version": devdan.__version__, "extensions": []})
 
 
-_BODY: dict[str, Any] = {
-    "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}, "required": True}
-}
+async def alive(call: Call) -> Response:
+    return answered({"live": True})
 
 
-def _metadata(live: Live) -> dict[str, Any]:
+async def ready(call: Call) -> Response:
+    problem = call.engine.learner.problem
+    return answered({"ready": problem is None}, 200 if problem is None else 503)
+
+
+async def metadata(call: Call) -> Response:
+    live = await call.live()
     n = len(live.predictor.names) or -1
-    return {
+    return answered({
         "name": live.name,
         "versions": [str(live.predictor.version)],
         "platform": "devdan",
@@ -124,7 +67,51 @@ def _metadata(live: Live) -> dict[str, Any]:
             {"name": "probabilities", "datatype": "FP64", "shape": [-1, n]},
             {"name": "id", "datatype": "BYTES", "shape": [-1]},
         ],
-    }
+    })  # fmt: skip
+
+
+async def model_ready(call: Call) -> Response:
+    return answered({"name": (await call.live()).name, "ready": True})
+
+
+async def infer(call: Call) -> Response:
+    live = await call.live()
+    if "inference-header-content-length" in call.headers:
+        raise InvalidError("tensors must be in JSON: binary data is not supported")
+    asked = parsed(_INFERENCE, await call.content())
+    rows = _rows(live, asked)
+    check_rows(rows, live.settings.keyed, call.engine.limits)
+    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows)
+    if not predictor.names:
+        raise ConflictError("no label has been learned yet, so there is no prediction; the rows were kept")
+    if outcome is not None and outcome.refused:
+        raise ConflictError(f"{outcome.refused[0].id}: {outcome.refused[0].why}")
+    n, names = len(rows), predictor.names
+    outputs: list[dict[str, Any]] = [
+        {
+            "name": "label",
+            "shape": [n],
+            "datatype": "BYTES",
+            "data": ["" if said.label is None else text_of(said.label) for said in predictions],
+        },
+        {
+            "name": "probabilities",
+            "shape": [n, len(names)],
+            "datatype": "FP64",
+            "data": [probability for said in predictions for probability in said.shares],
+            "parameters": {"classes": ", ".join(names)},
+        },
+        {"name": "id", "shape": [n], "datatype": "BYTES", "data": [row.id for row in submitted]},
+    ]
+    wanted = {one.get("name") for one in asked.outputs}
+    if not wanted <= {one["name"] for one in outputs}:
+        raise InvalidError("outputs must be among label, probabilities and id")
+    return answered({
+        "model_name": live.name,
+        "model_version": str(predictor.version),
+        "id": asked.id or submitted[0].id,
+        "outputs": [one for one in outputs if not wanted or one["name"] in wanted],
+    })  # fmt: skip
 
 
 def _rows(live: Live, asked: Inference) -> list[RowIn]:
@@ -186,3 +173,15 @@ def _flat(tensor: Tensor) -> list[Any]:
     elif tensor.datatype not in ("BYTES", "BOOL"):
         raise InvalidError(f"the datatype of {tensor.name!r} is not known: {tensor.datatype!r}")
     return values
+
+
+_EXAMPLE = {"inputs": [{"name": "amount", "shape": [1], "datatype": "FP64", "data": [3.2]}]}
+_MODEL = "/v2/models/{stream}"
+OPERATIONS = (
+    Operation("POST", f"{_MODEL}/infer", infer, "Predict rows", Inference, _EXAMPLE),
+    Operation("GET", "/v2", server, "Show the server"),
+    Operation("GET", "/v2/health/live", alive, "Whether the server is alive"),
+    Operation("GET", "/v2/health/ready", ready, "Whether it can predict and learn", responses={503: "It cannot"}),
+    Operation("GET", _MODEL, metadata, "Show a stream as a model"),
+    Operation("GET", f"{_MODEL}/ready", model_ready, "Whether there is such a stream"),
+)

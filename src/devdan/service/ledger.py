@@ -1,7 +1,7 @@
-"""What becomes of rows and labels: the rules by which they are new, repeated, contradictory, early, expired or learned.
+"""What becomes of submissions: each id counts once, by the rules of :mod:`devdan.label_join`, and waits only so long.
 
-A group of submissions is decided in one transaction. Only what counts goes into the log, so whoever reads it need not
-decide anything again; what is expired is there as a record too, so that reading needs no clock.
+A group of submissions is decided about in one transaction. Only what counts goes into the log, so a reader of the log
+need not decide anything again; evictions are records, too, so that reading needs no clock.
 """
 
 from __future__ import annotations
@@ -10,250 +10,275 @@ from collections.abc import Sequence
 
 import msgspec
 
-from devdan.service import models, register
-from devdan.service.database import Connection
-from devdan.service.logged import Columns, Early, Expired, Label, Labels, Rows, Value
-from devdan.service.logged import Record as LogRecord
-from devdan.service.naming import InvalidError
-from devdan.service.register import Facts, Group, Sample
-from devdan.service.submissions import Outcome, Refused, Row, Submission, kind_of
+from devdan.label_join import OTHER_FEATURES, KnownId, Verdict, join_features, join_label, other_label
+from devdan.service import models, sql
+from devdan.service.schema import (
+    EarlyLabels,
+    InvalidError,
+    Label,
+    LoggedColumns,
+    LoggedExpiry,
+    LoggedLabels,
+    LoggedRows,
+    LogRecord,
+    Refused,
+    Submission,
+    SubmissionOutcome,
+    SubmittedRow,
+    Value,
+    kind_of,
+)
+from devdan.service.sql import Appender, Connection, IdFacts, StreamFacts
 
 _OLDEST = 16  # records looked at for expiry at a time
 _RECORD = 500  # rows in a record: a label that comes late may have to read all of it
+_LISTED = 20  # columns in a message
+_UNKNOWN = KnownId()
 
 
-def commit(connection: Connection, submissions: Sequence[Submission], now: float) -> list[Outcome]:
+def commit(connection: Connection, submissions: Sequence[Submission], now: float) -> list[SubmissionOutcome]:
     """Decide about a group of submissions and write what counts, in one transaction."""
     with connection.transaction():
-        group = Group(connection, now)
-        known = register.facts(connection, {one.stream for one in submissions})
-        outcomes: list[Outcome] = [Outcome(gone=True, error="there is no such stream")] * len(submissions)
+        log = Appender(connection, now)
+        known = sql.streams(connection, {one.stream for one in submissions})
+        outcomes = [SubmissionOutcome(gone=True, error="there is no such stream")] * len(submissions)
         for number, stream in known.items():
             places = [place for place, one in enumerate(submissions) if one.stream == number]
-            decided = _StreamGroup(group, stream).decide([submissions[place] for place in places])
+            decided = _StreamGroup(log, stream).decide([submissions[place] for place in places])
             for place, outcome in zip(places, decided, strict=True):
                 outcomes[place] = outcome
-        group.close()
+        log.close()
     return outcomes
 
 
 def expire(connection: Connection, now: float) -> None:
-    """Let go of what has waited for too long in streams that nothing comes to."""
+    """Evict what has waited for too long, also in streams that nothing comes to."""
     with connection.transaction():
-        group = Group(connection, now)
-        for stream in register.facts(connection).values():
-            _StreamGroup(group, stream).decide([])
-        group.close()
+        log = Appender(connection, now)
+        for stream in sql.streams(connection).values():
+            _StreamGroup(log, stream).decide([])
+        log.close()
 
 
 class _StreamGroup:
     """The submissions of a group to one stream."""
 
-    def __init__(self, group: Group, stream: Facts) -> None:
-        self.group, self.connection, self.stream = group, group.connection, stream
-        self._fresh: list[Row] = []
-        self._values: list[Sequence[Value]] = []  # of fresh rows, in the order of the columns
-        self._places: dict[str, int] = {}  # of fresh rows, by id
-        self._taught: list[tuple[str, tuple[int, int], Label]] = []
+    def __init__(self, log: Appender, stream: StreamFacts) -> None:
+        self._log, self._connection, self._stream = log, log.connection, stream
+        self._new: list[SubmittedRow] = []
+        self._values: list[Sequence[Value]] = []  # of new rows, in the order of the columns
+        self._places: dict[str, int] = {}  # of new rows, by id
+        self._written: list[tuple[int, int]] = []  # the records of new rows, and their places there
+        self._learned: dict[str, tuple[tuple[int, int], Label]] = {}  # by id: where the row is, and its label
         self._early: dict[str, Label] = {}
-        self._labelled: dict[str, Label] = {}  # within this group
-        self._bodies: dict[int, LogRecord | None] = {}
-        self._written: list[tuple[int, int]] = []  # the records of fresh rows, and their places there
+        self._records: dict[int, LogRecord | None] = {}
 
-    def decide(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        before = msgspec.structs.replace(self.stream)
-        outcomes = [Outcome()] * len(submissions)
-        self._expire()  # a label for what is too old by now comes too late
-        self._samples = self._known(submissions)
+    def decide(self, submissions: Sequence[Submission]) -> list[SubmissionOutcome]:
+        """Rows before labels: a label finds its row even if both come in one group."""
+        before = msgspec.structs.replace(self._stream)
+        outcomes = [SubmissionOutcome()] * len(submissions)
+        self._expire()  # a label of a row that is too old by now comes too late
+        self._ids = self._known_ids(submissions)
         sources = [one.source for one in submissions if one.source is not None]
-        before_these = register.positions(self.connection, self.stream.number) if sources else {}
-        again = [
-            one.source is not None and one.source.offset < before_these.get(one.source[:2], 0) for one in submissions
-        ]
+        offsets = sql.next_offsets(self._connection, self._stream.number) if sources else {}
+        reread = [one.source is not None and one.source.offset < offsets.get(one.source[:2], 0) for one in submissions]
         for place, one in enumerate(submissions):
             if one.rows:
-                outcomes[place] = self._take_rows(one, again[place])
+                outcomes[place] = self._take_rows(one, reread[place])
         self._write_rows()
         for place, one in enumerate(submissions):
             pairs = [*one.labels, *((row.id, row.label) for row in one.rows if row.label is not None)]
             if pairs and outcomes[place].error is None:
-                outcomes[place] = self._take_labels(pairs, outcomes[place], again[place])
+                outcomes[place] = self._take_labels(pairs, outcomes[place], reread[place])
         self._write_labels()
         if sources:
-            register.advance(self.connection, self.stream.number, sources)
-        if self.stream.n_waiting + self.stream.n_early > self.stream.settings.max_waiting:
+            sql.advance_offsets(self._connection, self._stream.number, sources)
+        if self._stream.n_waiting + self._stream.n_early > self._stream.settings.max_waiting:
             self._expire()
-        if self.stream != before:
-            register.update(self.connection, self.stream)
+        if self._stream != before:
+            sql.update_stream(self._connection, self._stream)
         return outcomes
 
-    def _known(self, submissions: Sequence[Submission]) -> dict[str, Sample]:
+    def _known_ids(self, submissions: Sequence[Submission]) -> dict[str, IdFacts]:
+        """What the log knows of the ids, but of those that were made just now."""
         ids = {row.id for one in submissions for row in one.rows if not row.is_new}
         ids |= {id_ for one in submissions for id_, _ in one.labels}
-        return register.samples(self.connection, self.stream.number, list(ids)) if ids else {}
+        return sql.known_ids(self._connection, self._stream.number, list(ids)) if ids else {}
+
+    def _known(self, id_: str) -> KnownId:
+        """What is known of an id by now."""
+        if id_ in self._learned:
+            return KnownId(True, self._learned[id_][1])
+        if id_ in self._places:
+            return KnownId(True)
+        facts = self._ids.get(id_)
+        if facts is None:
+            return KnownId(False, self._early[id_]) if id_ in self._early else _UNKNOWN
+        return KnownId(facts.place != sql.EARLY, facts.label, facts.seq <= self._stream.horizon)
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
-    def _take_rows(self, submission: Submission, again: bool) -> Outcome:
-        if self.stream.columns is None:
-            if again:  # it was refused then
-                return Outcome(repeated_rows=len(submission.rows))
-            named = (row.features for row in submission.rows if isinstance(row.features, dict))  # others know columns
-            names = list(dict.fromkeys(name for features in named for name in features))
-            if not names:
-                return Outcome(error="the first rows say which columns there are, so they must have features; got none")
-            try:
-                models.new_model(msgspec.structs.replace(self.stream.settings, columns=names))
-            except InvalidError as error:
-                return Outcome(error=str(error))
-            self.stream.columns = names
-            self.group.append(self.stream.number, Columns(names))
-        columns = self.stream.columns
+    def _take_rows(self, submission: Submission, reread: bool) -> SubmissionOutcome:
+        if self._stream.columns is None:
+            if reread:  # it was refused then
+                return SubmissionOutcome(repeated_rows=len(submission.rows))
+            error = self._take_columns(submission.rows)
+            if error is not None:
+                return SubmissionOutcome(error=error)
+        columns = self._stream.columns
+        assert columns is not None
         values: list[Sequence[Value]] = []
-        known = frozenset(columns)
+        known_columns = frozenset(columns)
         for row in submission.rows:
             features = row.features
             if isinstance(features, tuple):
                 values.append(features)
                 continue
-            if not known >= features.keys():
-                name = next(name for name in features if name not in known)
-                return Outcome(error=f"the stream has no column {name!r}: its columns are {_listed(columns)}")
+            if not known_columns >= features.keys():
+                name = next(name for name in features if name not in known_columns)
+                return SubmissionOutcome(error=f"the stream has no column {name!r}: its columns are {_listed(columns)}")
             values.append([features.get(name) for name in columns])
-        n_rows = n_repeated = 0
-        refused = []
+        verdicts, refused = list[Verdict](), list[Refused]()
         for row, own in zip(submission.rows, values, strict=True):
-            sample = None if row.is_new else self._samples.get(row.id)
-            place = self._places.get(row.id)
-            earlier: tuple[Sequence[Value], str | None] | None
-            if place is not None:
-                earlier = self._values[place], self._fresh[place].key
-            elif sample is not None and sample.place != register.EARLY:
-                earlier = self._stored(sample)
-            elif again:
-                earlier = None
-            else:
-                self._places[row.id] = len(self._fresh)
-                self._fresh.append(row)
+            known = _UNKNOWN if row.is_new else self._known(row.id)
+            verdict = join_features(known, known.has_features and self._is_same(row, own), reread=reread)
+            verdicts.append(verdict)
+            if verdict is Verdict.NEW:
+                self._places[row.id] = len(self._new)
+                self._new.append(row)
                 self._values.append(own)
-                n_rows += 1
-                continue
-            if earlier is None or (list(earlier[0]), earlier[1]) == (list(own), row.key):
-                n_repeated += 1
-            else:
-                refused.append(Refused(row.id, "the id was used before, with other features or another key"))
-        return Outcome(rows=n_rows, repeated_rows=n_repeated, refused=refused)
+            elif verdict is Verdict.CONTRADICTING:
+                refused.append(Refused(row.id, f"{OTHER_FEATURES} or another key"))
+        return SubmissionOutcome(
+            rows=verdicts.count(Verdict.NEW), repeated_rows=verdicts.count(Verdict.REPEATED), refused=refused
+        )
 
-    def _stored(self, sample: Sample) -> tuple[Sequence[Value], str | None] | None:
+    def _is_same(self, row: SubmittedRow, values: Sequence[Value]) -> bool:
+        """Whether the row of this id that came first has the same values and key; or was removed since."""
+        place = self._places.get(row.id)
+        before = self._stored(self._ids[row.id]) if place is None else (self._values[place], self._new[place].key)
+        return before is None or (list(before[0]), before[1]) == (list(values), row.key)
+
+    def _stored(self, facts: IdFacts) -> tuple[Sequence[Value], str | None] | None:
         """The values and the key of a row in the log, unless it was removed since."""
-        if sample.seq not in self._bodies:
-            self._bodies[sample.seq] = self.connection.record(self.stream.number, sample.seq)
-        record = self._bodies[sample.seq]
-        if record is None or not isinstance(record.body, Rows):
+        if facts.seq not in self._records:
+            self._records[facts.seq] = self._connection.record(self._stream.number, facts.seq)
+        record = self._records[facts.seq]
+        if record is None or not isinstance(record.body, LoggedRows):
             return None
         body = record.body
-        return body.values[sample.place], None if body.keys is None else body.keys[sample.place]
+        return body.values[facts.place], None if body.keys is None else body.keys[facts.place]
+
+    def _take_columns(self, rows: Sequence[SubmittedRow]) -> str | None:
+        """The first rows of a stream define its columns; returns why they cannot."""
+        named = (row.features for row in rows if isinstance(row.features, dict))  # others know the columns
+        names = list(dict.fromkeys(name for features in named for name in features))
+        if not names:
+            return "the first rows say which columns there are, so they must have features; got none"
+        try:
+            models.new_model(msgspec.structs.replace(self._stream.settings, columns=names))
+        except InvalidError as error:
+            return str(error)
+        self._stream.columns = names
+        self._log.append(self._stream.number, LoggedColumns(names))
+        return None
 
     def _write_rows(self) -> None:
-        number, keyed = self.stream.number, self.stream.settings.keyed
-        early = [id_ for id_ in self._places if id_ in self._samples]
+        stream = self._stream
+        early = {id_: self._ids.pop(id_) for id_ in self._places if id_ in self._ids}  # their labels came before
         if early:
-            register.remove_early(self.connection, number, early)
-        for start in range(0, len(self._fresh), _RECORD):
-            rows = self._fresh[start : start + _RECORD]
+            sql.remove_early(self._connection, stream.number, list(early))
+        for start in range(0, len(self._new), _RECORD):
+            rows = self._new[start : start + _RECORD]
             ids = [row.id for row in rows]
-            body = Rows(
-                self.stream.n_rows,
+            body = LoggedRows(
+                stream.n_rows,
                 ids,
                 self._values[start : start + _RECORD],
                 [row.predicted for row in rows],
                 [row.confidence for row in rows],
-                [row.key or "" for row in rows] if keyed else None,
+                [row.key or "" for row in rows] if stream.settings.keyed else None,
             )
-            seq = self.group.append(number, body)
+            seq = self._log.append(stream.number, body)
             self._written += [(seq, place) for place in range(len(rows))]
-            register.add_rows(self.connection, number, seq, self.group.at, ids)
-            self.stream.n_rows += len(rows)
-            self.stream.n_waiting += len(rows)
-        waited = {id_: self._samples.pop(id_) for id_ in early}  # labels that came before
-        for id_, sample in waited.items():
-            assert sample.label is not None
-            self._teach(id_, self._written[self._places[id_]], sample.label)
-        register.close(self.connection, number, (sample.seq for sample in waited.values()))
-        self.stream.n_early -= len(waited)
+            sql.add_rows(self._connection, stream.number, seq, self._log.at, ids)
+            stream.n_rows += len(rows)
+            stream.n_waiting += len(rows)
+        for id_, facts in early.items():
+            assert facts.label is not None
+            self._learned[id_] = self._written[self._places[id_]], facts.label
+        sql.end_waiting(self._connection, stream.number, (facts.seq for facts in early.values()))
+        stream.n_early -= len(early)
 
     # --- Labels --------------------------------------------------------------------------------------------------
 
-    def _take_labels(self, pairs: Sequence[tuple[str, Label]], outcome: Outcome, again: bool) -> Outcome:
-        kind = self.stream.label_kind
+    def _take_labels(
+        self, pairs: Sequence[tuple[str, Label]], outcome: SubmissionOutcome, reread: bool
+    ) -> SubmissionOutcome:
+        kind = self._stream.label_kind
         for _, label in pairs:
             own = kind_of(label)
             if kind is not None and own != kind:
-                return Outcome(error=f"labels of this stream are of type {kind}, got {own}: {label!r}")
+                return SubmissionOutcome(error=f"labels of this stream are of type {kind}, got {own}: {label!r}")
             kind = own
-        self.stream.label_kind = kind
-        accepted = repeated = waiting = expired = 0
-        refused = list(outcome.refused)
-        contradicted = {one.id for one in refused}
+        self._stream.label_kind = kind
+        verdicts, refused = list[Verdict](), list(outcome.refused)
+        refused_rows = {one.id for one in refused}
         for id_, label in pairs:
-            if id_ in contradicted:
+            if id_ in refused_rows:
                 continue
-            sample = self._samples.get(id_)
-            before = self._labelled.get(id_, self._early.get(id_))
-            if before is None and sample is not None:
-                before = sample.label
-            if before is not None:
-                if before == label:
-                    repeated += 1
-                else:
-                    refused.append(Refused(id_, f"its label is {before!r}, which was learned before"))
-            elif again:
-                repeated += 1
-            elif id_ in self._places:
-                self._teach(id_, self._written[self._places[id_]], label)
-                accepted += 1
-            elif sample is None:
+            known = self._known(id_)
+            verdict = join_label(known, label, reread=reread)
+            verdicts.append(verdict)
+            if verdict is Verdict.LEARNED:
+                self._learned[id_] = self._row_of(id_), label
+            elif verdict is Verdict.EARLY:
                 self._early[id_] = label
-                waiting += 1
-            elif sample.seq <= self.stream.horizon:
-                expired += 1
-            else:
-                self._teach(id_, (sample.seq, sample.place), label)
-                accepted += 1
-        return outcome._replace(accepted=accepted, repeated=repeated, waiting=waiting, expired=expired, refused=refused)
+            elif verdict is Verdict.CONTRADICTING:
+                refused.append(Refused(id_, other_label(known)))
+        return outcome._replace(
+            accepted=verdicts.count(Verdict.LEARNED),
+            repeated=verdicts.count(Verdict.REPEATED),
+            waiting=verdicts.count(Verdict.EARLY),
+            expired=verdicts.count(Verdict.EXPIRED),
+            refused=refused,
+        )
 
-    def _teach(self, id_: str, row: tuple[int, int], label: Label) -> None:
-        self._taught.append((id_, row, label))
-        self._labelled[id_] = label
+    def _row_of(self, id_: str) -> tuple[int, int]:
+        """The record of a row, and its place there."""
+        if id_ in self._places:
+            return self._written[self._places[id_]]
+        facts = self._ids[id_]
+        return facts.seq, facts.place
 
     def _write_labels(self) -> None:
-        number = self.stream.number
-        if self._taught:
-            body = Labels([row for _, row, _ in self._taught], [label for _, _, label in self._taught])
-            seq = self.group.append(number, body)
-            register.add_labels(self.connection, number, seq, ((id_, label) for id_, _, label in self._taught))
-            register.close(self.connection, number, (row_seq for _, (row_seq, _), _ in self._taught))
-            self.stream.n_waiting -= len(self._taught)
+        stream = self._stream
+        if self._learned:
+            rows, labels = [row for row, _ in self._learned.values()], [label for _, label in self._learned.values()]
+            seq = self._log.append(stream.number, LoggedLabels(rows, labels))
+            sql.add_labels(self._connection, stream.number, seq, zip(self._learned, labels, strict=True))
+            sql.end_waiting(self._connection, stream.number, (row_seq for row_seq, _ in rows))
+            stream.n_waiting -= len(rows)
         if self._early:
-            seq = self.group.append(number, Early(list(self._early), list(self._early.values())))
-            register.add_early(self.connection, number, seq, self.group.at, self._early)
-            self.stream.n_early += len(self._early)
+            seq = self._log.append(stream.number, EarlyLabels(list(self._early), list(self._early.values())))
+            sql.add_early(self._connection, stream.number, seq, self._log.at, self._early)
+            stream.n_early += len(self._early)
 
     # --- Expiry --------------------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
-        """Let the oldest go, commit by commit, until none is too old and there are not too many."""
-        stream, settings = self.stream, self.stream.settings
+        """Evict the oldest, record by record, until none is too old and there are not too many."""
+        stream, settings = self._stream, self._stream.settings
         n_rows = n_labels = up_to = 0
         while True:
-            oldest = self.connection.execute(
+            oldest = self._connection.execute(
                 "SELECT seq, at, early, open FROM waiting WHERE stream = ? ORDER BY seq LIMIT ?",
                 (stream.number, _OLDEST),
             )
             gone = []
             for seq, at, early, n in oldest:
                 held = stream.n_waiting + stream.n_early
-                if self.group.at - at <= settings.wait and held <= settings.max_waiting:
+                if self._log.at - at <= settings.wait and held <= settings.max_waiting:
                     break
                 gone.append(seq)
                 up_to = seq
@@ -264,20 +289,21 @@ class _StreamGroup:
                 else:
                     n_rows += n
                     stream.n_waiting -= n
-            self.connection.among("DELETE FROM waiting WHERE stream = ? AND seq IN ({})", (stream.number,), gone)
+            self._connection.among("DELETE FROM waiting WHERE stream = ? AND seq IN ({})", (stream.number,), gone)
             if len(gone) < _OLDEST:
                 break
         if up_to:
             stream.horizon = up_to
-            self.group.append(stream.number, Expired(up_to, n_rows, n_labels))
+            self._log.append(stream.number, LoggedExpiry(up_to, n_rows, n_labels))
 
     def _forget(self, seq: int) -> None:
-        """Labels that came early and wait no longer: their ids are as if they had never come."""
-        record = self.connection.record(self.stream.number, seq)
+        """The ids of early labels are as if they had never come."""
+        record = self._connection.record(self._stream.number, seq)
         assert record is not None
-        assert isinstance(record.body, Early)
-        register.remove_early(self.connection, self.stream.number, record.body.ids)
+        assert isinstance(record.body, EarlyLabels)
+        sql.remove_early(self._connection, self._stream.number, record.body.ids)
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+    more = f", … ({len(names)} in all)" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more

@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests, and what there is to count of each stream at the moment it asks."""
+"""Metrics for Prometheus: requests, and figures of each stream at the moment they are asked for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from devdan.service.counts import DELAYS
 from devdan.service.engine import Engine
-from devdan.service.tally import DELAYS
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """Counters of requests, and of the streams of an engine."""
+    """Metrics of requests, and of the streams of an engine."""
 
     def __init__(self, engine: Engine) -> None:
         self.registry = CollectorRegistry()
@@ -31,12 +31,8 @@ class Metrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self._labels = Counter(
-            "devdan_labels_received", "Labels that came, by what became of them", ["stream", "outcome"],
-            registry=self.registry,
-        )  # fmt: skip
         self.registry.register(_Streams(engine))
-        self._counted = cache(self._requests.labels)  # looking them up takes longer than counting
+        self._counted = cache(self._requests.labels)  # a look-up takes longer than counting
         self._timed = cache(self._seconds.labels)
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
@@ -44,18 +40,8 @@ class Metrics:
         self._counted(route, method, status).inc()
         self._timed(route).observe(seconds)
 
-    def labels(self, stream: str, **outcomes: int) -> None:
-        """Count labels by outcome."""
-        for outcome, n in outcomes.items():
-            if n:
-                self._labels.labels(stream, outcome).inc(n)
-
-    def forget(self, stream: str) -> None:
-        """A stream was deleted: its counters must not pile up."""
-        self._labels.remove_by_labels({"stream": stream})
-
     def text(self) -> bytes:
-        """In the format that Prometheus reads."""
+        """All metrics in the format of Prometheus."""
         return generate_latest(self.registry)
 
 
@@ -64,7 +50,7 @@ class _Streams(Collector):
         self._engine = engine
 
     def describe(self) -> list[CounterMetricFamily]:
-        """Nothing is known before somebody asks."""
+        """No metrics are known in advance."""
         return []
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
@@ -76,7 +62,7 @@ class _Streams(Collector):
         def counter(name: str, about: str, labels: list[str] | None = None) -> CounterMetricFamily:
             return CounterMetricFamily(f"devdan_{name}", about, labels=labels or ["stream"])
 
-        accuracy = gauge("accuracy_ratio", "Share of right predictions among the latest 1,000 that have labels")
+        accuracy = gauge("accuracy_ratio", "Accuracy of the latest 1,000 predictions that have labels")
         expected = gauge("expected_accuracy_ratio", "Accuracy that the probabilities of the latest predictions promise")
         waiting = gauge("waiting_rows", "Rows that wait for their labels")
         hidden = gauge("hidden_units", "Hidden units of the model")
@@ -86,32 +72,35 @@ class _Streams(Collector):
         expired = counter("expired_rows", "Rows whose labels did not come in time")
         unusable = counter("unusable", "Rows or labels that the model could not take")
         drifts = counter("drifts", "Drifts that the model has signalled", ["stream", "kind"])
+        received = counter("labels_received", "Labels that came, by outcome", ["stream", "outcome"])
         delays = HistogramMetricFamily(
             "devdan_label_delay_seconds", "Seconds from a row to its label", labels=["stream"]
         )
         for name, live in list(engine.streams.items()):
-            published = live.published
-            tally = published.tally
-            if tally.accuracy is not None:
-                accuracy.add_metric([name], tally.accuracy)
-            if tally.expected is not None:
-                expected.add_metric([name], tally.expected)
-            waiting.add_metric([name], tally.n_waiting)
-            hidden.add_metric([name], published.n_hidden)
-            age.add_metric([name], max(now - published.snapshot_at, 0.0))
-            version.add_metric([name], published.predictor.version)
-            rows.add_metric([name], tally.n_rows)
-            labels.add_metric([name], tally.n_labels)
-            expired.add_metric([name], tally.n_expired_rows)
-            unusable.add_metric([name], tally.n_unusable)
-            for kind, n in (("virtual", published.virtual), ("real", published.real)):
+            view, counts = live.view, live.view.counts
+            if counts.accuracy is not None:
+                accuracy.add_metric([name], counts.accuracy)
+            if counts.expected is not None:
+                expected.add_metric([name], counts.expected)
+            waiting.add_metric([name], counts.n_waiting)
+            hidden.add_metric([name], view.n_hidden)
+            age.add_metric([name], max(now - view.snapshot_at, 0.0))
+            version.add_metric([name], view.predictor.version)
+            rows.add_metric([name], counts.n_rows)
+            labels.add_metric([name], counts.n_labels)
+            expired.add_metric([name], counts.n_expired_rows)
+            unusable.add_metric([name], counts.n_unusable)
+            for kind, n in (("virtual", view.virtual), ("real", view.real)):
                 drifts.add_metric([name, kind], n)
+            for outcome, n in live.received.items():
+                received.add_metric([name, outcome], n)
             total, buckets = 0, []
-            for most, n in zip([*map(str, DELAYS), "+Inf"], tally.delays, strict=True):
+            for most, n in zip([*map(str, DELAYS), "+Inf"], counts.delays, strict=True):
                 total += n
                 buckets.append((most, total))
-            delays.add_metric([name], buckets, tally.delay_sum)
-        yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts, delays)
+            delays.add_metric([name], buckets, counts.delay_sum)
+        yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts)
+        yield from (received, delays)
         queued = GaugeMetricFamily("devdan_queued", "Rows and labels that wait to be written")
         queued.add_metric([], engine.writer.queued)
         commits = CounterMetricFamily("devdan_commits", "Groups written to the log")

@@ -18,9 +18,8 @@ from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
 from devdan.opening import KINDS
-from devdan.service.logged import Label, Settings, Value
-from devdan.service.naming import InvalidError, check_columns
-from devdan.service.tally import ASKED
+from devdan.service.counts import ASKED
+from devdan.service.schema import InvalidError, Label, StreamSettings, Value, check_columns
 
 Model = EvolvingClassifier | DEVDANFleet
 _MADE = {kind.__name__: kind for kind in KINDS}
@@ -29,10 +28,10 @@ MOST_UNITS = 10_000  # to start from
 _MOST_NAMED = 20  # columns whose importances are kept
 
 
-def new_model(settings: Settings) -> Model:
+def new_model(settings: StreamSettings) -> Model:
     """The model of a stream before its first row, a fleet if rows have keys; checks what the settings say about it.
 
-    >>> new_model(Settings(options={"n_hidden": 3}))
+    >>> new_model(StreamSettings(options={"n_hidden": 3}))
     DEVDAN(n_hidden=3, random_state=0)
     """
     kind = _MADE.get(settings.model)

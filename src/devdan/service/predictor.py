@@ -16,8 +16,8 @@ import numpy as np
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.service import models
-from devdan.service.logged import Features, Label
 from devdan.service.models import Model
+from devdan.service.schema import Features, Label
 
 
 class Prediction(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""The server process: uvicorn with what it lacks, time limits for slow clients among it."""
+"""The server process: all operations of the service, and uvicorn plus timeouts for slow clients."""
 
 from __future__ import annotations
 
@@ -18,24 +18,29 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.model.notice import EncodingWarning
-from devdan.service.app import Application
-from devdan.service.tokens import LOOPBACK, Tokens
+from devdan.service import api, inference, live
+from devdan.service.auth import LOOPBACK, Tokens
+from devdan.service.http import Application
+from devdan.service.sql import Database
 
-_SWITCH = (
-    0.001  # seconds after which a thread that wants to run gets its turn, so that answers do not wait for learning
-)
-_GARBAGE = 100_000  # objects after which garbage is looked for: one request of many rows makes thousands
+_SWITCH = 0.001  # seconds until another thread gets its turn, so that answers do not wait for learning
+_GARBAGE = 100_000  # objects between two garbage collections: one request of many rows makes thousands
 _CONNECTIONS = 1000
 _BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
 
 
 class ListenError(ValueError):
-    """It must not listen there; the message says what is needed."""
+    """The service cannot or must not listen there; the message says what helps."""
+
+
+def application(database: Database, **options: Any) -> Application:
+    """The whole service; options are those of :class:`Application`."""
+    return Application(database, (*api.OPERATIONS, *inference.OPERATIONS, *live.OPERATIONS), **options)
 
 
 def check_address(host: str, tokens: Tokens | None) -> None:
-    """Without tokens, only this machine may ask."""
+    """Raise an error unless it is this machine's, or there are tokens."""
     if tokens is None and host not in LOOPBACK:
         raise ListenError(
             f"without tokens the service listens on 127.0.0.1 only, got {host!r}; --tokens names a file with tokens"
@@ -43,7 +48,7 @@ def check_address(host: str, tokens: Tokens | None) -> None:
 
 
 def server(
-    application: Application,
+    served: Application,
     host: str,
     port: int,
     *,
@@ -53,20 +58,20 @@ def server(
 ) -> uvicorn.Server:
     """A server, to be run; ``ready`` gets the port, which is chosen if it is 0."""
     config = uvicorn.Config(
-        application,
+        served,
         host=host,
         port=port,
         http=_Protocol,
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nothing asks where a request comes from
+        proxy_headers=False,  # the address of a client is not used
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=_GRACE,
         ssl_certfile=None if certificate is None else str(certificate),
         ssl_keyfile=None if key is None else str(key),
     )
-    return _Server(config, application, ready)
+    return _Server(config, served, ready)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -82,21 +87,21 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def serve(made: uvicorn.Server) -> None:
-    """Serve until the process is told to end."""
+    """Serve until a signal ends the process."""
     sockets = [listening(made.config.host, made.config.port)]
     compile_kernel(DEVDAN())
     gc.collect()
-    gc.freeze()  # what is there stays, and a look at all of it takes a fifth of a second
+    gc.freeze()  # what is there stays, and to go through it takes a fifth of a second
     gc.set_threshold(_GARBAGE)
     sys.setswitchinterval(_SWITCH)
-    warnings.simplefilter("ignore", EncodingWarning)  # what becomes of columns is in the stream's description
+    warnings.simplefilter("ignore", EncodingWarning)  # the description of a stream says it
     made.run(sockets)
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, application: Application, ready: Callable[[int], None]) -> None:
+    def __init__(self, config: uvicorn.Config, served: Application, ready: Callable[[int], None]) -> None:
         super().__init__(config)
-        self._application, self._ready = application, ready
+        self._served, self._ready = served, ready
 
     async def startup(self, sockets: Any = None) -> None:
         await super().startup(sockets)
@@ -105,12 +110,12 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         super().handle_exit(sig, frame)
-        if hasattr(self._application, "engine"):
-            self._application.engine.end_listening()
+        if hasattr(self._served, "engine"):
+            self._served.engine.end_listening()
 
 
 class _Protocol(HttpToolsProtocol):
-    """A connection that is closed if a request takes too long to arrive, or an answer to be taken."""
+    """A connection that is closed if a request takes too long to arrive, or an answer to be received."""
 
     _arriving: asyncio.TimerHandle | None = None
     _leaving: asyncio.TimerHandle | None = None

@@ -1,6 +1,6 @@
-"""The one thread that writes: it commits together whatever has come while the commit before went to the disk.
+"""The one thread that writes: it commits together what has come while the previous commit went to disk.
 
-All but labels, of which each commit takes some: rows, whose answers people wait for, do not wait behind many labels.
+Labels are committed in small batches, after rows: clients wait for the answers to rows.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger
-from devdan.service.database import Connection, Database, UnavailableError
-from devdan.service.submissions import Outcome, Submission, are_alike
+from devdan.service.schema import Submission, SubmissionOutcome, are_alike
+from devdan.service.sql import Connection, Database, UnavailableError
 
 Result = TypeVar("Result")
 
 _MOST = 10_000  # rows and labels in one commit
-_EXPIRE = 30.0  # seconds after which streams without traffic are looked after
+_EXPIRE = 30.0  # seconds between two searches for expired rows in streams without traffic
 
 
 class BusyError(RuntimeError):
-    """More is waiting to be written than is allowed."""
+    """Too much is waiting already; the message says of what."""
 
 
 class Promise(Protocol):
     """A future of asyncio or of threads."""
 
     def done(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether it has a result, or nobody waits for it any more."""
 
     def set_result(self, result: Any, /) -> None:
-        """Tell what came of it."""
+        """Keep it."""
 
     def set_exception(self, error: BaseException, /) -> None:
-        """Tell what went wrong."""
+        """Break it."""
 
 
 class _Item(NamedTuple):
@@ -51,15 +51,15 @@ class _Item(NamedTuple):
 
 
 class _InParts:
-    """The promise for a submission that is made in parts: kept when all of them are on disk."""
+    """The promise for a submission in parts: kept when all of them are on disk."""
 
     def __init__(self, promise: Promise, n_parts: int) -> None:
-        self._promise, self._left, self._outcome = promise, n_parts, Outcome()
+        self._promise, self._left, self._outcome = promise, n_parts, SubmissionOutcome()
 
     def done(self) -> bool:
         return self._promise.done()
 
-    def set_result(self, result: list[Outcome], /) -> None:
+    def set_result(self, result: list[SubmissionOutcome], /) -> None:
         self._left -= 1
         self._outcome = self._outcome.and_then(result[0])
         if self._left == 0:
@@ -69,11 +69,11 @@ class _InParts:
         self._promise.set_exception(error)
 
 
-class Writer(threading.Thread):
+class WriterThread(threading.Thread):
     """Takes submissions, and jobs that write something else, in the order in which they come; labels after rows.
 
-    What came of a submission is told through ``deliver``, which runs a function where the promises were made;
-    ``wrote`` is called with the streams that were written to.
+    Promises are kept through ``deliver``, which runs a function in the thread that made them. ``wrote`` is called with
+    the streams that were written to.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Writer(threading.Thread):
         super().__init__(name="devdan-writer", daemon=True)
         self._database, self._most_queued, self._deliver, self._wrote = database, most_queued, deliver, wrote
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self.queued = 0  # rows and labels that wait to be written; changed only where promises are made
+        self.queued = 0  # rows and labels that wait to be written; changed only in the thread that makes promises
         self.n_commits = self.n_failures = 0
 
     def submit(self, submissions: Sequence[Submission], promise: Promise) -> None:
         """Have rows or labels written; the promise is kept when they are on disk.
 
-        If that fails, none of the rows is, but some of many labels may be; sent again, these are repeated.
+        If that fails, no row is written, but some of many labels may be; sent again, these are repeated.
         """
         size = sum(len(one.rows) + len(one.labels) for one in submissions)
         if self.queued and self.queued + size > self._most_queued:
@@ -110,20 +110,20 @@ class Writer(threading.Thread):
             self._queue.put(_Item(submissions, None, promise, size, only_labels))
 
     def run_job(self, job: Callable[[Connection], Result]) -> Future[Result]:
-        """Have something else written, between two commits."""
+        """Have something else run, between two commits."""
         promise: Future[Result] = Future()
         self._queue.put(_Item((), job, promise, 0))
         return promise
 
     def stop(self) -> None:
-        """End after what has come so far."""
+        """Write what has come so far, and end."""
         self._queue.put(None)
         self.join()
 
     def run(self) -> None:
         connection = self._database.connect()
         due = time.monotonic() + _EXPIRE
-        labels = deque[_Item]()  # for which there was no room yet
+        labels = deque[_Item]()  # not committed yet
         ends = False
         while not ends or labels:
             group: list[_Item] = []
@@ -153,16 +153,16 @@ class Writer(threading.Thread):
 
     def _commit(self, connection: Connection, group: list[_Item]) -> None:
         submissions = [one for item in group for one in item.submissions]
-        outcomes: list[Outcome] = []
+        outcomes: list[SubmissionOutcome] = []
         error: Exception | None = None
         try:
             outcomes = ledger.commit(connection, submissions, time.time())
             self.n_commits += 1
-        except Exception as failure:  # whoever asked is told; the next group may succeed
+        except Exception as failure:  # the promises are broken; the next group may succeed
             error = failure
             self.n_failures += 1
 
-        def tell() -> None:
+        def keep_promises() -> None:
             self.queued -= sum(item.size for item in group)
             decided = iter(outcomes)
             for item in group:
@@ -174,7 +174,7 @@ class Writer(threading.Thread):
                 else:
                     item.promise.set_result(own)
 
-        self._deliver(tell)
+        self._deliver(keep_promises)
         if error is None:
             self._wrote({one.stream for one in submissions})
 
@@ -187,5 +187,5 @@ class Writer(threading.Thread):
             promise.set_result(result)
 
     def _expire(self, connection: Connection) -> None:
-        with suppress(UnavailableError):  # it is tried again
+        with suppress(UnavailableError):  # it is retried
             ledger.expire(connection, time.time())

@@ -1,4 +1,4 @@
-"""The live page in a real browser: complete without a script, alive with one, safe whatever names and labels say."""
+"""The pages in a real browser: complete without a script, alive with one, safe whatever names and labels say."""
 
 import random
 
@@ -61,9 +61,10 @@ def test_it_follows_what_happens(page, http):
     assert page.locator("img").count() == 0  # which a label tried to be
 
 
-def test_everybody_can_read_it(page):
+@pytest.mark.parametrize("path", ["", "docs"])
+def test_everybody_can_read_it(page, path):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed").Axe()
-    page.goto(page.address)
+    page.goto(page.address + path)
     found = axe.run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
 
@@ -76,6 +77,18 @@ def test_several_streams_are_listed(page, http):
     page.get_by_role("link", name="s", exact=True).click()
     until(page, "document.title == 's'")
     http.delete("/v1/streams/other")
+
+
+def test_the_documentation_sends_requests(page, http):
+    page.goto(f"{page.address}docs")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    card = page.locator(".card", has=page.get_by_role("heading", name="PUT /v1/streams/{stream}", exact=True))
+    card.get_by_label("stream").fill("from-docs")
+    card.get_by_label("body").fill('{"wait": 60}')
+    card.get_by_role("button", name="Send").click()
+    until(page, "document.body.innerText.includes('201\\n')")
+    assert http.get("/v1/streams/from-docs").json()["settings"]["wait"] == 60
+    http.delete("/v1/streams/from-docs")
 
 
 def test_without_a_stream_it_says_how_to_make_one(browser, tmp_path):

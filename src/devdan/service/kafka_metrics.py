@@ -1,4 +1,4 @@
-"""What is known of Kafka from outside: counters for Prometheus, and lines for those who read the program's output."""
+"""Metrics of Kafka for Prometheus, and log messages."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 logger = logging.getLogger("devdan.service.kafka")
-library = logging.getLogger("devdan.service.kafka.librdkafka")  # which has a line for each attempt to connect
+library = logging.getLogger("devdan.service.kafka.librdkafka")  # it logs each attempt to connect
 library.setLevel(logging.CRITICAL)
 
 
-class Watch:
-    """Its methods are called from Kafka's thread and from the event loop."""
+class KafkaMetrics:
+    """Its methods may be called from Kafka's thread and from the event loop."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._messages = Counter(
-            "devdan_kafka_messages", "Messages, by what became of them", ["topic", "outcome"], registry=registry
+            "devdan_kafka_messages", "Messages, by outcome", ["topic", "outcome"], registry=registry
         )
         self._predictions = Counter(
             "devdan_kafka_predictions", "Predictions that Kafka has acknowledged", registry=registry
         )
-        self._failures = Counter("devdan_kafka_failures", "Attempts that are made again", registry=registry)
+        self._failures = Counter("devdan_kafka_failures", "Failures that are retried", registry=registry)
         self._connected = Gauge("devdan_kafka_connected", "1 while a broker can be reached", registry=registry)
-        self._paused = Gauge("devdan_kafka_paused", "1 while no messages are taken", registry=registry)
+        self._paused = Gauge("devdan_kafka_paused", "1 while no messages are read", registry=registry)
         self._lag = Gauge(
             "devdan_kafka_lag", "Messages that are not committed yet", ["topic", "partition"], registry=registry
         )
         self._is_connected: bool | None = None
-        self._said = ""  # what went wrong last
+        self._said = ""  # the latest failure
 
     def message(self, topic: str, outcome: str) -> None:
-        """Count a message: new, known from before, or dead."""
+        """Count a message: new, known, or dead."""
         self._messages.labels(topic, outcome).inc()
 
     def predictions(self, n: int) -> None:
@@ -41,30 +41,30 @@ class Watch:
         self._predictions.inc(n)
 
     def paused(self, is_paused: bool) -> None:
-        """No messages are taken for a while, or again."""
+        """Reading pauses, or goes on."""
         self._paused.set(is_paused)
         if not is_paused:
             self._said = ""
 
     def failed(self, error: object) -> None:
-        """Something is tried again; the same is told once."""
+        """Count a failure that is retried; the same one is logged once."""
         self._failures.inc()
         if str(error) != self._said:
             self._said = str(error)
             logger.warning("messages wait in Kafka: %s", error)
 
     def error(self, error: KafkaError) -> None:
-        """Told by librdkafka, which goes on trying by itself; each attempt has a text of its own."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN and error.name() != self._said:  # the former is in statistics
+        """Called by librdkafka, which retries by itself; each attempt has a text of its own."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and error.name() != self._said:  # statistics have the former
             self._said = error.name()
             logger.warning("Kafka: %s", error.str())
 
     def assigned(self) -> None:
-        """There are other partitions."""
+        """The partitions have changed."""
         self._lag.clear()
 
     def statistics(self, text: str) -> None:
-        """Told by librdkafka now and then."""
+        """Called by librdkafka every second."""
         said = json.loads(text)
         self._connect(any(one["state"] == "UP" for one in said["brokers"].values()))
         for topic, own in said["topics"].items():
@@ -76,7 +76,7 @@ class Watch:
         self._connected.set(is_connected)
         if is_connected != self._is_connected:
             if not is_connected:
-                logger.warning("no broker of Kafka can be reached; HTTP goes on, and messages are read when one can")
+                logger.warning("no Kafka broker can be reached; HTTP goes on, and so does reading once one can")
             elif self._is_connected is False:
                 logger.warning("Kafka can be reached again")
                 self._said = ""

@@ -1,5 +1,6 @@
 """Slow clients, half-open connections and TLS: what happens below HTTP."""
 
+import json
 import shutil
 import socket
 import ssl
@@ -9,7 +10,7 @@ import httpx
 import pytest
 from served import SECONDS, Process, served_here
 
-from devdan.service.engine import Limits
+from devdan.service.schema import Limits
 from devdan.service.server import ListenError, listening
 
 
@@ -51,12 +52,14 @@ def test_a_request_that_does_not_arrive_is_cut_off(http, beginning):
 
 
 def test_an_answer_that_nobody_takes_is_cut_off(http):
-    http.get("/v2/health/live")
+    http.put("/v1/streams/large", json={})
+    rows = [{"id": f"{k:0190}", "features": {"x": 1.0}} for k in range(10_000)]
+    body = json.dumps({"rows": rows}).encode()
     before = len(http.server.server_state.connections)
     with connected(http) as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        request = b"GET /static-offline-docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: localhost\r\n\r\n"
-        connection.sendall(request * 20)  # some twenty megabytes, which no buffer holds
+        head = b"POST /v1/streams/large/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(body)
+        connection.sendall((head + body) * 4)  # their answers have some nine megabytes, which no buffer holds
         taken = connection.recv(100)
         assert taken.startswith(b"HTTP/1.1 200")
         while len(http.server.server_state.connections) > before:  # until it is closed

@@ -1,4 +1,4 @@
-"""What is counted along the log: accuracy by time of prediction, label delay, drifts and structure."""
+"""Counts along the log: accuracy by time of prediction, label delays, drifts and structure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import math
 
 import msgspec
 
-from devdan.service.logged import Expired, Labels, Record, Rows
+from devdan.service.schema import LoggedExpiry, LoggedLabels, LoggedRows, LogRecord
 
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
 DELAYS = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86_400.0, 7 * 86_400.0, 30 * 86_400.0)  # seconds
-ASKED = 100  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 50  # rows from one asking to the next: at least, and as a part of those so far
+ASKED = 100  # recent samples that importances are measured on
+_LEAST_APART, _APART = 500, 50  # rows between two measurements: at least, and as a fraction of all rows
 _LATEST = 12
 
 
 class Span(msgspec.Struct, array_like=True):
-    """Rows next to each other in the stream: how many, predicted, labelled, correct, and how sure the model was."""
+    """Consecutive rows of the stream: how many, predicted, labelled, correct, and the sum of their confidence."""
 
-    begin: float = 0.0  # when its first row came
+    begin: float = 0.0  # when the first row came
     n_rows: int = 0
     n_predicted: int = 0
     n_labelled: int = 0  # and predicted
@@ -40,7 +40,7 @@ class Span(msgspec.Struct, array_like=True):
         self.importances = other.importances or self.importances
 
 
-class Latest(msgspec.Struct, array_like=True):
+class LatestRow(msgspec.Struct, array_like=True):
     """One of the latest rows."""
 
     id: str
@@ -49,8 +49,8 @@ class Latest(msgspec.Struct, array_like=True):
     confidence: float | None
 
 
-class Tally(msgspec.Struct):
-    """Counts of a stream; it follows from the log, like the model."""
+class Counts(msgspec.Struct):
+    """Counts of a stream; they follow from the log, like the model."""
 
     width: int = 50  # rows of a span; doubled when there are too many spans
     spans: list[Span] = []
@@ -65,8 +65,8 @@ class Tally(msgspec.Struct):
         default_factory=lambda: [0] * (len(DELAYS) + 1)
     )  # label delays up to each of DELAYS, and above
     delay_sum: float = 0.0
-    latest: list[Latest] = []
-    asked_at: int = 0  # rows when importances were last asked for
+    latest: list[LatestRow] = []
+    asked_at: int = 0  # rows when importances were last measured
 
     @property
     def accuracy(self) -> float | None:
@@ -91,24 +91,25 @@ class Tally(msgspec.Struct):
             self.spans.append(Span())
         return self.spans[number // self.width]
 
-    def rows(self, record: Record, rows: Rows) -> None:
+    def rows(self, record: LogRecord, rows: LoggedRows) -> None:
         """Count rows that came."""
-        self.span(rows.first + len(rows.ids) - 1)  # spans are as wide as they have to be
+        self.span(rows.first + len(rows.ids) - 1)  # widens the spans, if that is needed
         start = 0
         while start < len(rows.ids):
             span = self.span(rows.first + start)
             end = start + self.width - (rows.first + start) % self.width
-            said = [share for share in rows.confidence[start:end] if share is not None]
+            predicted = [confidence for confidence in rows.confidence[start:end] if confidence is not None]
             span.begin = span.begin or record.at
             span.n_rows += len(rows.ids[start:end])
-            span.n_predicted += len(said)
-            span.confidence += sum(said)
+            span.n_predicted += len(predicted)
+            span.confidence += sum(predicted)
             start = end
         self.n_rows += len(rows.ids)
         newest = zip(rows.ids[-_LATEST:], rows.predicted[-_LATEST:], rows.confidence[-_LATEST:], strict=True)
-        self.latest = [*self.latest, *(Latest(id_, record.at, said, share) for id_, said, share in newest)][-_LATEST:]
+        self.latest += [LatestRow(id_, record.at, predicted, confidence) for id_, predicted, confidence in newest]
+        del self.latest[:-_LATEST]
 
-    def labels(self, record: Record, labels: Labels, rows: list[tuple[Record, Rows]]) -> None:
+    def labels(self, record: LogRecord, labels: LoggedLabels, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
         """Count labels that came, with the records of their rows."""
         for (_, place), label, (came, body) in zip(labels.rows, labels.labels, rows, strict=True):
             delay = max(record.at - came.at, 0.0)
@@ -125,13 +126,13 @@ class Tally(msgspec.Struct):
         del self.outcomes[:-WINDOW]
         self.n_labels += len(labels.labels)
 
-    def expired(self, body: Expired) -> None:
-        """Count what was let go of."""
+    def expired(self, body: LoggedExpiry) -> None:
+        """Count what was evicted."""
         self.n_expired_rows += body.n_rows
         self.n_expired_labels += body.n_labels
 
     def structure(self, n_hidden: int, virtual: int, real: int) -> None:
-        """What has become of the model with the latest rows, and how many drifts it has signalled since before."""
+        """The hidden units of the model after the latest rows, and drifts that it has signalled since the last time."""
         if self.n_rows:
             span = self.span(self.n_rows - 1)
             span.n_hidden = n_hidden
@@ -139,15 +140,15 @@ class Tally(msgspec.Struct):
             span.real += real
 
     def is_due(self, n_columns: int) -> bool:
-        """Whether to ask which columns matter: some hundred times, with no more predictions for it than rows."""
+        """Whether to measure which columns matter: some hundred times, with no more predictions for it than rows."""
         n_new = self.n_rows - self.asked_at
         return n_new >= max(_LEAST_APART, self.n_rows // _APART, ASKED * (n_columns + 1))
 
-    def importances(self, shares: dict[str, float]) -> None:
-        """Which columns matter most with the latest rows."""
+    def importances(self, of_columns: dict[str, float]) -> None:
+        """Note which columns matter most after the latest rows."""
         self.asked_at = self.n_rows
         if self.n_rows:
-            self.span(self.n_rows - 1).importances = shares
+            self.span(self.n_rows - 1).importances = of_columns
 
     @property
     def expected(self) -> float | None:
@@ -158,7 +159,7 @@ class Tally(msgspec.Struct):
 
     @property
     def held(self) -> float | None:
-        """How much better (or worse) predictions turned out than promised, where labels have come."""
+        """How much more (or less) accurate labelled predictions were than promised."""
         n = sum(span.n_labelled for span in self.spans)
         promised = math.fsum(span.confidence_labelled for span in self.spans)
         return (sum(span.n_correct for span in self.spans) - promised) / n if n else None

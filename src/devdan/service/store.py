@@ -1,4 +1,4 @@
-"""The log in a folder of its own, in SQLite: nothing to set up."""
+"""Where the log is kept: SQLite in a folder, which needs no set-up, or PostgreSQL, which several servers can share."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ from typing import Any
 import msgspec
 
 from devdan.atomic import FileLock, sync_folder
-from devdan.service.database import Connection, Database, InUseError, UnavailableError
+from devdan.service.sql import Connection, Database, UnavailableError
 
+DURABILITIES = ("full", "normal", "off")
 FILE = "events.sqlite"
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 _WAIT = 30.0  # seconds for another writer, which is only ever this process
-_MOVE = 1.0  # seconds after which what is in the journal is moved to its place in the file
-_LARGE = 64 * 2**20  # bytes of the journal from which on a commit waits for that
+_CHECKPOINT = 1.0  # seconds between two checkpoints
+_LARGE = 64 * 2**20  # bytes of the WAL beyond which a transaction waits for a checkpoint
+_POSTGRESQL = ("postgresql://", "postgres://")
+
+
+class InUseError(RuntimeError):
+    """Another process holds the database."""
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Tell of a disk that is full or a file that is damaged, and not of mistakes in statements."""
+def _failures() -> Iterator[None]:
+    """Report a full disk or a damaged file as ``UnavailableError``; mistakes in statements stay what they are."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -33,7 +39,9 @@ def _told() -> Iterator[None]:
         raise
 
 
-class _Sqlite(Connection):
+class SqliteConnection(Connection):
+    """A connection to a file."""
+
     given = "(SELECT key AS place, value FROM json_each(?)) AS given"
 
     def __init__(self, path: Path, durability: str) -> None:
@@ -45,7 +53,7 @@ class _Sqlite(Connection):
             try:
                 opened = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
                 opened.execute("PRAGMA journal_mode = WAL")
-                opened.execute("PRAGMA wal_autocheckpoint = 0")  # commits would wait for it; see _Mover
+                opened.execute("PRAGMA wal_autocheckpoint = 0")  # commits would wait for it; see _Checkpoints
                 opened.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             except sqlite3.Error as error:
                 raise UnavailableError(f"the log cannot be opened: {error}") from error
@@ -53,11 +61,11 @@ class _Sqlite(Connection):
         return self._opened
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with _told():
+        with _failures():
             return self._connection().execute(sql, values).fetchall()
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        with _told():
+        with _failures():
             self._connection().executemany(sql, values)
 
     def listed(self, texts: Sequence[str]) -> str:
@@ -65,7 +73,7 @@ class _Sqlite(Connection):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self._shorten()
+        self._limit_wal()
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -75,8 +83,8 @@ class _Sqlite(Connection):
                 self.execute("ROLLBACK")
             raise
 
-    def _shorten(self) -> None:
-        """Under load, the journal would grow for ever: what is moved is never all of it."""
+    def _limit_wal(self) -> None:
+        """Under load, the WAL would grow for ever: a passive checkpoint never empties it."""
         with suppress(FileNotFoundError):
             if os.stat(f"{self._path}-wal").st_size > _LARGE:
                 self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -88,7 +96,7 @@ class _Sqlite(Connection):
 
 
 class SqliteDatabase(Database):
-    """A file in a folder, which one process at a time may write to; ``lock=False`` is for reading beside it."""
+    """A file in a folder, which one process at a time may write to; ``lock=False`` only reads, beside a server."""
 
     def __init__(self, folder: Path, durability: str = "full", *, lock: bool = True) -> None:
         super().__init__()
@@ -109,11 +117,11 @@ class SqliteDatabase(Database):
         self.prepare()
         sync_folder(folder)
         sync_folder(folder.parent)
-        self._mover = _Mover(self.connect())
-        self._mover.start()
+        self._checkpoints = _Checkpoints(self.connect())
+        self._checkpoints.start()
 
     def connect(self) -> Connection:
-        return _Sqlite(self.path, self._durability)
+        return SqliteConnection(self.path, self._durability)
 
     def may_learn(self) -> bool:
         return True
@@ -121,26 +129,59 @@ class SqliteDatabase(Database):
     def close(self) -> None:
         super().close()
         if self._lock is not None:
-            self._mover.stop()
+            self._checkpoints.stop()
             self._lock.release(remove=False)
 
 
-class _Mover(threading.Thread):
-    """Moves what was committed from the journal to its place in the file, beside the thread that writes.
+class _Checkpoints(threading.Thread):
+    """WAL checkpoints beside the thread that writes.
 
-    As part of a commit, which is when SQLite does it, the requests in that commit would wait ten times as long.
+    SQLite would make them part of a commit, and the requests in that commit would wait ten times as long.
     """
 
     def __init__(self, connection: Connection) -> None:
-        super().__init__(name="devdan-mover", daemon=True)
+        super().__init__(name="devdan-checkpoints", daemon=True)
         self._connection, self._ends = connection, threading.Event()
 
     def run(self) -> None:
-        while not self._ends.wait(_MOVE):
-            with suppress(UnavailableError):  # it is tried again
+        while not self._ends.wait(_CHECKPOINT):
+            with suppress(UnavailableError):  # the next one may succeed
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:
         self._ends.set()
         self.join()
         self._connection.close()
+
+
+# --- Opening ---------------------------------------------------------------------------------------------------------
+
+
+def open_database(folder: Path | None, url: str | None, durability: str) -> Database:
+    """The database in a folder, or at a ``postgresql://`` URL."""
+    if durability not in DURABILITIES:
+        raise ValueError(f"durability must be one of {', '.join(DURABILITIES)}, got {durability!r}")
+    if url is None:
+        assert folder is not None
+        return SqliteDatabase(folder, durability)
+    if not url.startswith(_POSTGRESQL):
+        raise ValueError("--store must begin with postgresql://")
+    return _postgresql(url, durability)
+
+
+@contextmanager
+def reading(place: str) -> Iterator[Connection]:
+    """A connection that reads the log in a folder or at a URL, beside a server that may be writing to it."""
+    is_url = place.startswith(_POSTGRESQL)
+    database = _postgresql(place, "full") if is_url else SqliteDatabase(Path(place), lock=False)
+    connection = database.connect()
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _postgresql(url: str, durability: str) -> Database:
+    from devdan.service.postgresql import PostgresqlDatabase  # noqa: PLC0415 (an optional extra)
+
+    return PostgresqlDatabase(url, durability)

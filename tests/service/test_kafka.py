@@ -18,12 +18,10 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition  # noqa: E402
 from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
 
-from devdan.service.engine import Limits  # noqa: E402
-from devdan.service.kafka_clients import Clients  # noqa: E402
-from devdan.service.kafka_door import KafkaDoor  # noqa: E402
-from devdan.service.kafka_settings import Kafka, read_config  # noqa: E402
-from devdan.service.kafka_watch import Watch  # noqa: E402
-from devdan.service.sqlite_database import SqliteDatabase  # noqa: E402
+from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
+from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
+from devdan.service.schema import Limits  # noqa: E402
+from devdan.service.store import SqliteDatabase  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -36,16 +34,16 @@ def cluster():
 def topics(name, **options):
     """Topics and a group of a test's own, for the stream s."""
     config = QUICK | {"group.id": name} | options.pop("config", {})
-    return Kafka("", f"{name}-rows", f"{name}-labels", f"{name}-predictions", "s", config=config, **options)
+    return KafkaSettings("", f"{name}-rows", f"{name}-labels", f"{name}-predictions", "s", config=config, **options)
 
 
 @contextmanager
-def door(cluster, kafka, folder, **options):
-    """A service in this process with a door to Kafka; ``http.predictions`` reads what it answers."""
+def service(cluster, kafka, folder, **options):
+    """A service in this process that reads from Kafka; ``http.predictions`` reads what it answers."""
     kafka = kafka._replace(brokers=cluster.brokers)
     cluster.make(kafka.rows, kafka.labels)
     reader = Reader(cluster, kafka.predictions)
-    with served_here(folder, door=lambda service: KafkaDoor(service, kafka), **options) as http:
+    with served_here(folder, kafka=kafka, **options) as http:
         http.predictions = reader
         try:
             yield http
@@ -76,11 +74,11 @@ def arrow(file=False, **columns):
 
 @pytest.fixture(scope="module")
 def shared(cluster, tmp_path_factory):
-    """One door for all tests of single messages: joining a group takes seconds."""
+    """One service for all tests of single messages: joining a group takes seconds."""
     kafka = topics("shared", dead_letters="shared-dead")
-    with door(cluster, kafka, tmp_path_factory.mktemp("shared") / "data", limits=Limits(body=2000)) as http:
+    with service(cluster, kafka, tmp_path_factory.mktemp("shared") / "data", limits=Limits(body=2000)) as http:
         http.topics, http.dead = kafka, Reader(cluster, "shared-dead")
-        http.put("/v1/streams/s", json={})  # unless the door has made it by now
+        http.put("/v1/streams/s", json={})  # unless it was made by now
         http.put("/v1/streams/other", json={})
         http.put("/v1/streams/keyed", json={"keyed": True})
         http.post("/v1/streams/s/predict", content=rows(first=1.0)).raise_for_status()
@@ -216,7 +214,7 @@ def test_a_dead_letter_that_is_too_large_goes_without_its_value(cluster, tmp_pat
     config = {"message.max.bytes": "1000"}
     kafka = topics("large", config=config)
     dead = Reader(cluster, kafka.dead(kafka.rows))
-    with door(cluster, kafka, tmp_path / "data"):
+    with service(cluster, kafka, tmp_path / "data"):
         cluster.send(kafka.rows, b"x" * 5000)
         (letter,) = dead.until(list)
     dead.stop()
@@ -236,14 +234,14 @@ def test_read_again_from_the_beginning_nothing_changes(cluster, tmp_path):
     for k in range(20):
         cluster.send(kafka.rows, rows(**{f"r{k}": float(k)}), nameless)
         cluster.send(kafka.labels, labels(**{f"r{k}": "low" if k % 2 else "high"}))
-    with door(cluster, kafka, folder) as http:
+    with service(cluster, kafka, folder) as http:
         http.put("/v1/streams/s", json={})
         all_are_read(http, 61)
         http.application.engine.writer.run_job(forget).result()
         http.predictions.until(lambda messages: len(messages) >= 40)
         answers = {(one.key(), one.value()) for one in http.predictions.messages}
     before = logged(SqliteDatabase(folder, lock=False))
-    with door(cluster, kafka._replace(config=QUICK | {"group.id": "somebody-else"}), folder) as http:
+    with service(cluster, kafka._replace(config=QUICK | {"group.id": "somebody-else"}), folder) as http:
         all_are_read(http, 61)
         text = http.get("/metrics").text
         assert 'outcome="known"' in text
@@ -262,7 +260,7 @@ def forget(connection):
 
 def test_while_the_queue_is_full_nothing_is_taken_and_then_everything(cluster, tmp_path):
     kafka = topics("full")
-    with door(cluster, kafka, tmp_path / "data", limits=Limits(queued=1, rows=20)) as http:
+    with service(cluster, kafka, tmp_path / "data", limits=Limits(queued=1, rows=20)) as http:
         cluster.send(kafka.rows, rows(before=1.0))
         http.predictions.of("before")
         go_on = threading.Event()
@@ -280,7 +278,7 @@ def test_while_the_queue_is_full_nothing_is_taken_and_then_everything(cluster, t
 
 def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cluster, tmp_path):
     kafka = topics("unwritable")
-    with door(cluster, kafka, tmp_path / "data") as http:
+    with service(cluster, kafka, tmp_path / "data") as http:
         cluster.send(kafka.rows, rows(before=1.0))
         http.predictions.of("before")
         limit(http, lambda pages: pages)
@@ -293,7 +291,7 @@ def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cl
 
 def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp_path):
     kafka = topics("deleted")
-    with door(cluster, kafka, tmp_path / "data") as http:
+    with service(cluster, kafka, tmp_path / "data") as http:
         cluster.send(kafka.rows, rows(before=1.0))
         http.predictions.of("before")
         http.delete("/v1/streams/s").raise_for_status()
@@ -306,7 +304,7 @@ def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, ca
     cluster = Cluster()
     soon = {"socket.timeout.ms": "1000", "message.timeout.ms": "1000", "reconnect.backoff.max.ms": "100"}
     kafka = topics("away", config=soon)
-    with door(cluster, kafka, tmp_path / "data") as http:
+    with service(cluster, kafka, tmp_path / "data") as http:
         cluster.send(kafka.rows, rows(before=1.0))
         http.predictions.of("before")
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 1)
@@ -325,21 +323,21 @@ def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, ca
 
 
 def test_the_same_trouble_is_told_once(caplog):
-    watch = Watch(CollectorRegistry())
+    watch = KafkaMetrics(CollectorRegistry())
     for attempt in range(3):
         watch.error(KafkaError(KafkaError._TRANSPORT, f"refused after {attempt} ms"))
         watch.error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
         watch.statistics('{"brokers": {"b": {"state": "DOWN"}}, "topics": {}}')
     assert [record.getMessage() for record in caplog.records] == [
         "Kafka: refused after 0 ms",
-        "no broker of Kafka can be reached; HTTP goes on, and messages are read when one can",
+        "no Kafka broker can be reached; HTTP goes on, and so does reading once one can",
     ]
 
 
 def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):
     """Another member takes half of the partitions, and goes without having committed what it was given."""
     folder, kafka = tmp_path / "data", topics("moved")
-    with door(cluster, kafka, folder) as http:
+    with service(cluster, kafka, folder) as http:
         n = sum(len(cluster.send(kafka.rows, rows(**{f"a{k}": 1.0}), partition=k % PARTITIONS)) for k in range(20))
         http.predictions.of(*(f"a{k}" for k in range(20)))
         other = Consumer({"bootstrap.servers": cluster.brokers, "group.id": "moved", **QUICK})
@@ -382,9 +380,9 @@ def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins
             self.places = places
 
     positions = {} if position is None else {("t", 0): position}
-    kafka = Kafka("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})
+    settings = KafkaSettings("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})
     registry = CollectorRegistry()
-    clients = Clients(kafka, Watch(registry), lambda: positions, lambda: True)
+    clients = KafkaClients(settings, KafkaMetrics(registry), lambda: positions, lambda: True)
     group = Group()
     clients._assigned(group, [TopicPartition("t", 0)])
     assert [place.offset for place in group.places] == [begins]
@@ -440,7 +438,7 @@ def test_properties_are_read_as_librdkafka_writes_them(tmp_path):
 
 def test_without_the_extra_it_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    monkeypatch.delitem(sys.modules, "devdan.service.kafka_settings")
+    monkeypatch.delitem(sys.modules, "devdan.service.kafka")
     code, said = run("serve", "--data", tmp_path, "--kafka", "h:1", *GIVEN)
     assert (code, "pip install 'devdan[serve,kafka]'" in said) == (2, True), said
 

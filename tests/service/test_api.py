@@ -1,8 +1,9 @@
-"""The service over HTTP, in a thread of this process: every route, limits, tokens, failures and hostile bodies."""
+"""The service over HTTP, in a thread of this process: all operations, limits, tokens, failures and hostile bodies."""
 
 import base64
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from served import limit, served_here, until
 
 from devdan import DEVDAN
 from devdan.kernel import LOG_SHARPNESS, Network
-from devdan.service import register
-from devdan.service.engine import Given, Limits
+from devdan.service import sql
+from devdan.service.auth import Tokens, TokensError
+from devdan.service.engine import InitialModel
+from devdan.service.schema import Limits
 from devdan.service.server import ListenError, check_address
-from devdan.service.tokens import Tokens, TokensError
 
 
 @pytest.fixture
@@ -209,11 +211,11 @@ def test_too_much_is_refused(tmp_path):
         json_ = {"content-type": "application/json"}
         assert http.post(path, content=(b" " * 1000 for _ in range(5)), headers=json_).status_code == 413
         assert http.get("/v1/streams/s/events").status_code == 429
-        service = http.application._service
-        assert service._n_bytes == 0
-        service._n_bytes += 2400  # as if others were being answered
+        service = http.application
+        assert service.n_bytes == 0
+        service.n_bytes += 2400  # as if others were being answered
         assert http.post(path, json=rows("a", city="C" * 500)).status_code == 429
-        service._n_bytes -= 2400
+        service.n_bytes -= 2400
         assert http.post(path, json=rows("a", city="C" * 500)).status_code == 200
 
 
@@ -261,7 +263,7 @@ def test_a_deleted_stream_leaves_nothing_even_if_the_server_ended_meanwhile(tmp_
 
         def delete(connection):  # as a server does that is killed right after
             with connection.transaction():
-                register.delete(connection, http.application.engine.streams["s"].number)
+                sql.delete_stream(connection, http.application.engine.streams["s"].number)
 
         http.application.engine.writer.run_job(delete).result()
         assert left(http) == 2400
@@ -290,7 +292,7 @@ def test_a_model_file_becomes_a_stream(tmp_path):
     table = [{"x": float(k % 2), "city": "Bonn"} for k in range(100)]
     DEVDAN(random_state=0).fit(table, ["odd" if k % 2 else "even" for k in range(100)]).save(tmp_path / "parity.devdan")
     for _ in range(2):  # it is there the second time
-        with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "parity.devdan", "parity")) as http:
+        with served_here(tmp_path / "data", model=InitialModel.of_file(tmp_path / "parity.devdan", "parity")) as http:
             shown = until(http, "/v1/streams/parity", lambda shown: shown["classes"])
             assert shown["columns"] == ["x", "city"]
             said = http.post("/v1/streams/parity/predict", json={"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
@@ -299,7 +301,7 @@ def test_a_model_file_becomes_a_stream(tmp_path):
 
 def test_a_model_of_plain_numbers_says_so(tmp_path):
     DEVDAN(random_state=0).fit([[0.0], [1.0]] * 50, [0, 1] * 50).save(tmp_path / "n.devdan")
-    with served_here(tmp_path / "data", model=Given.of_file(tmp_path / "n.devdan", "n")) as http:
+    with served_here(tmp_path / "data", model=InitialModel.of_file(tmp_path / "n.devdan", "n")) as http:
         until(http, "/v1/streams/n", lambda shown: shown["classes"])
         answer = http.post("/v1/streams/n/predict", json={"rows": [{"features": {"x0": "Bonn"}}]})
         assert (answer.status_code, "must hold numbers" in answer.json()["error"]) == (422, True)
@@ -419,15 +421,58 @@ def test_without_tokens_only_this_machine_may_ask(shared):
 # --- For tools ---------------------------------------------------------------------------------------------------
 
 
-def test_documentation_needs_no_network(shared):
-    page = shared.get("/docs").text
-    assert "cdn" not in page
-    assert "fastapi.tiangolo.com" not in page
-    for name in ("swagger-ui-bundle.js", "swagger-ui.css"):
-        assert shared.get(f"/static-offline-docs/{name}").status_code == 200
+def test_the_documentation_page_has_all_operations_and_needs_no_network(shared):
+    page, described = shared.get("/docs").text, shared.get("/openapi.json").json()
+    assert not re.search(r"(src|href)=\"?(https?:)?//", page)
+    for path, methods in described["paths"].items():
+        for method, said in methods.items():
+            assert f"<h2><code>{method.upper()} {path}</code></h2>" in page
+            assert said["summary"] in page
+    for name in described["components"]["schemas"]:
+        assert f'id="{name}"' in page
+
+
+def test_the_document_describes_what_there_is(shared):
+    """Each operation answers under its path and method; examples of bodies are valid; references lead somewhere."""
     described = shared.get("/openapi.json").json()
-    body = described["paths"]["/v1/streams/{stream}/predict"]["post"]["requestBody"]["content"]["application/json"]
-    assert body["schema"]["$ref"].removeprefix("#/components/schemas/") in described["components"]["schemas"]
+    schemas = described["components"]["schemas"]
+    references = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(described))
+    assert set(references) <= set(schemas)
+    assert len({said["operationId"] for methods in described["paths"].values() for said in methods.values()}) == 17
+    for path, methods in described["paths"].items():
+        for method, said in methods.items():
+            names = {one["name"] for one in said["parameters"]}
+            assert names == set(re.findall(r"{(\w+)}", path))
+            known = {"stream": "described", "id": "a1"}
+            content = said.get("requestBody", {}).get("content", {}).get("application/json")
+            if path.endswith("events"):
+                continue  # which has no end
+            answer = shared.request(method.upper(), path.format(**known), json=content and content["example"])
+            told = answer.json() if answer.content and "json" in answer.headers["content-type"] else None
+            expected = {"200", *said["responses"]} if told is None or "error" not in told else {"404", "409"}
+            assert str(answer.status_code) in expected, (path, method, answer.text)
+            if content is not None:
+                assert content["schema"]["$ref"].rpartition("/")[2] in schemas
+                wrong = shared.request(method.upper(), path.format(**known), json={"nothing": 1})
+                assert wrong.status_code == (404 if answer.status_code == 404 else 422)
+
+
+def test_what_is_not_there_says_so_in_json(shared):
+    for method, path, status in (("GET", "/nothing", 404), ("PATCH", "/v1/streams/empty", 405), ("HEAD", "/docs", 405)):
+        answer = shared.request(method, path)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/json"
+        assert method == "HEAD" or answer.json()["error"]
+
+
+def test_an_unexpected_error_is_answered_counted_and_logged(tmp_path, caplog, monkeypatch):
+    """Without telling anything of the machine."""
+    with served_here(tmp_path / "data") as http:
+        monkeypatch.setattr(http.application.engine, "find", lambda name: 1 / 0)
+        answer = http.get("/v1/streams/s")
+        assert (answer.status_code, answer.json()) == (500, {"error": "internal error"})
+        assert 'route="/v1/streams/{stream}",status="500"' in http.get("/metrics").text
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_metrics(http, stream):

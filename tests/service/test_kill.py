@@ -10,7 +10,7 @@ from commandline import run
 from served import SECONDS, Process
 from service_kills import killed_often
 
-from devdan.service.sqlite_database import SqliteDatabase
+from devdan.service.store import SqliteDatabase
 
 ROOT = Path(__file__).parents[2]
 KILLS = 2  # each takes two seconds or so; test_hundreds_of_kills has the rest

@@ -1,0 +1,216 @@
+"""The operations on streams, under ``/v1``: predict, labels, samples; create, show and delete; follow what happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from devdan.service.bodies import (
+    LABELS,
+    SAMPLES,
+    SETTINGS,
+    LabelsIn,
+    RowsIn,
+    SamplesIn,
+    check_labels,
+    check_rows,
+    parsed,
+    parsed_rows,
+    struct_of,
+)
+from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.service.http import Call, Operation, answered, encode
+from devdan.service.schema import (
+    Label,
+    StreamSettings,
+    SubmissionOutcome,
+    SubmittedRow,
+    check_name,
+    check_texts,
+    new_id,
+)
+from devdan.service.writer import BusyError
+
+_EVERY = 0.5  # seconds between two events at least
+_ALIVE = 15.0  # seconds without an event after which a listener gets a sign of life
+
+
+class _PredictedRow(msgspec.Struct, gc=False):
+    id: str
+    label: Label | None
+    probabilities: Any  # by label
+
+
+async def predict(call: Call) -> Response:
+    live = await call.live()
+    rows = parsed_rows(await call.content(), live.predictor.columns)
+    check_rows(rows, live.settings.keyed, call.engine.limits)
+    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows)
+    named = struct_of(tuple(predictor.names), float) or partial(_as_dict, predictor.names)
+    answer: dict[str, Any] = {
+        "predictions": [
+            _PredictedRow(row.id, said.label, named(*said.shares))
+            for row, said in zip(submitted, predictions, strict=True)
+        ],
+        "version": predictor.version,
+    }
+    if not predictor.names:
+        answer["note"] = "no label has been learned yet, so there is no prediction"
+    if outcome is None:
+        answer["logged"] = False
+    elif outcome.repeated_rows:
+        answer["repeated"] = outcome.repeated_rows
+    return _told(answer, outcome)
+
+
+async def labels(call: Call) -> Response:
+    live = await call.live()
+    given = parsed(LABELS, await call.content()).labels
+    check_labels(given, call.engine.limits)
+    outcome = await call.engine.submit(live, labels=[(one.id, one.label) for one in given])
+    return _told(live.count_labels(outcome), outcome)
+
+
+async def samples(call: Call) -> Response:
+    live = await call.live()
+    rows = parsed(SAMPLES, await call.content()).rows
+    check_rows(rows, live.settings.keyed, call.engine.limits)
+    call.engine.check_keys(live, [row.key or "" for row in rows] if live.settings.keyed else None)
+    check_texts([row.label for row in rows if isinstance(row.label, str)], "a label")
+    submitted = [
+        SubmittedRow(row.id or new_id(), row.features, row.key, None, None, row.label, row.id is None) for row in rows
+    ]
+    outcome = await call.engine.submit(live, submitted)
+    return _told(live.count_labels(outcome) | {"ids": [row.id for row in submitted]}, outcome)
+
+
+def _as_dict(names: Sequence[str], *values: float) -> dict[str, float]:
+    return dict(zip(names, values, strict=True))
+
+
+def _told(answer: dict[str, Any], outcome: SubmissionOutcome | None) -> Response:
+    """The answer; with what was refused, if something was."""
+    if outcome is None or not outcome.refused:
+        return answered(answer)
+    refused = [one._asdict() for one in outcome.refused]
+    error = f"{len(refused)} contradict what is known and were refused; the rest was accepted"
+    return answered({"error": error, "refused": refused} | answer, 409)
+
+
+async def streams(call: Call) -> Response:
+    if call.engine.database.is_shared:
+        await call.engine.refresh()
+    return answered({"streams": [_shown(live) for live in call.engine.streams.values()]})
+
+
+async def create(call: Call) -> Response:
+    name = check_name(call.path_params["stream"])
+    content = await call.content()
+    settings = parsed(SETTINGS, content) if content.strip() else StreamSettings()
+    live, is_new = await call.engine.create(name, settings)
+    return answered(_shown(live), 201 if is_new else 200)
+
+
+async def show(call: Call) -> Response:
+    return answered(_shown(await call.live()))
+
+
+async def delete(call: Call) -> Response:
+    await call.engine.delete(await call.live())
+    return Response(status_code=204)
+
+
+async def sample(call: Call) -> Response:
+    live, id_ = await call.live(), call.path_params["id"]
+    check_texts([id_], "an id")
+    return answered((await call.engine.sample(live, id_))._asdict())
+
+
+async def model(call: Call) -> Response:
+    live = await call.live()
+    content = await asyncio.to_thread(live.predictor.content)
+    if content is None:
+        raise NotFoundError("there is no model yet: it begins with the first row")
+    headers = {"content-disposition": f'attachment; filename="{live.name}.devdan"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+async def events(call: Call) -> Response:
+    live, engine = await call.live(), call.engine
+    if engine.n_listeners >= engine.limits.listeners:
+        raise BusyError(f"{engine.n_listeners} listen already; try again later")
+    headers = {"cache-control": "no-store"}
+    return StreamingResponse(_events(engine, live), media_type="text/event-stream", headers=headers)
+
+
+async def _events(engine: Engine, live: Live) -> AsyncIterator[bytes]:
+    """The stream whenever it has changed, but not too often; it ends when the stream is deleted."""
+    engine.n_listeners += 1
+    try:
+        while engine.streams.get(live.name) is live and not engine.is_stopping:
+            changed = live.changed
+            yield b"data: " + encode(_shown(live)) + b"\n\n"
+            await asyncio.sleep(_EVERY)
+            while not changed.is_set() and not engine.is_stopping:
+                try:
+                    await asyncio.wait_for(changed.wait(), _ALIVE)
+                except (TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
+                    yield b": still here\n\n"
+    finally:
+        engine.n_listeners -= 1
+
+
+def _shown(live: Live) -> dict[str, Any]:
+    """What there is to know about a stream."""
+    view, predictor, counts = live.view, live.predictor, live.view.counts
+    return {
+        "stream": live.name,
+        "settings": msgspec.structs.asdict(live.settings),
+        "columns": predictor.columns,
+        "created": live.created,
+        "version": predictor.version,
+        "classes": predictor.classes,
+        "rows": counts.n_rows,
+        "labels": counts.n_labels,
+        "waiting": counts.n_waiting,
+        "expired": counts.n_expired_rows,
+        "unusable": counts.n_unusable,
+        "problem": counts.problem or None,
+        "accuracy": counts.accuracy,
+        "expected_accuracy": counts.expected,
+        "drifts": {"virtual": view.virtual, "real": view.real},
+        "hidden_units": view.n_hidden,
+        "keys": predictor.n_keys if live.settings.keyed else None,
+    }
+
+
+_FEATURES = {"amount": 3.2, "city": "Köln"}
+_REFUSED = {409: "Something contradicts what is known of an id; the rest was accepted"}
+_CREATED = {201: "It was created", 409: "There is one with other settings"}
+_STREAM = "/v1/streams/{stream}"
+OPERATIONS = (
+    Operation(
+        "POST", f"{_STREAM}/predict", predict, "Predict rows",
+        RowsIn, {"rows": [{"id": "a1", "features": _FEATURES}]}, _REFUSED,
+    ),
+    Operation(
+        "POST", f"{_STREAM}/labels", labels, "Send labels of rows",
+        LabelsIn, {"labels": [{"id": "a1", "label": "fraud"}]}, _REFUSED,
+    ),
+    Operation(
+        "POST", f"{_STREAM}/samples", samples, "Send rows with their labels",
+        SamplesIn, {"rows": [{"features": _FEATURES, "label": "fraud"}]}, _REFUSED,
+    ),
+    Operation("GET", "/v1/streams", streams, "Show all streams"),
+    Operation("PUT", _STREAM, create, "Create a stream", StreamSettings, {}, _CREATED),
+    Operation("GET", _STREAM, show, "Show a stream"),
+    Operation("DELETE", _STREAM, delete, "Delete a stream with all its rows", responses={204: "It was deleted"}),
+    Operation("GET", f"{_STREAM}/samples/{{id:path}}", sample, "Show what became of a sample"),
+    Operation("GET", f"{_STREAM}/model", model, "Download the model file"),
+    Operation("GET", f"{_STREAM}/events", events, "Follow what happens, as server-sent events"),
+)  # fmt: skip

@@ -1,0 +1,288 @@
+"""The service as an ASGI application: what every request passes, a table of operations, and their documentation."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route, Router
+
+import devdan
+from devdan.report.render import render
+from devdan.service.auth import Guard, Tokens
+from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError
+from devdan.service.metrics import Metrics
+from devdan.service.schema import InvalidError, LimitError, Limits
+from devdan.service.sql import Database, UnavailableError
+from devdan.service.writer import BusyError
+
+if TYPE_CHECKING:
+    from devdan.service.kafka import KafkaSettings
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+_ABOUT = """Predictions now, labels whenever they come: each row is kept until its label arrives and is learned once.
+
+A row or label that was acknowledged is on disk. Ids make requests repeatable: send again whatever was not answered.
+"""
+_ERROR = {
+    "description": "An error, and why",
+    "content": {
+        "application/json": {
+            "schema": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
+        }
+    },
+}
+_REFERENCE = "#/components/schemas/{name}"
+_RETRY = {"retry-after": "1"}
+_STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
+    InvalidError: (422, {}),
+    LimitError: (413, {}),
+    NotFoundError: (404, {}),
+    ConflictError: (409, {}),
+    BusyError: (429, _RETRY),
+}
+_EXPECTED = (HTTPException, UnavailableError, *_STATUS)
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
+_SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+_BYTES, _PATH = "devdan.bytes", "devdan.path"  # in the scope of a request: the size of its body, its operation's path
+
+encode = msgspec.json.Encoder().encode
+logger = logging.getLogger("devdan.service")
+
+
+def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer in JSON."""
+    return Response(encode(content), status, headers, media_type="application/json")
+
+
+class Call(Request):
+    """A request, with the application that answers it."""
+
+    @property
+    def application(self) -> Application:
+        application: Application = self.scope["app"]
+        return application
+
+    @property
+    def engine(self) -> Engine:
+        return self.application.engine
+
+    async def live(self) -> Live:
+        """The stream that the path names."""
+        return await self.engine.find(self.path_params["stream"])
+
+    async def content(self) -> bytes:
+        """The body, unless it is too large, or all bodies together are."""
+        application, limits = self.application, self.engine.limits
+        declared = self.headers.get("content-length")
+        if declared is not None and declared.isdigit() and int(declared) > limits.body:
+            raise LimitError(f"a body may have {limits.body} bytes, got {declared}")
+        parts, size = [], 0
+        async for part in self.stream():
+            size += len(part)
+            if size > limits.body:
+                raise LimitError(f"a body may have {limits.body} bytes, got more")
+            parts.append(part)
+            application.n_bytes += len(part)
+            self.scope[_BYTES] = size
+            if application.n_bytes > limits.bodies:
+                raise BusyError("too much is being answered already; send it again later")
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What the service does for a method and a path; those with a summary are documented."""
+
+    method: str
+    path: str
+    answer: Callable[[Call], Awaitable[Response]]
+    summary: str = ""
+    body: type | None = None
+    example: Any = None  # of a body
+    responses: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def shown_path(self) -> str:
+        """The path without the types of its parameters."""
+        return self.path.replace(":path}", "}")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters in the path."""
+        return re.findall(r"{(\w+)}", self.shown_path)
+
+    @property
+    def example_text(self) -> str:
+        """The example in JSON."""
+        return json.dumps(self.example, ensure_ascii=False)
+
+    def described(self) -> dict[str, Any]:
+        """The operation in the format of OpenAPI."""
+        answers = {200: "The answer", **self.responses}
+        said: dict[str, Any] = {
+            "summary": self.summary,
+            "operationId": self.answer.__name__,
+            "parameters": [
+                {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in self.parameters
+            ],
+            "responses": {str(status): {"description": about} for status, about in answers.items()}
+            | {"default": _ERROR},
+        }
+        if self.body is not None:
+            content = {"schema": {"$ref": _REFERENCE.format(name=self.body.__name__)}, "example": self.example}
+            said["requestBody"] = {"content": {"application/json": content}, "required": self.method == "POST"}
+        return said
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        scope[_PATH] = self.path
+        response = await self.answer(Call(scope, receive))
+        await response(scope, receive, send)
+
+    def route(self) -> Route:
+        """The operation for Starlette's router."""
+        route = Route(self.path, self, methods=[self.method])
+        route.methods = {self.method}  # without HEAD, which would follow events for ever
+        return route
+
+
+class Application:
+    """The service; ``engine`` is there once it has started. ``kafka`` says where messages come from, too."""
+
+    engine: Engine
+
+    def __init__(
+        self,
+        database: Database,
+        operations: Sequence[Operation],
+        *,
+        model: InitialModel | None = None,
+        limits: Limits | None = None,
+        tokens: Tokens | None = None,
+        local_only: bool = True,
+        predict_unlogged: bool = False,
+        kafka: KafkaSettings | None = None,
+    ) -> None:
+        self._database, self._model, self._limits, self._kafka = database, model, limits, kafka
+        self._predict_unlogged, self._guard = predict_unlogged, Guard(tokens, local_only)
+        self.operations = (*operations, *_DOCUMENTATION)
+        self._router = Router([one.route() for one in self.operations], lifespan=self._lifespan)
+        self.n_bytes = 0  # of bodies in memory
+
+    @asynccontextmanager
+    async def _lifespan(self, router: Any) -> AsyncIterator[None]:
+        self.engine = engine = Engine(self._database, self._limits, predict_unlogged=self._predict_unlogged)
+        self.metrics = Metrics(engine)
+        await engine.start(self._model)
+        messages = None
+        if self._kafka is not None:
+            from devdan.service.kafka import KafkaWorker  # noqa: PLC0415 (an optional extra)
+
+            messages = KafkaWorker(engine, self._kafka, self.metrics.registry)
+            messages.start()
+        try:
+            yield
+        finally:
+            if messages is not None:
+                await messages.stop()
+            await engine.stop()
+            self._database.close()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        scope["app"] = self
+        begin, status = time.perf_counter(), 0
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", ()), *_SAFE]
+                method = scope["method"] if scope["method"] in _METHODS else "other"  # a client can send any word
+                self.metrics.request(scope.get(_PATH, "other"), method, status, time.perf_counter() - begin)
+            await send(message)
+
+        try:
+            refusal = self._guard.refusal(scope)
+            if refusal is None:
+                await self._router(scope, receive, counted)
+            else:
+                answer = answered({"error": refusal.error}, refusal.status, refusal.headers)
+                await answer(scope, receive, counted)
+        except Exception as error:
+            if status:  # the answer has begun; uvicorn logs the error and closes the connection
+                raise
+            await _failure(error)(scope, receive, counted)
+            if not isinstance(error, _EXPECTED):
+                logger.exception("unexpected error in an answer to %s %s", scope["method"], scope.get(_PATH, ""))
+        finally:
+            self.n_bytes -= scope.pop(_BYTES, 0)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The description of the operations in the format of OpenAPI."""
+        documented = [one for one in self.operations if one.summary]
+        bodies = dict.fromkeys(one.body for one in documented if one.body is not None)
+        _, schemas = msgspec.json.schema_components(bodies, ref_template=_REFERENCE)
+        paths: dict[str, dict[str, Any]] = {}
+        for one in documented:
+            paths.setdefault(one.shown_path, {})[one.method.lower()] = one.described()
+        info = {"title": "devdan", "version": devdan.__version__, "description": _ABOUT}
+        return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _failure(error: Exception) -> Response:
+    """The answer to a request that has failed."""
+    if isinstance(error, HTTPException):  # of the router
+        return answered({"error": error.detail}, error.status_code, error.headers)
+    if isinstance(error, UnavailableError):
+        return answered({"error": "the log cannot be written at present; send the request again later"}, 503, _RETRY)
+    for kind in type(error).__mro__:
+        if kind in _STATUS:
+            return answered({"error": str(error)}, *_STATUS[kind])
+    return answered({"error": "internal error"}, 500)
+
+
+# --- Documentation ---------------------------------------------------------------------------------------------------
+
+
+async def openapi(call: Call) -> Response:
+    return answered(call.application.document)
+
+
+async def docs(call: Call) -> Response:
+    """The document as a page, which needs neither a network nor a script, but sends requests with one."""
+    schemas = call.application.document["components"]["schemas"]
+    page = render(
+        "docs.html",
+        version=devdan.__version__,
+        about=_ABOUT,
+        operations=[one for one in call.application.operations if one.summary],
+        address=str(call.base_url).rstrip("/"),
+        schemas={name: json.dumps(schema, indent=2) for name, schema in schemas.items()},
+    )
+    return HTMLResponse(page)
+
+
+_DOCUMENTATION = (Operation("GET", "/docs", docs), Operation("GET", "/openapi.json", openapi))

@@ -1,0 +1,501 @@
+"""Kafka beside HTTP: rows and labels come in, predictions go out, and unusable messages become dead letters.
+
+A message is committed once the log has it on disk and its predictions are delivered. After a crash it comes again, is
+recognised by its topic, partition and offset, and gets the prediction that the log has of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+try:
+    from confluent_kafka import (
+        OFFSET_BEGINNING,
+        OFFSET_END,
+        Consumer,
+        KafkaError,
+        KafkaException,
+        Message,
+        Producer,
+        TopicPartition,
+    )
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "devdan serve --kafka needs confluent_kafka: pip install 'devdan[serve,kafka]'", name=error.name
+    ) from error
+from prometheus_client import CollectorRegistry
+
+from devdan.service import bodies, sql
+from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.service.kafka_metrics import KafkaMetrics, library, logger
+from devdan.service.schema import (
+    LONGEST,
+    InvalidError,
+    Label,
+    LimitError,
+    Source,
+    StreamSettings,
+    Submission,
+    SubmissionOutcome,
+    check_name,
+)
+from devdan.service.sql import UnavailableError
+from devdan.service.writer import BusyError
+
+Result = TypeVar("Result")
+Headers = list[tuple[str, str | bytes | None]]
+
+_NUMBERS = 40  # characters of an id for partition, offset and place
+_BATCH, _LARGE = 200, 4 * 2**20  # messages that are read together, and bytes of them
+_WAIT = 0.5  # seconds for the first of them
+_HOLD = 1.0  # seconds until what could not be written or delivered is retried
+_TIMEOUT = 10.0  # seconds to ask what was committed
+_RESTART = 5.0  # seconds until the clients are made again after an unexpected error
+_LATEST = ("latest", "largest", "end")
+_LISTED = 20  # contradictions in a reason
+_STREAM = "stream"  # the header that names another stream
+# The guarantees rest on these, so a file cannot set them.
+_OURS = {
+    "bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "enable.idempotence", "group.protocol",
+    "partition.assignment.strategy",
+}  # fmt: skip
+
+
+class KafkaSettings(NamedTuple):
+    """Where messages come from and go to, and the stream that they are for."""
+
+    brokers: str
+    rows: str
+    labels: str
+    predictions: str
+    stream: str
+    dead_letters: str | None = None
+    config: Mapping[str, str] = {}
+
+    def dead(self, topic: str) -> str:
+        """The topic for unusable messages of a topic."""
+        return self.dead_letters or f"{topic}.dead-letters"
+
+    def check(self) -> None:
+        """Raise an error that says what is not valid; no broker is asked."""
+        topics = [self.rows, self.labels, self.predictions]
+        dead = {self.dead(self.rows), self.dead(self.labels)}
+        if len(set(topics)) < len(topics) or dead & set(topics):
+            raise InvalidError(
+                "--rows, --labels, --predictions and --dead-letters must be different topics, got "
+                f"{', '.join([*topics, *sorted(dead)])}"
+            )
+        if len(self.rows) > LONGEST - _NUMBERS:
+            raise InvalidError(
+                f"--rows must have at most {LONGEST - _NUMBERS} characters, since ids are made of it, "
+                f"got {len(self.rows)}"
+            )
+        check_name(self.stream)
+        for name in sorted(_OURS & self.config.keys()):
+            raise InvalidError(f"{name} cannot be set in --kafka-config: devdan serve sets it")
+        try:
+            Consumer(self.consumes(), logger=library).close()
+            Producer(self.produces(), logger=library)
+        except KafkaException as error:
+            raise InvalidError(f"--kafka or --kafka-config is not valid: {error.args[0].str()}") from error
+
+    def consumes(self) -> dict[str, Any]:
+        """The properties of the consumer."""
+        usual = {
+            "group.id": f"devdan-{self.stream}",
+            "auto.offset.reset": "earliest",
+            "statistics.interval.ms": "1000",
+            "topic.metadata.refresh.interval.ms": "10000",  # until a new topic is found
+        }
+        ours = {"enable.auto.commit": False, "enable.auto.offset.store": False}
+        return usual | dict(self.config) | ours | {"bootstrap.servers": self.brokers}
+
+    def produces(self) -> dict[str, Any]:
+        """The properties of the producer."""
+        usual = {"message.timeout.ms": "30000", "linger.ms": "1"}
+        return usual | dict(self.config) | {"enable.idempotence": True, "bootstrap.servers": self.brokers}
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """The properties of librdkafka in a file: on each line a name, an equals sign and a value; ``#`` for comments."""
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, sign, value = text.partition("=")
+        if not sign:  # the line may be a password, so the message does not have it
+            raise InvalidError(f"line {number} of {path} must have the form name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+# --- Clients ---------------------------------------------------------------------------------------------------------
+
+
+class OutgoingMessage(NamedTuple):
+    """A message to be sent."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    def shortened(self) -> OutgoingMessage:
+        """Without its value, which is too large."""
+        why = f"{len(self.value or b'')} bytes, more than the topic takes"
+        return self._replace(value=None, headers=[*self.headers, ("devdan.left-out", why.encode())])
+
+
+class KafkaClients:
+    """A consumer and a producer, for the one thread that uses them.
+
+    ``next_offsets`` tells how far the log has read each partition, and ``ends`` whether to stop waiting.
+    """
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        metrics: KafkaMetrics,
+        next_offsets: Callable[[], Mapping[tuple[str, int], int]],
+        ends: Callable[[], bool],
+    ) -> None:
+        self._metrics, self._next_offsets, self._ends = metrics, next_offsets, ends
+        self._hold_until: float | None = None
+        errors: dict[str, Any] = {"error_cb": metrics.error}
+        consumes = settings.consumes()
+        self._begins = OFFSET_END if consumes["auto.offset.reset"] in _LATEST else OFFSET_BEGINNING
+        self._consumer = Consumer(
+            consumes | errors | {"stats_cb": metrics.statistics, "on_commit": self._committed}, logger=library
+        )
+        self._producer = Producer(settings.produces() | errors, logger=library)
+        self._consumer.subscribe([settings.rows, settings.labels], on_assign=self._assigned)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Begin where the log ends, or earlier if less is committed: some predictions may not be delivered.
+
+        Partitions that are new to the log are read from their beginning, whatever the group has committed.
+        """
+        self._metrics.assigned()
+        known = self._next_offsets()
+        begins = consumer.committed(partitions, _TIMEOUT)
+        for place in begins:
+            position = known.get((place.topic, place.partition))
+            if position is not None and (end := consumer.get_watermark_offsets(place, _TIMEOUT)[1]) < position:
+                self._metrics.failed(
+                    f"partition {place.partition} of {place.topic} ends at offset {end}, but was read up to {position} "
+                    "before: if the topic was made anew, its messages up to there are skipped; use another name"
+                )
+            if position is None:
+                place.offset = self._begins
+            elif place.offset < 0:
+                place.offset = OFFSET_BEGINNING
+            else:
+                place.offset = min(place.offset, position)
+        consumer.assign(begins)
+        if self._hold_until is not None:
+            consumer.pause(begins)
+
+    def consume(self) -> list[Message]:
+        """The next messages; none if none come for a while."""
+        if self._hold_until is not None and time.monotonic() >= self._hold_until:
+            self._hold_until = None
+            self._consumer.resume(self._consumer.assignment())
+        came, size = list[Message](), 0
+        for _ in range(_BATCH):
+            message = self._consumer.poll(0 if came else _WAIT)
+            if message is None:
+                break
+            error = message.error()
+            if error is None:
+                came.append(message)
+                size += len(message)
+                if size >= _LARGE:  # to process more takes longer than a group waits for its members
+                    break
+            else:
+                self._metrics.failed(error.str())
+        return came
+
+    def deliver(self, messages: Sequence[OutgoingMessage]) -> None:
+        """Send messages, and wait until all are acknowledged; raises a ``KafkaException``."""
+        failed: list[KafkaError] = []
+        too_large: list[OutgoingMessage] = []
+
+        def delivered(message: OutgoingMessage, error: KafkaError | None, _: Message | None) -> None:
+            if error is None:
+                return
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and message.value is not None:
+                too_large.append(message.shortened())
+            else:
+                failed.append(error)
+
+        for message in messages:
+            while True:
+                try:
+                    self._producer.produce(
+                        message.topic,
+                        message.value,
+                        message.key,
+                        headers=message.headers,
+                        on_delivery=partial(delivered, message),
+                    )
+                except BufferError:  # until there is room
+                    self._producer.poll(_WAIT)
+                    continue
+                except KafkaException as error:
+                    delivered(message, error.args[0], None)
+                break
+        while self._producer.flush(_WAIT):
+            if self._ends():
+                self._producer.purge()
+        if failed:
+            raise KafkaException(failed[0])
+        if too_large:
+            self.deliver(too_large)
+
+    def commit(self, messages: Sequence[Message]) -> None:
+        """Commit the offsets of these messages."""
+        self._consumer.commit(offsets=[_place(message, 1) for message in _by_partition(messages[::-1])])
+
+    def _committed(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
+        if error is not None:  # the messages will be read again, and recognised
+            self._metrics.failed(error.str())
+
+    def hold(self, messages: Sequence[Message]) -> None:
+        """Read nothing for a while, then these again."""
+        for message in _by_partition(messages):
+            self._consumer.seek(_place(message))
+        self._consumer.pause(self._consumer.assignment())
+        self._hold_until = time.monotonic() + _HOLD
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._consumer.close()
+        self._producer.purge()
+
+
+def _by_partition(messages: Sequence[Message]) -> list[Message]:
+    """The first message of each partition."""
+    found: dict[tuple[str | None, int | None], Message] = {}
+    for message in messages:
+        found.setdefault((message.topic(), message.partition()), message)
+    return list(found.values())
+
+
+def _place(message: Message, further: int = 0) -> TopicPartition:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    return TopicPartition(topic, partition, offset + further)
+
+
+# --- From messages to the log and back -------------------------------------------------------------------------------
+
+
+class _Read(NamedTuple):
+    """A message, what is to be written of it, and why it is unusable, if it is."""
+
+    message: Message
+    live: Live
+    submission: Submission
+    why: str | None = None
+
+
+class _GoneError(RuntimeError):
+    """A stream was deleted meanwhile."""
+
+
+class KafkaWorker:
+    """Reads messages, writes them to the log and answers them until it is stopped; to be used in the event loop."""
+
+    def __init__(self, engine: Engine, settings: KafkaSettings, registry: CollectorRegistry) -> None:
+        self._engine, self._settings, self._metrics = engine, settings, KafkaMetrics(registry)
+        self._thread = ThreadPoolExecutor(1, "devdan-kafka")
+        self._ends = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin; brokers need not be there yet."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End; what is not committed is read again by the next worker."""
+        self._ends.set()
+        await self._task
+        self._thread.shutdown()
+
+    async def _run(self) -> None:
+        while not self._ends.is_set():
+            try:
+                await self._serve()
+            except Exception as error:  # whatever it was, what is not committed is read again
+                self._metrics.failed(error)
+                if not isinstance(error, (KafkaException, UnavailableError)):
+                    logger.exception("unexpected error; restarting the Kafka consumer")
+                with suppress(TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
+                    await asyncio.wait_for(self._ends.wait(), _RESTART)
+
+    async def _serve(self) -> None:
+        await self._own()
+        clients = await self._call(
+            lambda: KafkaClients(
+                self._settings,
+                self._metrics,
+                lambda: sql.next_offsets(self._engine.database.own()),
+                self._ends.is_set,
+            )
+        )
+        try:
+            while not self._ends.is_set():
+                messages = await self._call(clients.consume)
+                if messages:
+                    await self._take(clients, messages)
+        finally:
+            await self._call(clients.close)
+
+    async def _call(self, function: Callable[[], Result]) -> Result:
+        """Run something in Kafka's thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    async def _take(self, clients: KafkaClients, messages: Sequence[Message]) -> None:
+        """Write messages to the log and answer them, some at a time; those for which that fails are read again."""
+        n_done, some = 0, list[_Read]()
+        try:
+            for place, message in enumerate(messages, start=1):
+                some.append(await self._read(message))
+                size = sum(len(one.submission.rows) + len(one.submission.labels) for one in some)
+                if size >= self._engine.limits.rows or place == len(messages):
+                    await self._write(clients, some)
+                    n_done, some = place, []
+                await asyncio.sleep(0)  # let HTTP requests run
+        except (UnavailableError, BusyError, KafkaException, _GoneError) as error:
+            if isinstance(error, KafkaException) and error.args[0].fatal():
+                raise
+            self._metrics.failed(error)
+            self._metrics.paused(True)
+            await self._call(lambda: clients.hold(messages[n_done:]))
+        else:
+            self._metrics.paused(False)
+
+    async def _read(self, message: Message) -> _Read:
+        topic, partition, offset = message.topic(), message.partition(), message.offset()
+        assert topic is not None
+        assert partition is not None
+        assert offset is not None
+        source = Source(topic, partition, offset)
+        try:
+            live = await self._stream(message)
+            content = self._content(message)
+            submission = await (self._rows if topic == self._settings.rows else self._labels)(live, content, source)
+            return _Read(message, live, submission)
+        except (InvalidError, LimitError, NotFoundError) as error:
+            own = await self._own()
+            return _Read(message, own, Submission(own.number, source=source), str(error))
+
+    async def _stream(self, message: Message) -> Live:
+        named = dict(_headers(message)).get(_STREAM)
+        if named is None:
+            return await self._own()
+        return await self._engine.find(named if isinstance(named, str) else named.decode(errors="replace"))
+
+    async def _own(self) -> Live:
+        """The stream that messages are for unless they name another one."""
+        try:
+            return await self._engine.find(self._settings.stream)
+        except NotFoundError:
+            return (await self._engine.create(self._settings.stream, StreamSettings()))[0]
+
+    def _content(self, message: Message) -> bytes:
+        content, most = message.value(), self._engine.limits.body
+        if not content:
+            raise InvalidError("the message must have a body, got an empty one")
+        if len(content) > most:
+            raise LimitError(f"a message may have {most} bytes, got {len(content)}")
+        return content
+
+    async def _rows(self, live: Live, content: bytes, source: Source) -> Submission:
+        limits = self._engine.limits
+        if bodies.is_arrow(content):
+            rows = bodies.arrow_rows(content, limits)
+        else:
+            rows = bodies.parsed(bodies.ROWS, content).rows
+        for place, row in enumerate(rows):
+            row.id = row.id or "-".join(map(str, (*source, place)))  # the same at each reading
+        bodies.check_rows(rows, live.settings.keyed, limits)
+        return Submission(live.number, (await self._engine.predict(live, rows)).rows, source=source)
+
+    async def _labels(self, live: Live, content: bytes, source: Source) -> Submission:
+        limits = self._engine.limits
+        if bodies.is_arrow(content):
+            labels = bodies.arrow_labels(content, limits)
+        else:
+            labels = bodies.parsed(bodies.LABELS, content).labels
+        bodies.check_labels(labels, limits)
+        return Submission(live.number, labels=[(one.id, one.label) for one in labels], source=source)
+
+    async def _write(self, clients: KafkaClients, some: Sequence[_Read]) -> None:
+        outcomes = await self._engine.submit_together([one.submission for one in some])
+        predictions, dead = list[OutgoingMessage](), list[OutgoingMessage]()
+        for one, outcome in zip(some, outcomes, strict=True):
+            if outcome.gone:
+                raise _GoneError(f"the stream {one.live.name!r} was deleted")
+            said = await self._answers(one, outcome)
+            predictions += [self._prediction(one.live, id_, *answer) for id_, answer in said.items()]
+            why = one.why or _refusal(outcome)
+            if why is not None:
+                dead.append(self._dead_letter(one.message, why))
+        await self._call(lambda: clients.deliver([*predictions, *dead]))
+        await self._call(lambda: clients.commit([one.message for one in some]))
+        self._metrics.predictions(len(predictions))
+        for one, outcome in zip(some, outcomes, strict=True):
+            self._count(one, outcome)
+
+    def _count(self, one: _Read, outcome: SubmissionOutcome) -> None:
+        if one.submission.labels and outcome.error is None:
+            one.live.count_labels(outcome)
+        is_new = outcome.rows or outcome.accepted or outcome.waiting or outcome.expired
+        is_dead = one.why is not None or _refusal(outcome) is not None
+        self._metrics.message(one.message.topic() or "", "dead" if is_dead else "new" if is_new else "known")
+
+    async def _answers(self, one: _Read, outcome: SubmissionOutcome) -> dict[str, tuple[Label | None, float | None]]:
+        """By id, the predictions in the log: of rows that came before, what was answered then."""
+        if outcome.error is not None or not one.submission.rows:
+            return {}
+        if outcome.rows == len(one.submission.rows):
+            return {row.id: (row.predicted, row.confidence) for row in one.submission.rows}
+        return await self._engine.logged(one.live, [row.id for row in one.submission.rows])
+
+    def _prediction(self, live: Live, id_: str, label: Label | None, confidence: float | None) -> OutgoingMessage:
+        value = msgspec.json.encode({"stream": live.name, "id": id_, "label": label, "confidence": confidence})
+        return OutgoingMessage(self._settings.predictions, id_.encode(), value, [])
+
+    def _dead_letter(self, message: Message, why: str) -> OutgoingMessage:
+        topic = message.topic() or ""
+        about = {"reason": why, "topic": topic, "partition": message.partition(), "offset": message.offset()}
+        headers: Headers = [(f"devdan.{name}", str(value).encode()) for name, value in about.items()]
+        return OutgoingMessage(
+            self._settings.dead(topic), message.key(), message.value(), [*_headers(message), *headers]
+        )
+
+
+def _headers(message: Message) -> Headers:
+    found = message.headers() or []
+    return list(found.items()) if isinstance(found, dict) else found
+
+
+def _refusal(outcome: SubmissionOutcome) -> str | None:
+    """Why a message was refused, or some of its rows or labels, while the others were accepted."""
+    if outcome.error is not None or not outcome.refused:
+        return outcome.error
+    more = len(outcome.refused) - _LISTED
+    told = [f"{one.id}: {one.why}" for one in outcome.refused[:_LISTED]]
+    return "; ".join([*told, f"and {more} more"] if more > 0 else told)

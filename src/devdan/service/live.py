@@ -1,0 +1,226 @@
+"""The live page: what the streams do, as they do it; and what Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+from starlette.responses import HTMLResponse, Response
+
+from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
+from devdan.report.render import Tile, render
+from devdan.report.run_charts import columns_chart
+from devdan.report.words import clipped, how_many, number, percent
+from devdan.service.counts import WINDOW, Counts, Span
+from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.service.http import Call, Operation
+from devdan.service.predictor import text_of
+
+_NOTHING = "There is nothing to show yet: predictions begin with the first label."
+_HEADERS = {"x-frame-options": "DENY", "cache-control": "no-store"}
+
+
+_DELAYS = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "30 days", "later")
+
+
+async def metrics(call: Call) -> Response:
+    return Response(call.application.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+async def page(call: Call) -> Response:
+    name = call.query_params.get("stream", next(iter(call.engine.streams), None))
+    if name is None:
+        told = "There is no stream yet: PUT /v1/streams/… creates one, see /docs."
+        return _html(render("live.html", title="devdan", told=told, stream=None, body=""))
+    live = await call.engine.find(name)
+    body = Markup(_stream(call.engine, live))
+    return _html(render("live.html", title=live.name, told="As of now.", stream=live.name, body=body))
+
+
+async def part(call: Call) -> Response:
+    return _html(_stream(call.engine, await call.live()))
+
+
+async def icon(call: Call) -> Response:
+    raise NotFoundError("there is no icon")
+
+
+def _html(content: str) -> Response:
+    return HTMLResponse(content, headers=_HEADERS)
+
+
+OPERATIONS = (
+    Operation("GET", "/metrics", metrics, "Metrics for Prometheus"),
+    Operation("GET", "/", page),
+    Operation("GET", "/live/{stream}", part),
+    Operation("GET", "/favicon.ico", icon),
+)
+
+
+def _stream(engine: Engine, live: Live) -> str:
+    """All that changes on the page of a stream."""
+    counts = live.view.counts
+    latest = [
+        {
+            "id": row.id,
+            "at": f"{datetime.fromtimestamp(row.at, timezone.utc):%Y-%m-%d %H:%M:%S} UTC",
+            "predicted": "–" if row.predicted is None else text_of(row.predicted),
+            "confidence": percent(row.confidence),
+        }
+        for row in reversed(counts.latest)
+    ]
+    return render(
+        "live_stream.html",
+        stream=live.name,
+        streams=[_listed(one) for one in engine.streams.values()],
+        tiles=_tiles(live),
+        charts=charts(counts),
+        nothing=_NOTHING,
+        latest=latest,
+        problem=counts.problem,
+    )
+
+
+def _listed(live: Live) -> dict[str, Any]:
+    counts = live.view.counts
+    return {
+        "name": live.name,
+        "rows": number(counts.n_rows),
+        "labels": number(counts.n_labels),
+        "waiting": number(counts.n_waiting),
+        "accuracy": percent(counts.accuracy),
+    }
+
+
+def _tiles(live: Live) -> list[Tile]:
+    view, counts = live.view, live.view.counts
+    labelled = min(len(counts.outcomes), WINDOW)
+    drifts = view.virtual + view.real
+    return [
+        Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels"),
+        Tile("Expected accuracy", percent(counts.expected), "", "of the latest predictions, before labels come"),
+        Tile("Rows", number(counts.n_rows), "", f"{number(counts.n_labels)} with labels"),
+        Tile("Waiting", number(counts.n_waiting), "", f"{number(counts.n_expired_rows)} expired without a label"),
+        Tile("Drifts", number(drifts), "", f"{number(view.real)} real, {number(view.virtual)} virtual"),
+        Tile("Hidden units", number(view.n_hidden), "", f"after record {number(view.predictor.version)}"),
+    ]
+
+
+# --- Charts ----------------------------------------------------------------------------------------------------------
+
+
+class ShownChart(NamedTuple):
+    """A chart with its title, a sentence about it, and its height."""
+
+    title: str
+    about: str
+    chart: Chart
+    height: int
+
+
+def charts(counts: Counts) -> list[ShownChart]:
+    """All that there is something to show in."""
+    found = [_accuracy(counts), _labels(counts), _delays(counts), _units(counts), _importances(counts)]
+    return [one for one in found if one is not None]
+
+
+def _ends(counts: Counts) -> list[float]:
+    """The last row of each span."""
+    return [min((place + 1) * counts.width, counts.n_rows) for place in range(len(counts.spans))]
+
+
+def _accuracy(counts: Counts) -> ShownChart | None:
+    right = in_percent(span.n_correct / span.n_labelled if span.n_labelled else None for span in counts.spans)
+    sure = in_percent(span.confidence / span.n_predicted if span.n_predicted else None for span in counts.spans)
+    plot = filled(counts.n_rows, [*right, *sure])
+    if plot is None:
+        return None
+    ends = _ends(counts)
+    lines, legend = _drifts(plot, counts.spans, ends)
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", name="rows, by when they were predicted") + lines
+    body += plot.stretched(plot.line(ends, sure, "no-change"), plot.line(ends, right, "smooth"))
+    held = counts.held
+    about = "Share of right predictions among those whose labels have come, and what the probabilities promised."
+    if held is not None:
+        better = "better" if held >= 0 else "worse"
+        about += f" So far, predictions turned out {number(100 * abs(held), 1)} points {better} than promised."
+    label = f"Accuracy over {number(counts.n_rows)} rows, {percent(counts.accuracy)} of the latest with labels."
+    keys = [stroke("smooth", "accuracy"), stroke("no-change", "promised by the probabilities"), *legend]
+    return ShownChart("Accuracy", about, Chart(body, label, keys), 260)
+
+
+def _drifts(plot: Plot, spans: Sequence[Span], ends: Sequence[float]) -> tuple[Markup, list[LegendEntry]]:
+    lines, legend = Markup(""), list[LegendEntry]()
+    for style, name in (("drift generative", "virtual"), ("drift discriminative", "real")):
+        n = sum(getattr(span, name) for span in spans)
+        for span, end in zip(spans, ends, strict=True):
+            if getattr(span, name):
+                lines += Markup('<line class="{s}" x1="{x:.3f}%" x2="{x:.3f}%" y1="0" y2="100%"/>').format(
+                    s=style, x=plot.x(end)
+                )
+        if n:
+            legend.append(upright(style, how_many(n, f"{name} drift")))
+    return lines, legend
+
+
+def _labels(counts: Counts) -> ShownChart | None:
+    shares = in_percent(span.n_labelled / span.n_predicted if span.n_predicted else None for span in counts.spans)
+    known = [share for share in shares if share is not None]
+    if not known:
+        return None
+    plot, ends = Plot(counts.n_rows, 0, 102), _ends(counts)
+    body = plot.axes([0, 50, 100], " %", name="rows, by when they were predicted")
+    body += plot.stretched(plot.band(ends, [0.0] * len(ends), shares, "band"), plot.line(ends, shares, "each"))
+    label = f"Share of predicted rows whose labels have come: {known[-1]:.0f} % of the latest."
+    about = "Share of the predicted rows whose labels have come."
+    return ShownChart("Labels", about, Chart(body, label, [area("band", "labels have come")]), 110)
+
+
+def _delays(counts: Counts) -> ShownChart | None:
+    total = sum(counts.delays)
+    if total == 0:
+        return None
+    shares = [100 * n / total for n in counts.delays]
+    plot = Plot(len(shares), 0, max(shares) * 1.05)
+    names = [(place + 0.5, name) for place, name in enumerate(_DELAYS)]
+    body = plot.axes(ticks(0, plot.high, 4), " %", names, "from a row to its label, up to")
+    width = 100 / len(shares)
+    for place, share in enumerate(shares):
+        y = plot.y(share)
+        body += Markup('<rect class="level" x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"/>').format(
+            (place + 0.15) * width, y, 0.7 * width, 100 - y
+        )
+    most = _DELAYS[shares.index(max(shares))]
+    label = f"Delays of {number(total)} labels; most came within {most}."
+    about = f"How long labels took: {number(counts.delay_sum / total, 1)} seconds on average."
+    return ShownChart("Label delay", about, Chart(body, label), 160)
+
+
+def _units(counts: Counts) -> ShownChart | None:
+    units = [span.n_hidden or None for span in counts.spans]
+    known = [n for n in units if n is not None]
+    if len(known) < 2:
+        return None
+    plot = Plot(counts.n_rows, 0, 1.18 * max(known) + 0.5)
+    body = plot.axes(ticks(0, plot.high, 4, smallest=1), name="rows")
+    body += plot.stretched(plot.steps([round(end) for end in _ends(counts)], units, "units"))
+    label = f"Hidden units: {min(known)} to {max(known)}, {known[-1]} now."
+    about = "Hidden units of the model, which it adds and removes by itself."
+    return ShownChart("Structure", about, Chart(body, label, [stroke("units", "hidden units")]), 160)
+
+
+def _importances(counts: Counts) -> ShownChart | None:
+    asked = [(end, span.importances) for end, span in zip(_ends(counts), counts.spans, strict=True) if span.importances]
+    if len(asked) < 2:
+        return None
+    totals: dict[str, float] = {}
+    for _, shares in asked:
+        for name, share in shares.items():
+            totals[name] = totals.get(name, 0.0) + share
+    names = sorted(totals, key=lambda name: -totals[name])[:COLOURS]
+    lines = [in_percent(shares.get(name, 0.0) for _, shares in asked) for name in names]
+    chart = columns_chart(counts.n_rows, [end for end, _ in asked], [clipped(name) for name in names], lines)
+    about = "How much predictions change if a column has the values of other recent rows, as shares of all columns."
+    return ShownChart("Which columns matter", about, chart, 160)

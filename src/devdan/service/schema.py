@@ -1,0 +1,264 @@
+"""What the log holds and what is written to it: settings of streams, records, rows and labels; valid names and ids."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+Value = float | str | bool | None  # of a feature; None is missing
+Label = int | str | bool
+Features = dict[str, Value] | tuple[Value, ...]  # by column, or in the order of the stream's columns
+
+LONGEST = 200  # characters of an id, a key, a label or a column's name
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_MOST_SECONDS = 100 * 365.25 * 86_400
+_WAIT = 30 * 86_400.0  # seconds
+_MAX_WAITING = 100_000
+
+
+class InvalidError(ValueError):
+    """Part of a request is not valid; the message says which part and why."""
+
+
+class LimitError(ValueError):
+    """A request exceeds a limit of the service."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """The service's limits; requests beyond them are refused."""
+
+    body: int = 8 * 2**20  # bytes of a request
+    bodies: int = 256 * 2**20  # bytes of all requests that are being answered
+    rows: int = 10_000  # of a request
+    columns: int = 1000
+    streams: int = 100
+    keys: int = 10_000  # of a stream
+    queued: int = 50_000  # rows and labels that wait to be written
+    listeners: int = 100  # connections that follow events
+    seconds: float = 20.0  # for a request to arrive, and for an answer to be taken
+
+
+# --- Names and ids ---------------------------------------------------------------------------------------------------
+
+
+def check_name(name: str) -> str:
+    """Return the name of a stream if it is valid."""
+    if not _NAME.fullmatch(name):
+        raise InvalidError(
+            "the name of a stream must have up to 64 letters, digits, dots, dashes or underscores, and begin with a "
+            f"letter or digit; got {name[:100]!r}"
+        )
+    return name
+
+
+def check_texts(texts: Sequence[str], what: str) -> None:
+    """Raise an error if an id, key, label or column's name has control characters."""
+    if _CONTROL.search("".join(texts)):
+        text = next(filter(_CONTROL.search, texts))
+        raise InvalidError(f"{what} must not have control characters, got {text!r}")
+
+
+def check_columns(names: Sequence[str]) -> None:
+    """Raise an error unless these are valid names of columns."""
+    if not names or len(set(names)) < len(names):
+        raise InvalidError("columns must be different names, at least one")
+    for name in names:
+        if not 1 <= len(name) <= LONGEST:
+            raise InvalidError(f"the name of a column must have 1 to {LONGEST} characters, got {len(name)}")
+    check_texts(names, "the name of a column")
+
+
+def new_id() -> str:
+    """A random id for a row that came without one."""
+    return secrets.token_hex(12)
+
+
+# --- Records ---------------------------------------------------------------------------------------------------------
+
+
+class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """The model of a stream and its options, what rows look like, how long and how many wait for labels.
+
+    ``columns`` are those of the first row unless given. ``keep`` is for how many seconds the log keeps what is no
+    longer needed; by default for ever, so that everything can be replayed.
+    """
+
+    model: str = "DEVDAN"
+    options: dict[str, Any] = {}
+    columns: list[str] | None = None
+    keyed: bool = False
+    wait: float = _WAIT
+    max_waiting: int = _MAX_WAITING
+    keep: float | None = None
+
+    def check(self) -> None:
+        """Raise an error that names the setting that is not valid; the model's options are checked elsewhere."""
+        if not 0 < self.wait <= _MOST_SECONDS:
+            raise InvalidError(f"wait must be seconds, greater than 0 and at most a hundred years, got {self.wait}")
+        if not 1 <= self.max_waiting <= 100_000_000:
+            raise InvalidError(f"max_waiting must be from 1 to 100,000,000, got {self.max_waiting}")
+        if self.keep is not None and not 0 <= self.keep <= _MOST_SECONDS:
+            raise InvalidError(f"keep must be seconds, from 0 to a hundred years, or null; got {self.keep}")
+
+
+class LoggedSettings(msgspec.Struct, tag="created", frozen=True):
+    """A stream was created."""
+
+    settings: StreamSettings
+
+
+class LoggedColumns(msgspec.Struct, tag="columns", frozen=True):
+    """The columns of a stream, in the order of a row's values."""
+
+    names: list[str]
+
+
+class LoggedRows(msgspec.Struct, tag="rows", frozen=True):
+    """Rows that were committed together; the model observes them together.
+
+    ``first`` is the number of the first row in the stream. ``predicted`` and ``confidence`` are what was answered:
+    None for rows that came with their labels, or before the first label was learned.
+    """
+
+    first: int
+    ids: list[str]
+    values: Sequence[Sequence[Value]]
+    predicted: list[Label | None]
+    confidence: list[float | None]
+    keys: list[str] | None = None
+
+
+class LoggedLabels(msgspec.Struct, tag="labels", frozen=True):
+    """Labels that were committed together; the model is taught them together.
+
+    ``rows`` has the record of each label's row and the row's place in it.
+    """
+
+    rows: list[tuple[int, int]]
+    labels: list[Label]
+
+
+class EarlyLabels(msgspec.Struct, tag="early", frozen=True):
+    """Labels that came before their rows."""
+
+    ids: list[str]
+    labels: list[Label]
+
+
+class LoggedExpiry(msgspec.Struct, tag="expired", frozen=True):
+    """Rows and early labels in records up to ``up_to`` were evicted: too old, or too many were waiting."""
+
+    up_to: int
+    n_rows: int
+    n_labels: int
+
+
+LogBody = LoggedSettings | LoggedColumns | LoggedRows | LoggedLabels | EarlyLabels | LoggedExpiry
+
+
+class LogRecord(msgspec.Struct, frozen=True):
+    """An entry of the log: its number, its stream, when it was written (seconds since 1970), and its content."""
+
+    seq: int
+    stream: int
+    at: float
+    body: LogBody
+
+
+_DECODER = msgspec.msgpack.Decoder(LogBody)
+encoded = msgspec.msgpack.Encoder().encode
+
+
+def decoded(seq: int, stream: int, at: float, content: bytes) -> LogRecord:
+    """A record from what the database holds."""
+    return LogRecord(seq, stream, at, _DECODER.decode(content))
+
+
+# --- Submissions -----------------------------------------------------------------------------------------------------
+
+
+class SubmittedRow(msgspec.Struct, frozen=True, gc=False):
+    """A row with what was answered; ``label`` if it came with its label."""
+
+    id: str
+    features: Features
+    key: str | None = None
+    predicted: Label | None = None
+    confidence: float | None = None
+    label: Label | None = None
+    is_new: bool = False  # the service has just made its id
+
+
+class Source(NamedTuple):
+    """Where a submission was read that may be read again: a partition of a topic, and the offset in it."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Submission(NamedTuple):
+    """What one request writes: rows, or labels by the ids of their rows.
+
+    A submission with a ``source`` that was decided about before changes nothing, even if its ids were forgotten since.
+    Submissions of a partition must come in the order of their offsets.
+    """
+
+    stream: int
+    rows: Sequence[SubmittedRow] = ()
+    labels: Sequence[tuple[str, Label]] = ()
+    source: Source | None = None
+
+
+class Refused(NamedTuple):
+    """A row or label that contradicts what is known of its id."""
+
+    id: str
+    why: str
+
+
+class SubmissionOutcome(NamedTuple):
+    """How many rows and labels of a submission counted in which way, or why it was refused as a whole."""
+
+    rows: int = 0
+    repeated_rows: int = 0
+    accepted: int = 0
+    repeated: int = 0
+    waiting: int = 0
+    expired: int = 0
+    refused: Sequence[Refused] = ()
+    error: str | None = None
+    gone: bool = False  # the stream does not exist (any more)
+
+    def and_then(self, other: SubmissionOutcome) -> SubmissionOutcome:
+        """The outcome of a submission that was committed in parts.
+
+        >>> SubmissionOutcome(accepted=2, repeated=1).and_then(SubmissionOutcome(accepted=1))[2:5]
+        (3, 1, 0)
+        """
+        return SubmissionOutcome(
+            self.rows + other.rows,
+            self.repeated_rows + other.repeated_rows,
+            self.accepted + other.accepted,
+            self.repeated + other.repeated,
+            self.waiting + other.waiting,
+            self.expired + other.expired,
+            [*self.refused, *other.refused],
+            self.error or other.error,
+            self.gone or other.gone,
+        )
+
+
+def kind_of(label: Label) -> str:
+    """The type of a label, in words."""
+    return "true or false" if isinstance(label, bool) else "number" if isinstance(label, int) else "text"
+
+
+def are_alike(labels: Sequence[tuple[str, Label]]) -> bool:
+    """Whether all labels are of one type: then all are of the stream's type, or none is."""
+    return len({kind_of(label) for _, label in labels}) == 1

@@ -1,0 +1,467 @@
+"""The tables of the log, and the statements on them, in the SQL that SQLite and PostgreSQL both take."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from devdan.service.schema import (
+    Label,
+    LogBody,
+    LoggedColumns,
+    LoggedRows,
+    LoggedSettings,
+    LogRecord,
+    Source,
+    StreamSettings,
+    decoded,
+    encoded,
+)
+
+EARLY = -1  # the place of a label that has no row yet
+LATEST, BASE = "latest", "base"  # kinds of snapshots
+_AT_ONCE = 500  # rows of a table that are removed in one transaction
+_COMPACTED = 1000  # likewise, records or ids
+_PARAMETERS = 500  # of one statement
+
+# `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
+# other) and the last columns of `streams` follow from it; `clock` has the latest numbers, `positions` how far topics
+# were read into each stream, `removed` the deleted streams that are not yet gone from all tables.
+TABLES = """
+CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
+CREATE TABLE IF NOT EXISTS streams (
+    number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, created DOUBLE PRECISION NOT NULL,
+    columns BLOB, label_kind TEXT, n_rows BIGINT NOT NULL DEFAULT 0, n_waiting BIGINT NOT NULL DEFAULT 0,
+    n_early BIGINT NOT NULL DEFAULT 0, horizon BIGINT NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS records (
+    stream BIGINT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (stream, seq)
+);
+CREATE TABLE IF NOT EXISTS samples (
+    stream BIGINT NOT NULL, id TEXT NOT NULL, seq BIGINT NOT NULL, place INTEGER NOT NULL, label BLOB, label_seq BIGINT,
+    PRIMARY KEY (stream, id)
+);
+CREATE TABLE IF NOT EXISTS waiting (
+    stream BIGINT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, early INTEGER NOT NULL,
+    open BIGINT NOT NULL, PRIMARY KEY (stream, seq)
+);
+CREATE TABLE IF NOT EXISTS snapshots (
+    stream BIGINT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, model BLOB,
+    counts BLOB NOT NULL, PRIMARY KEY (stream, kind)
+);
+CREATE TABLE IF NOT EXISTS positions (
+    stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
+    PRIMARY KEY (stream, topic, partition)
+);
+CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY)
+"""
+
+
+class UnavailableError(RuntimeError):
+    """The database cannot be reached or written to at present: disk full, server gone. Nothing was changed."""
+
+
+class Connection(ABC):
+    """A connection that one thread at a time uses; after an error it reconnects by itself."""
+
+    @abstractmethod
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows; raises ``UnavailableError``."""
+
+    @abstractmethod
+    def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        """Run a statement for each row of values."""
+
+    @abstractmethod
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing, on disk at the end, and one at a time over all processes."""
+        yield
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close it."""
+
+    given: str  # a table of texts passed as one parameter, with their places from 0: `given.value`, `given.place`
+
+    @abstractmethod
+    def listed(self, texts: Sequence[str]) -> Any:
+        """Texts as the parameter of ``given``."""
+
+    # --- The same in both databases ------------------------------------------------------------------------------
+
+    def among(self, sql: str, first: Sequence[Any], values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """Run ``… IN ({})`` for any number of values, after the first ones."""
+        found: list[tuple[Any, ...]] = []
+        for start in range(0, len(values), _PARAMETERS):
+            some = values[start : start + _PARAMETERS]
+            found += self.execute(sql.format(", ".join("?" * len(some))), [*first, *some])
+        return found
+
+    def append(self, seq: int, stream: int, at: float, body: LogBody) -> None:
+        """Write a record, within a transaction."""
+        self.execute(
+            "INSERT INTO records (stream, seq, at, body) VALUES (?, ?, ?, ?)", (stream, seq, at, encoded(body))
+        )
+
+    def records(self, stream: int, after: int, most: int) -> list[LogRecord]:
+        """The next records of a stream."""
+        found = self.execute(
+            "SELECT seq, stream, at, body FROM records WHERE stream = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (stream, after, most),
+        )
+        return [decoded(*row) for row in found]
+
+    def record(self, stream: int, seq: int) -> LogRecord | None:
+        """One record, unless it was removed since."""
+        found = self.execute("SELECT seq, stream, at, body FROM records WHERE stream = ? AND seq = ?", (stream, seq))
+        return decoded(*found[0]) if found else None
+
+
+class Database(ABC):
+    """Where the log is kept; each thread has a connection of its own."""
+
+    is_shared = False  # between several servers
+    labels_at_once = 100  # in one commit: rows that come meanwhile wait for it
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._connections: list[Connection] = []
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """Another connection."""
+
+    @abstractmethod
+    def may_learn(self) -> bool:
+        """Whether this process is the one that learns; it becomes so if no other is."""
+
+    def close(self) -> None:
+        """Close all connections that :meth:`own` has made."""
+        for connection in self._connections:
+            connection.close()
+
+    def prepare(self) -> None:
+        """Create the tables, unless they are there."""
+        connection = self.connect()
+        try:
+            with connection.transaction():
+                for table in TABLES.split(";"):
+                    connection.execute(table)
+                if not connection.execute("SELECT seq FROM clock"):
+                    connection.execute("INSERT INTO clock VALUES (0, 0, 0)")
+        finally:
+            connection.close()
+
+    def own(self) -> Connection:
+        """This thread's connection."""
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = self._local.connection = self.connect()
+            self._connections.append(connection)
+        return connection
+
+
+# --- Streams ---------------------------------------------------------------------------------------------------------
+
+
+class StreamFacts(msgspec.Struct):
+    """What is known of a stream."""
+
+    number: int
+    name: str
+    settings: StreamSettings
+    created: float
+    columns: list[str] | None
+    label_kind: str | None
+    n_rows: int
+    n_waiting: int
+    n_early: int
+    horizon: int  # rows in records up to this one no longer wait
+
+
+_FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waiting, n_early, horizon"
+_settings = msgspec.msgpack.Decoder(StreamSettings).decode
+_names = msgspec.msgpack.Decoder(list[str]).decode
+_label = msgspec.msgpack.Decoder(Label).decode
+_packed = msgspec.msgpack.Encoder().encode
+
+
+def streams(connection: Connection, numbers: Iterable[int] | None = None) -> dict[int, StreamFacts]:
+    """The streams, by number: all, or those of these numbers that exist."""
+    sql = f"SELECT {_FACTS} FROM streams"
+    if numbers is None:
+        rows = connection.execute(sql)
+    else:
+        rows = connection.among(f"{sql} WHERE number IN ({{}})", (), list(numbers))
+    return {
+        number: StreamFacts(
+            number, name, _settings(settings), created, None if columns is None else _names(columns), *counts
+        )
+        for number, name, settings, created, columns, *counts in rows
+    }
+
+
+def create_stream(connection: Connection, name: str, settings: StreamSettings, now: float) -> StreamFacts:
+    """Begin a stream, within a transaction; the caller has checked that there is none of this name."""
+    log = Appender(connection, now)
+    connection.execute("UPDATE clock SET stream = stream + 1")
+    number = int(connection.execute("SELECT stream FROM clock")[0][0])
+    made = StreamFacts(number, name, settings, log.at, settings.columns, None, 0, 0, 0, 0)
+    columns = None if settings.columns is None else _packed(settings.columns)
+    connection.execute(
+        "INSERT INTO streams (number, name, settings, created, columns) VALUES (?, ?, ?, ?, ?)",
+        (number, name, _packed(settings), log.at, columns),
+    )
+    log.append(number, LoggedSettings(settings))
+    if settings.columns is not None:
+        log.append(number, LoggedColumns(settings.columns))
+    log.close()
+    return made
+
+
+def update_stream(connection: Connection, stream: StreamFacts) -> None:
+    """Write what has changed about a stream, within a transaction."""
+    columns = None if stream.columns is None else _packed(stream.columns)
+    counts = stream.n_rows, stream.n_waiting, stream.n_early, stream.horizon
+    connection.execute(
+        "UPDATE streams SET columns = ?, label_kind = ?, n_rows = ?, n_waiting = ?, n_early = ?, horizon = ? "
+        "WHERE number = ?",
+        (columns, stream.label_kind, *counts, stream.number),
+    )
+
+
+def delete_stream(connection: Connection, number: int) -> None:
+    """End a stream, within a transaction; :func:`purge` removes its records and ids."""
+    connection.execute("DELETE FROM streams WHERE number = ?", (number,))
+    for table in ("snapshots", "positions"):
+        connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
+    connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
+
+
+def purge(connection: Connection) -> bool:
+    """Remove some of what deleted streams have left; returns whether there may be more.
+
+    Little at a time, so that others can write in between.
+    """
+    with connection.transaction():
+        found = connection.execute("SELECT stream FROM removed ORDER BY stream LIMIT 1")
+        for (stream,) in found:
+            for table, id_ in (("records", "seq"), ("waiting", "seq"), ("samples", "id")):
+                some = connection.execute(f"SELECT {id_} FROM {table} WHERE stream = ? LIMIT ?", (stream, _AT_ONCE))
+                if some:
+                    ids = [one for (one,) in some]
+                    connection.among(f"DELETE FROM {table} WHERE stream = ? AND {id_} IN ({{}})", (stream,), ids)
+                    return True
+            connection.execute("DELETE FROM removed WHERE stream = ?", (stream,))
+        return bool(found)
+
+
+# --- Ids -------------------------------------------------------------------------------------------------------------
+
+
+class IdFacts(NamedTuple):
+    """What is known of an id: the record with its row (or early label), its place there, and its label."""
+
+    seq: int
+    place: int
+    label: Label | None
+    label_seq: int | None
+
+
+def known_ids(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str, IdFacts]:
+    """What is known of some ids."""
+    found = connection.execute(
+        "SELECT samples.id, samples.seq, samples.place, samples.label, samples.label_seq "
+        f"FROM {connection.given} CROSS JOIN samples WHERE samples.stream = ? AND samples.id = given.value",
+        (connection.listed(ids), stream),
+    )
+    return {
+        id_: IdFacts(seq, place, None if label is None else _label(label), label_seq)
+        for id_, seq, place, label, label_seq in found
+    }
+
+
+def add_rows(connection: Connection, stream: int, seq: int, at: float, ids: Sequence[str]) -> None:
+    """The rows of a record wait for their labels, within a transaction."""
+    connection.execute(
+        f"INSERT INTO samples (stream, id, seq, place) SELECT ?, value, ?, place FROM {connection.given}",
+        (stream, seq, connection.listed(ids)),
+    )
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (stream, seq, at, len(ids)))
+
+
+def add_labels(connection: Connection, stream: int, seq: int, labels: Iterable[tuple[str, Label]]) -> None:
+    """Rows have their labels, which are in a record, within a transaction."""
+    for label, ids in _by_label(labels):
+        connection.execute(
+            "UPDATE samples SET label = ?, label_seq = ? "
+            f"WHERE stream = ? AND id IN (SELECT value FROM {connection.given})",
+            (_packed(label), seq, stream, connection.listed(ids)),
+        )
+
+
+def add_early(connection: Connection, stream: int, seq: int, at: float, labels: Mapping[str, Label]) -> None:
+    """Labels, which are in a record, wait for their rows, within a transaction."""
+    for label, ids in _by_label(labels.items()):
+        connection.execute(
+            "INSERT INTO samples (stream, id, seq, place, label, label_seq) "
+            f"SELECT ?, value, ?, ?, ?, ? FROM {connection.given}",
+            (stream, seq, EARLY, _packed(label), seq, connection.listed(ids)),
+        )
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (stream, seq, at, len(labels)))
+
+
+def remove_rows(connection: Connection, stream: int, seq: int, ids: Sequence[str]) -> None:
+    """Forget the rows of a record."""
+    connection.execute(
+        f"DELETE FROM samples WHERE stream = ? AND seq = ? AND id IN (SELECT value FROM {connection.given})",
+        (stream, seq, connection.listed(ids)),
+    )
+
+
+def remove_early(connection: Connection, stream: int, ids: Sequence[str]) -> None:
+    """Forget early labels."""
+    connection.execute(
+        f"DELETE FROM samples WHERE stream = ? AND place = ? AND id IN (SELECT value FROM {connection.given})",
+        (stream, EARLY, connection.listed(ids)),
+    )
+
+
+def end_waiting(connection: Connection, stream: int, seqs: Iterable[int]) -> None:
+    """One row or early label of a record no longer waits for each time the record is named."""
+    closed, where = Counter(seqs), "WHERE stream = ? AND seq IN ({})"
+    for n in set(closed.values()):
+        these = [seq for seq, times in closed.items() if times == n]
+        connection.among(f"UPDATE waiting SET open = open - ? {where}", (n, stream), these)
+    connection.among(f"DELETE FROM waiting {where} AND open <= 0", (stream,), list(closed))
+
+
+def _by_label(labels: Iterable[tuple[str, Label]]) -> Iterable[tuple[Label, list[str]]]:
+    """The ids of each label, so that one statement is enough for them."""
+    ids: dict[Label, list[str]] = {}
+    for id_, label in labels:
+        ids.setdefault(label, []).append(id_)
+    return ids.items()
+
+
+def next_offsets(connection: Connection, stream: int | None = None) -> dict[tuple[str, int], int]:
+    """The offset after the last one decided about, by topic and partition: of one stream, or of any."""
+    where, values = ("", ()) if stream is None else (" WHERE stream = ?", (stream,))
+    found = connection.execute(
+        f"SELECT topic, partition, MAX(position) FROM positions{where} GROUP BY topic, partition", values
+    )
+    return {(topic, partition): position for topic, partition, position in found}
+
+
+def advance_offsets(connection: Connection, stream: int, sources: Iterable[Source]) -> None:
+    """Remember which messages were decided about, within a transaction."""
+    connection.many(
+        "INSERT INTO positions (stream, topic, partition, position) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (stream, topic, partition) DO UPDATE SET position = excluded.position "
+        "WHERE positions.position < excluded.position",
+        [(stream, one.topic, one.partition, one.offset + 1) for one in sources],
+    )
+
+
+# --- Snapshots -------------------------------------------------------------------------------------------------------
+
+
+class Snapshot(NamedTuple):
+    """The state after the record ``seq``, so that a restart need not read the whole log; no model before the first row.
+
+    A restart begins with the ``LATEST``. The ``BASE`` is where the log begins: a model to start from, or what was
+    learned from records that were removed since.
+    """
+
+    seq: int
+    at: float
+    model: bytes | None
+    counts: bytes
+
+
+def snapshot(connection: Connection, stream: int, kind: str) -> Snapshot | None:
+    """The snapshot of a kind, if there is one."""
+    sql = "SELECT seq, at, model, counts FROM snapshots WHERE stream = ? AND kind = ?"
+    found = connection.execute(sql, (stream, kind))
+    return Snapshot(*found[0]) if found else None
+
+
+def latest_seq(connection: Connection, stream: int) -> int:
+    """The record of the latest snapshot; 0 if there is none."""
+    found = connection.execute("SELECT seq FROM snapshots WHERE stream = ? AND kind = ?", (stream, LATEST))
+    return int(found[0][0]) if found else 0
+
+
+def put_snapshot(connection: Connection, stream: int, kind: str, kept: Snapshot) -> None:
+    """Replace a snapshot, within a transaction; an older one never replaces a newer one."""
+    connection.execute(
+        "INSERT INTO snapshots (stream, kind, seq, at, model, counts) VALUES (?, ?, ?, ?, ?, ?) "
+        "ON CONFLICT (stream, kind) DO UPDATE SET seq = excluded.seq, at = excluded.at, model = excluded.model, "
+        "counts = excluded.counts WHERE snapshots.seq <= excluded.seq",
+        (stream, kind, *kept),
+    )
+
+
+def keep_snapshot(connection: Connection, stream: int, kept: Snapshot) -> None:
+    """Replace the latest snapshot, unless the stream was deleted meanwhile."""
+    with connection.transaction():
+        if connection.execute("SELECT number FROM streams WHERE number = ?", (stream,)):
+            put_snapshot(connection, stream, LATEST, kept)
+
+
+def compact(connection: Connection, stream: int, base: Snapshot, before: float) -> bool:
+    """Remove old records, with their ids, unless some of their rows still wait for labels.
+
+    The log then begins with the ``base``. Little at a time; returns whether there is more to remove.
+    """
+    with connection.transaction():
+        old = connection.execute(
+            "SELECT seq FROM records WHERE stream = ? AND seq <= ? AND at < ? AND seq NOT IN "
+            "(SELECT seq FROM waiting WHERE stream = ?) ORDER BY seq LIMIT ?",
+            (stream, base.seq, before, stream, _COMPACTED),
+        )
+        if old:
+            put_snapshot(connection, stream, BASE, base)
+        n_ids, gone = 0, []
+        for (seq,) in old:
+            record = connection.record(stream, seq)
+            if record is not None and isinstance(record.body, LoggedRows):
+                remove_rows(connection, stream, seq, record.body.ids)
+                n_ids += len(record.body.ids)
+            gone.append(seq)
+            if n_ids >= _COMPACTED:
+                break
+        connection.among("DELETE FROM records WHERE stream = ? AND seq IN ({})", (stream,), gone)
+    return len(gone) < len(old) or len(old) == _COMPACTED
+
+
+# --- Appending -------------------------------------------------------------------------------------------------------
+
+
+class Appender:
+    """Appends records within a transaction, and knows its time and the numbers of its records."""
+
+    def __init__(self, connection: Connection, now: float) -> None:
+        self.connection = connection
+        seq, at = connection.execute("SELECT seq, at FROM clock")[0]
+        self.seq = self._before = int(seq)
+        self.at = max(now, at)  # a clock that is set back does not reorder the log
+
+    def append(self, stream: int, body: LogBody) -> int:
+        """Write a record; returns its number."""
+        self.seq += 1
+        self.connection.append(self.seq, stream, self.at, body)
+        return self.seq
+
+    def close(self) -> None:
+        """Save the latest number."""
+        if self.seq != self._before:
+            self.connection.execute("UPDATE clock SET seq = ?, at = ?", (self.seq, self.at))
