@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,14 +18,19 @@ from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows, Texts, distinct
 from devdan.encoding.values import Vocabulary
 from devdan.kernel.state import Event
+from devdan.model import options
 from devdan.model.notebook import EventList
 from devdan.model.online import OnlineMixture, finite
 from devdan.model.scales import SCALES
 
 if TYPE_CHECKING:
     from capymoa.core import Instance, LabeledInstance
+    from typing_extensions import Unpack
+
+    from devdan.model.options import OnlineOptions
 
 
+@options.documented
 class DEVDANClassifier(Classifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
@@ -40,49 +44,10 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         Features and classes of the stream.
     random_seed : int, default=1
         Seed of the model's own random generator.
-    n_hidden : int, default=1
-        Initial number of hidden units.
-    masking : float in [0, 1), default=0.1
-        Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.
-    scaling : {"standard", "minmax", None}, default="standard"
-        How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].
-    generative : bool, default=True
-        Whether unlabelled samples train the autoencoder: the generative phase.
-    grow : bool, default=True
-        Whether hidden units are added.
-    prune : bool, default=True
-        Whether hidden units are removed.
-    generative_learning_rate : float in [0, 1], default=0.0003
-        Step size of the generative phase.
-    learning_rate : float in [0, 1], default=0.04
-        Step size of the discriminative phase.
-    averaging : float in [0, 1), default=0.998
-        Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
-        averaged weights by how well each did recently; 0 turns averaging off.
-    class_weight : {"balanced", None} or dict, default=None
-        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
-        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
-    rehearse : int, default=5
-        How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
-        from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
-        accurate on short or curved streams, but more than twice as fast.
-    calibrate : bool, default=True
-        Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent
-        labels. Labels are predicted as without it.
-    nominal : list of str, default=None
-        Columns that hold categories although they look like numbers, dates or ids.
-    numeric : list of str, default=None
-        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
-    dates : list of str or dict, default=None
-        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
-        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
-    drop : list of str, default=None
-        Columns that are left out.
-    max_categories : int, default=64
-        How many values of a nominal column have an input of their own; further ones share a quarter as many.
     ensemble : bool, default=False
         Whether the networks are those of a ``DEVDANEnsemble``, which leaves out ``n_hidden`` and ``rehearse``: more
         accurate, but slower.
+    {online options}
 
     Examples
     --------
@@ -95,52 +60,19 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
     True
     """
 
+    @options.takes_options
     def __init__(
         self,
         schema: Schema,
         random_seed: int = 1,
-        n_hidden: int = 1,
-        masking: float = 0.1,
-        scaling: str | None = "standard",
-        generative: bool = True,
-        grow: bool = True,
-        prune: bool = True,
-        generative_learning_rate: float = 0.0003,
-        learning_rate: float = 0.04,
-        averaging: float = 0.998,
-        class_weight: str | dict[str, float] | None = None,
-        rehearse: int = 5,
-        calibrate: bool = True,
-        nominal: Sequence[str] | None = None,
-        numeric: Sequence[str] | None = None,
-        dates: Sequence[str] | Mapping[str, str] | None = None,
-        drop: Sequence[str] | None = None,
-        max_categories: int = 64,
+        *,
         ensemble: bool = False,
+        **chosen: Unpack[OnlineOptions],
     ) -> None:
         super().__init__(schema, random_seed)
         if not isinstance(schema, Schema) or not schema.is_classification() or schema.get_num_attributes() == 0:
             raise ValueError(f"schema must describe a stream with features and classes, got {schema!r}")
-        self._online = OnlineMixture(
-            SCALES if ensemble else None,
-            n_hidden=n_hidden,
-            masking=masking,
-            scaling=scaling,
-            generative=generative,
-            grow=grow,
-            prune=prune,
-            generative_learning_rate=generative_learning_rate,
-            learning_rate=learning_rate,
-            averaging=averaging,
-            class_weight=class_weight,
-            rehearse=rehearse,
-            calibrate=calibrate,
-            nominal=nominal,
-            numeric=numeric,
-            dates=dates,
-            drop=drop,
-            max_categories=max_categories,
-        )
+        self._online = OnlineMixture(SCALES if ensemble else None, **options.online(chosen))
         check_random_state(random_seed)  # it is used only when the first instance comes
         self._seed = random_seed
         header, nominal_values = schema.get_moa_header(), schema.get_nominal_attributes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +25,14 @@ from devdan.model.scales import SCALES
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import Unpack
+
+    from devdan.model.options import OnlineOptions
 
 _DICTS = (dict, Mapping)  # in this order: the check for dict is the fastest
 
 
+@options.documented
 class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
@@ -40,51 +44,12 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_hidden : int, default=1
-        Initial number of hidden units.
-    masking : float in [0, 1), default=0.1
-        Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.
-    scaling : {"standard", "minmax", None}, default="standard"
-        How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].
-    generative : bool, default=True
-        Whether unlabelled samples train the autoencoder: the generative phase.
-    grow : bool, default=True
-        Whether hidden units are added.
-    prune : bool, default=True
-        Whether hidden units are removed.
-    generative_learning_rate : float in [0, 1], default=0.0003
-        Step size of the generative phase.
-    learning_rate : float in [0, 1], default=0.04
-        Step size of the discriminative phase.
-    averaging : float in [0, 1), default=0.998
-        Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
-        averaged weights by how well each did recently; 0 turns averaging off.
-    class_weight : {"balanced", None} or dict, default=None
-        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
-        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
-    rehearse : int, default=5
-        How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
-        from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
-        accurate on short or curved streams, but more than twice as fast.
-    calibrate : bool, default=True
-        Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent
-        labels. Labels are predicted as without it.
-    nominal : list of str, default=None
-        Columns that hold categories although they look like numbers, dates or ids.
-    numeric : list of str, default=None
-        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
-    dates : list of str or dict, default=None
-        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
-        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
-    drop : list of str, default=None
-        Columns that are left out.
-    max_categories : int, default=64
-        How many values of a nominal column have an input of their own; further ones share a quarter as many.
     ensemble : bool, default=False
         Whether the networks are those of a ``DEVDANEnsemble``, which leaves out ``n_hidden`` and ``rehearse``: more
         accurate, but slower.
     seed : int or None, default=None
         Seed of the model's own random generator.
+    {online options}
 
     Examples
     --------
@@ -95,49 +60,13 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        n_hidden: int = 1,
-        masking: float = 0.1,
-        scaling: str | None = "standard",
-        generative: bool = True,
-        grow: bool = True,
-        prune: bool = True,
-        generative_learning_rate: float = 0.0003,
-        learning_rate: float = 0.04,
-        averaging: float = 0.998,
-        class_weight: str | dict[Any, float] | None = None,
-        rehearse: int = 5,
-        calibrate: bool = True,
-        nominal: Sequence[str] | None = None,
-        numeric: Sequence[str] | None = None,
-        dates: Sequence[str] | Mapping[str, str] | None = None,
-        drop: Sequence[str] | None = None,
-        max_categories: int = 64,
-        ensemble: bool = False,
-        seed: int | None = None,
-    ) -> None:
-        self.n_hidden = n_hidden
-        self.masking = masking
-        self.scaling = scaling
-        self.generative = generative
-        self.grow = grow
-        self.prune = prune
-        self.generative_learning_rate = generative_learning_rate
-        self.learning_rate = learning_rate
-        self.averaging = averaging
-        self.class_weight = class_weight
-        self.rehearse = rehearse
-        self.calibrate = calibrate
-        self.nominal = nominal
-        self.numeric = numeric
-        self.dates = dates
-        self.drop = drop
-        self.max_categories = max_categories
+    @options.takes_options
+    def __init__(self, *, ensemble: bool = False, seed: int | None = None, **chosen: Unpack[OnlineOptions]) -> None:
         self.ensemble = ensemble
         self.seed = seed
-        chosen = {name: getattr(self, name) for name in options.ONLINE}
-        self._online = OnlineMixture(SCALES if ensemble else None, **chosen)
+        own = options.online(chosen)
+        self.__dict__.update(own)
+        self._online = OnlineMixture(SCALES if ensemble else None, **own)
         self._codes: dict[Any, int] = {}  # of the classes, in order of appearance
 
     @classmethod

@@ -54,6 +54,7 @@ def test_signatures_have_the_options_and_their_defaults(adapter):
 @pytest.mark.parametrize("adapter", adapters())
 def test_docstrings_say_what_the_table_says(adapter):
     adapter = loaded(adapter)
+    assert "options}" not in inspect.getdoc(adapter), "a place for options that nothing fills"
     text = words(inspect.getdoc(adapter))
     for row in rows_of(adapter):
         assert f"{row.name} : {row.kind} {words(row.about)}" in text, row.name
@@ -85,3 +86,9 @@ def test_a_value_out_of_range_is_refused_with_the_range(row):
 
 def test_the_papers_options_differ_from_the_defaults():
     assert all(value != options.OPTIONS[name].default for name, value in options.PAPER.items())
+
+
+def test_editors_know_the_options_of_the_adapters():
+    assert tuple(options.OnlineOptions.__annotations__) == options.ONLINE
+    with pytest.raises(TypeError, match="'masks' is not an option; there are n_hidden, masking, "):
+        options.online({"masks": 0.1})

@@ -41,6 +41,7 @@ def _n_rows(X: Any) -> int:
     return len(X) if type(X) is np.ndarray and X.ndim == 2 else int(_num_samples(X))
 
 
+@options.documented
 class DEVDANFleet(FleetAccess):
     """A DEVDAN for each key: one per device, customer or sensor, as many as there are.
 
@@ -65,15 +66,10 @@ class DEVDANFleet(FleetAccess):
         What the networks are; ``None`` is a ``DEVDAN(rehearse=0)``. It must have no initial weights and
         ``rehearse=0``: a network that replays samples would keep a thousand for each key. Without a prior,
         its ``random_state`` is that of every key, if it is not ``None``.
-    prior : bool, default=True
-        Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.
-    n_jobs : int, default=-1
-        Number of threads; -1 means one per core. The result does not depend on it.
+    {fleet options}
     store : str or path, default=None
         A file for networks that do not stay in memory, and for :meth:`save`. It must not hold a fleet already:
         :meth:`load` opens such a one.
-    max_in_memory : int, default=None
-        How many keys stay in memory, or as many as the latest call had; those not used for longest go to the store.
     random_state : int, RandomState or None, default=None
         Seed of the fleet. Each key draws its own from it and from its label, so that the order in which keys come does
         not matter.

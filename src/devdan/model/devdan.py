@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+@options.documented
 class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifier):  # type: ignore[misc]
     """Evolving denoising autoencoder with a softmax layer, for data streams.
 
@@ -37,59 +38,10 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     Parameters
     ----------
-    n_hidden : int, default=1
-        Initial number of hidden units.
+    {options}
     initial_weights : dict, default=None
         Initial weights, in the form of :attr:`weights_`: ``encoder`` and any of the others. They take precedence over
         ``n_hidden``.
-    masking : float in [0, 1), default=0.1
-        Share of the features that the generative phase masks (at least one feature); 0 gives a plain autoencoder.
-    scaling : {"standard", "minmax", None}, default="standard"
-        How features are scaled, learned online from the samples seen so far; ``None`` is for data in [0, 1].
-    shuffle : bool, default=True
-        Visit the samples of a chunk in random order.
-    interleave : bool, default=False
-        In ``partial_fit``, alternate between observing and teaching sample by sample instead of chunk by chunk.
-    generative : bool, default=True
-        Whether unlabelled samples train the autoencoder: the generative phase.
-    grow : bool, default=True
-        Whether hidden units are added.
-    prune : bool, default=True
-        Whether hidden units are removed.
-    scope : {"fixed", "adaptive"}, default="fixed"
-        Range of a new unit's random weights: fixed, or widened until the unit helps.
-    generative_learning_rate : float in [0, 1], default=0.0003
-        Step size of the generative phase.
-    learning_rate : float in [0, 1], default=0.04
-        Step size of the discriminative phase.
-    optimizer : {"adaptive", "momentum"}, default="adaptive"
-        Optimizer of the discriminative phase: a learning rate that adapts to each unit, or momentum.
-    momentum : float in [0, 1), default=0.9
-        Momentum of the discriminative phase, if ``optimizer="momentum"``.
-    averaging : float in [0, 1), default=0.998
-        Decay, per labelled sample, of the exponential averages of the weights. Predictions mix the current and the
-        averaged weights by how well each did recently; 0 turns averaging off.
-    class_weight : {"balanced", None} or dict, default=None
-        Weights of the classes in the loss of the discriminative phase. ``"balanced"`` weighs a class by how rare it was
-        among the latest 10,000 labels or so; a dict gives weights by class, 1 if a class is not in it.
-    rehearse : int, default=5
-        How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which starts
-        from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: less
-        accurate on short or curved streams, but more than twice as fast.
-    calibrate : bool, default=True
-        Whether probabilities are made as sure as predictions turned out right, by a temperature that follows recent
-        labels. Labels are predicted as without it.
-    nominal : list of str, default=None
-        Columns that hold categories although they look like numbers, dates or ids.
-    numeric : list of str, default=None
-        Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.
-    dates : list of str or dict, default=None
-        Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as
-        ``{"born": "dd/mm/yyyy", "sent": "epoch"}``.
-    drop : list of str, default=None
-        Columns that are left out.
-    max_categories : int, default=64
-        How many values of a nominal column have an input of their own; further ones share a quarter as many.
     random_state : int, RandomState or None, default=None
         Seed of the model's own random generator. The same seed gives the same bits.
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _DEFAULT = DEVDAN()  # what the members are by default; nothing changes it
 
 
+@options.documented
 class DEVDANEnsemble(EvolvingClassifier):
     """Ensemble of DEVDANs at several time scales, for data streams.
 
@@ -28,16 +29,10 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     Parameters
     ----------
-    scales : list of tuples, default=None
-        The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled
-        samples these are drawn from, how many of those vote as nearest neighbours, the fields of a feature through
-        which half of the units see it, and 1 if it notices a feature's new unit and its skewness. ``None`` is
-        ``devdan.model.scales.SCALES``.
+    {ensemble options}
     estimator : DEVDAN, default=None
         All else about the members; ``None`` is a ``DEVDAN()``. It must have no initial weights, and leave
         ``n_hidden`` and ``rehearse`` to the scales.
-    n_jobs : int, default=-1
-        Number of threads; -1 means one per core. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of the model's own random generator. The same seed gives the same bits.
 

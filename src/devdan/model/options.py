@@ -1,17 +1,21 @@
 """The options of a model, a row each: default, range, the kernel's word for it, and what users are told about it.
 
-Checks, the kernel's settings, what a model file keeps and the table in docs/options.md follow from these rows. The
-signatures and docstrings of estimators and adapters repeat defaults and texts, as people look there; a test compares.
+Checks, the kernel's settings, what a model file keeps, docstrings, the adapters' signatures and the table in
+docs/options.md follow from these rows. A new option needs a row here, an argument of ``DEVDAN`` and, if it is about
+learning, a setting in the kernel.
 """
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterable
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from operator import is_
-from typing import Any
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -321,6 +325,87 @@ def same(value: Any, other: Any) -> bool:
 
 def _with_lists(value: Any) -> Any:
     return [_with_lists(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+# --- What users are told -----------------------------------------------------------------------------------------
+
+T = TypeVar("T", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def documented(kind: T) -> T:
+    """Fill the places of a class's docstring that are for options, such as ``{options}``, from the table."""
+    kind.__doc__ = filled(kind.__doc__ or "")
+    return kind
+
+
+def filled(docstring: str) -> str:
+    """A docstring with its options.
+
+    >>> print(filled("    {fleet options}").splitlines()[0])
+        prior : bool, default=True
+    """
+    return _PLACE.sub(lambda found: _entries(_PLACES[found[2]], found[1]), docstring)
+
+
+def _entries(rows: Iterable[Option], indent: str) -> str:
+    """The options as NumPy's docstrings have parameters."""
+    lines: list[str] = []
+    for row in rows:
+        lines.append(f"{indent}{row.name} : {row.kind}")
+        lines += textwrap.wrap(row.about, 120, initial_indent=f"{indent}    ", subsequent_indent=f"{indent}    ")
+    return "\n".join(lines)
+
+
+_PLACES = {
+    "options": (*NETWORK, *ENCODING),
+    "online options": tuple(row for row in (*NETWORK, *ENCODING) if row.is_online),
+    "ensemble options": ENSEMBLE,
+    "fleet options": FLEET,
+}
+_PLACE = re.compile(rf"^( *)\{{({'|'.join(_PLACES)})\}}$", re.MULTILINE)
+
+
+class OnlineOptions(TypedDict, total=False):
+    """The options of the adapters, for type checkers and editors."""
+
+    n_hidden: int
+    masking: float
+    scaling: str | None
+    generative: bool
+    grow: bool
+    prune: bool
+    generative_learning_rate: float
+    learning_rate: float
+    averaging: float
+    class_weight: str | dict[Any, float] | None
+    rehearse: int
+    calibrate: bool
+    nominal: Sequence[str] | None
+    numeric: Sequence[str] | None
+    dates: Sequence[str] | Mapping[str, str] | None
+    drop: Sequence[str] | None
+    max_categories: int
+
+
+def takes_options(method: F) -> F:
+    """Let a method with ``**chosen`` show in its signature which options that may be, for help and for cloning."""
+    shown = inspect.signature(method)
+    named = [one for one in shown.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    rows = [
+        inspect.Parameter(row.name, inspect.Parameter.KEYWORD_ONLY, default=row.default)
+        for row in _PLACES["online options"]
+    ]
+    method.__signature__ = shown.replace(parameters=[*named, *rows])  # type: ignore[attr-defined]
+    return method
+
+
+def online(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """All options of an adapter, as chosen or by default; a ``TypeError`` names one that there is not."""
+    for name in chosen:
+        if name not in ONLINE:
+            raise TypeError(f"{name!r} is not an option; there are {', '.join(ONLINE)}")
+    return {name: chosen.get(name, OPTIONS[name].default) for name in ONLINE}
 
 
 def markdown() -> str:
