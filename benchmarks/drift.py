@@ -1,4 +1,4 @@
-"""How alarms fall around true drifts: DEVDAN's against ADWIN and DDM, for docs/drift.md.
+"""Alarms of DEVDAN, ADWIN and DDM around true drifts, for docs/drift.md.
 
 `python benchmarks/drift.py` prints the table, `--write` puts it and the picture into the page.
 """

@@ -1,21 +1,15 @@
 """Tables with text and dates: the model's encoding against codes in order of appearance, for docs/your-table.md.
 
-`python benchmarks/nominal.py` keeps the accuracies in benchmarks/results/nominal.json and prints them;
-benchmarks/page.py writes them down. KDD Cup is read from
-`original/kddcup.data_10_percent.gz` in the data folder (DEVDAN_DATA), and left out where that is missing. `--speed`
-times a file of 200,000 rows with text and a date against one with as many plain numbers as the first has inputs.
-`--example` writes docs/orders.csv, the table of the README.
+`python benchmarks/nominal.py` prints the accuracies and saves them in benchmarks/results/nominal.json;
+benchmarks/page.py writes the pages. KDD Cup is read from `original/kddcup.data_10_percent.gz` in the data folder
+(DEVDAN_DATA), and left out where that is missing. `--example` writes docs/orders.csv, the table of the README.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +21,6 @@ import pandas as pd
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation import Summary, prequential
 from devdan.streams import Stream, entries, open_stream
-from devdan.streams.files import file
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "orders.csv"
 RESULTS = Path(__file__).parent / "results" / "nominal.json"
@@ -152,51 +145,11 @@ def table(rows: list[list[str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- Speed -------------------------------------------------------------------------------------------------------
-
-
-def speed(n: int = 200_000) -> str:
-    """Rows per second through ``devdan run``, from CSV: a mixed table, and as many plain numbers as it has inputs."""
-    random = np.random.default_rng(0)
-    times = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.arange(n) * 300, unit="s")
-    mixed = pd.DataFrame({f"x{k}": random.normal(size=n).round(4) for k in range(4)})
-    for k, values in enumerate((5, 8, 12, 20)):
-        mixed[f"c{k}"] = random.choice([f"v{k}-{value}" for value in range(values)], size=n)
-    mixed["when"] = times
-    mixed["label"] = (mixed["x0"] + (mixed["c0"] == "v0-1") + random.normal(size=n) > 0).astype(int)
-    n_inputs = 4 + 5 + 8 + 12 + 20 + 6
-    plain = pd.DataFrame({f"x{k}": random.normal(size=n).round(4) for k in range(n_inputs)})
-    plain["label"] = mixed["label"]
-    with tempfile.TemporaryDirectory() as folder:
-        seconds: dict[str, list[float]] = {"mixed": [], "plain": []}
-        for name, frame in (("mixed", mixed), ("plain", plain)):
-            frame.to_csv(f"{folder}/{name}.csv", index=False)
-        for _ in range(3):
-            for name, taken in seconds.items():
-                begin = time.perf_counter()
-                subprocess.run(
-                    [sys.executable, "-m", "devdan", "run", f"{folder}/{name}.csv", "--target", "label", "--overwrite",
-                     "--out", f"{folder}/{name}", "--json"],
-                    check=True, capture_output=True, env={**os.environ, "PYTHONWARNINGS": "ignore"},
-                )  # fmt: skip
-                taken.append(time.perf_counter() - begin)
-        assert len(next(iter(file(f"{folder}/mixed.csv", target="label")))[0].names) == 9
-    best = {name: min(taken) for name, taken in seconds.items()}
-    return (
-        f"{n:,} rows: {n / best['mixed']:,.0f} rows/s with 4 numbers, 4 nominal columns, a date ({n_inputs} inputs), "
-        f"{n / best['plain']:,.0f} rows/s with {n_inputs} plain numbers: a ratio of {best['plain'] / best['mixed']:.2f}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--speed", action="store_true")
     parser.add_argument("--example", action="store_true")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    if chosen.speed:
-        print(speed())
-        return
     if chosen.example:
         example().to_csv(EXAMPLE, index=False)
         return

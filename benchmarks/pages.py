@@ -1,7 +1,7 @@
-"""How large the page of a long run is and how fast it opens, and what a charting library would take, for docs/pages.md.
+"""The size of a long run's page, the time until it opens, and the size of charting libraries, for docs/pages.md.
 
-`python benchmarks/pages.py` prints the table, `--write` puts it into the page. Needs Chromium; the sizes of other
-libraries are told if they are installed (`pip install bokeh plotly`).
+`python benchmarks/pages.py` prints the table, `--write` puts it into the page. Needs Chromium; other libraries are
+measured if they are installed (`pip install bokeh plotly`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's streams that may be at hand, as they are or, as in its experiments, scaled to [0, 1] beforehand."""
+"""The paper's streams at hand, as they are or, as in its experiments, scaled to [0, 1] beforehand."""
 
 from __future__ import annotations
 

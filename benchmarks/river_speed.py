@@ -1,6 +1,6 @@
-"""How fast River's face is, sample by sample, in one run: its overhead over the kernel, and against deep-river.
+"""The speed of the River adapter, sample by sample: its overhead over the kernel, and deep-river's, for docs/river.md.
 
-`python benchmarks/river_speed.py` prints the table, `--write` puts it into docs/river.md. deep-river 0.3.4 asks for an
+`python benchmarks/river_speed.py` prints the table, `--write` puts it into the page. deep-river 0.3.4 needs an
 environment of its own, since it cannot be imported beside River 0.26: `pip install -e '.[river]' deep-river pytest`.
 """
 

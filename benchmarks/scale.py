@@ -1,6 +1,6 @@
-"""Speed at the paper's scale: stand-ins of SUSY's and HEPMASS' shape through `devdan run`, from a gzipped CSV file.
+"""Speed at the paper's scale, for docs/benchmarks.md: stand-ins of SUSY and HEPMASS, run from a gzipped CSV file.
 
-`python benchmarks/scale.py` keeps what came out in benchmarks/results/scale.json; benchmarks/page.py writes it down.
+`python benchmarks/scale.py` saves the figures in benchmarks/results/scale.json; benchmarks/page.py writes the page.
 """
 
 from __future__ import annotations

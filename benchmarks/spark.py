@@ -1,9 +1,9 @@
-"""A fleet on Spark: rows per CPU-second, beside the fleet alone and beside the same query without any learning; and on
-paper, from these figures, the cluster for a billion rows a day.
+"""A fleet on Spark, for docs/cluster.md: rows per CPU-second, and a cluster for a billion rows a day on paper.
 
-`python benchmarks/spark.py --write` measures on this machine (local[2], the driver's and the workers' CPU time
-together), keeps what came out in benchmarks/results/spark.json and writes it into docs/cluster.md. `--quick` tries
-everything with few rows and keeps nothing. Needs Java 17 and `pip install 'devdan[spark]'`.
+Beside it are the fleet alone, and the same query without any learning. `python benchmarks/spark.py --write` measures on
+this machine (local[2], CPU time of the driver and the workers together), saves the figures in
+benchmarks/results/spark.json and writes the page. `--quick` tries everything with few rows and saves nothing. Needs
+Java 17 and `pip install 'devdan[spark]'`.
 """
 
 from __future__ import annotations

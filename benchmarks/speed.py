@@ -1,4 +1,4 @@
-"""How fast DEVDAN is: one run, one core, every comparison within it. `make bench` runs it.
+"""The speed of DEVDAN on one core: `make bench` runs it, and every comparison is within one run.
 
 Needs River, for its forest. Writes benchmarks/results/speed-<machine>.json and a page beside it. With `--quick`, short
 runs that write nothing.

@@ -1,7 +1,7 @@
-"""What balanced classes are worth where one class is rare, and what they cost where none is, for docs/unbalanced.md.
+"""The gain of balanced classes where one class is rare, and their cost where none is, for docs/unbalanced.md.
 
-`python benchmarks/unbalanced.py` keeps what came out in benchmarks/results/unbalanced.json and prints it;
-benchmarks/page.py writes it down. The rare class is always 1.
+`python benchmarks/unbalanced.py` prints the tables and saves the figures in benchmarks/results/unbalanced.json;
+benchmarks/page.py writes the pages. The rare class is always 1.
 """
 
 from __future__ import annotations
