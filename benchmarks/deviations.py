@@ -22,7 +22,7 @@ from measuring import put
 from devdan import DEVDAN, kernel
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model import mixture, scales, training
+from devdan.model import mixture, scales
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -121,7 +121,7 @@ _COPIES = itertools.count()
 
 def kernel_is(changed: Any) -> None:
     """Let models that are made from now on learn and predict with this kernel."""
-    training.kernel = mixture.kernel = changed
+    mixture.kernel = changed
     scales.SCALING_HORIZON = changed.SCALING_HORIZON  # which is written into states as they are made
 
 
