@@ -11,6 +11,7 @@ from networks import SMALL, words
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, resized
+from devdan.kernel.steps import CLASS_HORIZON
 from devdan.model import modelfile
 
 MODELS = {
@@ -118,7 +119,7 @@ def test_balanced_classes_weigh_what_their_counts_say():
     model = DEVDAN(class_weight="balanced", random_state=0, shuffle=False)
     y = np.array([0, 0, 0, 1, 0, 2])
     model.teach(np.eye(6), y, sample_weight=[1, 1, 2, 1, 1, 0.5])
-    kept = 1 - 1 / kernel.CLASS_HORIZON
+    kept = 1 - 1 / CLASS_HORIZON
     expected = [kept**5 + kept**4 + 2 * kept**3 + kept, kept**2, 0.5]
     for net in model.mixture_.nets:  # what is revisited is not counted again
         np.testing.assert_allclose(net.class_count[:3], expected, rtol=1e-14)

@@ -175,12 +175,12 @@ def test_a_predictor_says_what_the_model_says_and_goes_on_saying_it(options):
     predictor = Predictor(model, list(rows[0]), 5)
     expected = model.predict_proba(rows)
     model.partial_fit(rows, ["other"] * len(rows))
-    assert np.array_equal([one.shares for one in predictor.many(rows)], expected)
-    assert np.array([predictor.one(row).shares for row in rows]) == pytest.approx(expected, abs=1e-12)
+    assert np.array_equal([one.probabilities for one in predictor.many(rows)], expected)
+    assert np.array([predictor.one(row).probabilities for row in rows]) == pytest.approx(expected, abs=1e-12)
     in_order = tuple(rows[0].values())
     assert predictor.one(in_order) == predictor.one(rows[0])
     unknown = {"city": "Oslo"}
-    assert predictor.one(unknown).shares == pytest.approx(predictor.many([unknown])[0].shares, abs=1e-12)
+    assert predictor.one(unknown).probabilities == pytest.approx(predictor.many([unknown])[0].probabilities, abs=1e-12)
     assert predictor.classes == ["big", "small"]
 
 
@@ -237,10 +237,10 @@ def test_streams_with_keys_are_fleets(tmp_path):
     assert replayed(connection, stream).same is False
     predictor = Predictor(fleet, ["x", "y", "city"], 1)
     rows = [features(source) for _ in range(5)]
-    assert [one.shares for one in predictor.many(rows, list("abcab"))] == fleet.predict_proba(
+    assert [one.probabilities for one in predictor.many(rows, list("abcab"))] == fleet.predict_proba(
         list("abcab"), rows
     ).tolist()
-    assert predictor.one(rows[0], "a").shares == fleet.predict_proba(["a"], rows[:1])[0].tolist()
+    assert predictor.one(rows[0], "a").probabilities == fleet.predict_proba(["a"], rows[:1])[0].tolist()
     assert (predictor.knows("a"), predictor.knows("z"), predictor.n_keys) == (True, False, 3)
     database.close()
 

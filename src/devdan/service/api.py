@@ -54,7 +54,7 @@ async def predict(call: Call) -> Response:
     named = struct_of(tuple(predictor.names), float) or partial(_as_dict, predictor.names)
     answer: dict[str, Any] = {
         "predictions": [
-            _PredictedRow(row.id, said.label, named(*said.shares))
+            _PredictedRow(row.id, said.label, named(*said.probabilities))
             for row, said in zip(submitted, predictions, strict=True)
         ],
         "version": predictor.version,

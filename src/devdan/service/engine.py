@@ -17,7 +17,7 @@ from devdan.service import fold, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.counts import Counts
 from devdan.service.learner import LearnerThread, StreamView
-from devdan.service.predictor import Prediction, Predictor
+from devdan.service.predictor import Predictor, RowPrediction
 from devdan.service.schema import (
     InvalidError,
     Label,
@@ -91,7 +91,7 @@ class Answer(NamedTuple):
     """Predictions of rows, in their order; the outcome is None if the rows could not be written."""
 
     rows: list[SubmittedRow]
-    predictions: list[Prediction]
+    predictions: list[RowPrediction]
     predictor: Predictor
     outcome: SubmissionOutcome | None = None
 

@@ -98,7 +98,7 @@ async def infer(call: Call) -> Response:
             "name": "probabilities",
             "shape": [n, len(names)],
             "datatype": "FP64",
-            "data": [probability for said in predictions for probability in said.shares],
+            "data": [probability for said in predictions for probability in said.probabilities],
             "parameters": {"classes": ", ".join(names)},
         },
         {"name": "id", "shape": [n], "datatype": "BYTES", "data": [row.id for row in submitted]},

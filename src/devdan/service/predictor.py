@@ -20,15 +20,15 @@ from devdan.service.models import Model
 from devdan.service.schema import Features, Label
 
 
-class Prediction(msgspec.Struct, frozen=True, gc=False):
+class RowPrediction(msgspec.Struct, frozen=True, gc=False):
     """The most probable label, its probability, and that of each class in the predictor's order."""
 
     label: Label | None
     confidence: float | None
-    shares: list[float]
+    probabilities: list[float]
 
 
-NOTHING_YET = Prediction(None, None, [])
+NOTHING_YET = RowPrediction(None, None, [])
 
 
 class Predictor:
@@ -68,7 +68,7 @@ class Predictor:
         """Whether there is a network for the key."""
         return self._model is not None and key in self._model
 
-    def one(self, features: Features, key: str | None = None) -> Prediction:
+    def one(self, features: Features, key: str | None = None) -> RowPrediction:
         """The prediction for a row, of a key if the stream has such."""
         if not self.classes:
             return NOTHING_YET
@@ -80,9 +80,9 @@ class Predictor:
             return self.many([features], None if key is None else [key])[0]
         probabilities = self._model.mixture_.predict_proba(self._row)[0].tolist()
         most = max(probabilities)
-        return Prediction(self.classes[probabilities.index(most)], most, probabilities)
+        return RowPrediction(self.classes[probabilities.index(most)], most, probabilities)
 
-    def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[Prediction]:
+    def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[RowPrediction]:
         """Predictions for rows whose columns are all known, or not needed."""
         if not self.classes or self.columns is None:
             return [NOTHING_YET] * len(rows)
@@ -91,7 +91,7 @@ class Predictor:
         X = models.table(names, values)
         found = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
         labels = [self.classes[place] for place in found.argmax(axis=1).tolist()]
-        return list(map(Prediction, labels, found.max(axis=1).tolist(), found.tolist()))
+        return list(map(RowPrediction, labels, found.max(axis=1).tolist(), found.tolist()))
 
     def content(self) -> bytes | None:
         """The model file, or None before the first row."""

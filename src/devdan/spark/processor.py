@@ -17,7 +17,7 @@ from devdan.spark import statebytes
 from devdan.spark.deciding import LEARNED, PREDICTION, Ledger, Told
 from devdan.spark.features import Features
 from devdan.spark.plan import Plan
-from devdan.spark.shard import Prediction, Shard, has_expired
+from devdan.spark.shard import KeyPrediction, Shard, has_expired
 from devdan.spark.statebytes import Sample
 
 OUTPUT = (
@@ -142,7 +142,7 @@ def _times(told: list[Told]) -> dict[str, int]:
     return times
 
 
-def _line(one: Told, predictions: dict[int, Prediction], predicted: dict[int, str | None]) -> tuple[Any, ...]:
+def _line(one: Told, predictions: dict[int, KeyPrediction], predicted: dict[int, str | None]) -> tuple[Any, ...]:
     """A row that comes out."""
     of_row = predictions.get(one.row) if one.kind == PREDICTION else None
     details = (None, None) if of_row is None else (of_row.probabilities, of_row.version)

@@ -18,7 +18,7 @@ from devdan.spark.deciding import Event
 from devdan.spark.plan import Plan, text_of_value, value_of
 
 
-class Prediction(NamedTuple):
+class KeyPrediction(NamedTuple):
     """What was predicted of a row, and by what."""
 
     label: str | None  # None while there is no class
@@ -54,9 +54,9 @@ class Shard:
         if rows:
             self.fleet._networks.take(rows)
 
-    def learn(self, events: Sequence[Event], X: Any) -> dict[int, Prediction]:
+    def learn(self, events: Sequence[Event], X: Any) -> dict[int, KeyPrediction]:
         """Let the networks learn from events, those of a key one by one; what was predicted, by row."""
-        predictions: dict[int, Prediction] = {}
+        predictions: dict[int, KeyPrediction] = {}
         for together in rounds(events):
             self._predict([event for event in together if event.is_new], X, predictions)
             for is_new, verb in ((True, self.fleet.partial_fit), (False, self.fleet.teach)):
@@ -69,20 +69,20 @@ class Shard:
                 self.fleet.observe(self._keys(unlabelled), X[_rows(unlabelled)])
         return predictions
 
-    def _predict(self, events: Sequence[Event], X: Any, predictions: dict[int, Prediction]) -> None:
+    def _predict(self, events: Sequence[Event], X: Any, predictions: dict[int, KeyPrediction]) -> None:
         if not events:
             return
         fleet, keys = self.fleet, self._keys(events)
         versions = fleet.counters(keys, ["n_learned"]).sum(axis=1).tolist()
         if not fleet.__sklearn_is_fitted__() or len(fleet.mixture_.classes) == 0:
             for event, version in zip(events, versions, strict=True):
-                predictions[event.row] = Prediction(None, None, version)
+                predictions[event.row] = KeyPrediction(None, None, version)
             return
         names = list(map(text_of_value, fleet.classes_.tolist()))
         found = fleet.predict_proba(keys, X[_rows(events)])
         best = found.argmax(axis=1).tolist()
         for event, version, own, place in zip(events, versions, found.tolist(), best, strict=True):
-            predictions[event.row] = Prediction(names[place], dict(zip(names, own, strict=True)), version)
+            predictions[event.row] = KeyPrediction(names[place], dict(zip(names, own, strict=True)), version)
 
     def _keys(self, events: Sequence[Event]) -> list[Any]:
         return [self.plan.key_of(event.key) for event in events]
