@@ -16,7 +16,7 @@ from known_columns import importances_table
 from measuring import put
 
 from devdan import DEVDAN
-from devdan.evaluation.learners import _Devdan
+from devdan.evaluation.adapters import _DevdanAdapter
 from devdan.evaluation.loop import prequential
 from devdan.model import explain as shapley
 from devdan.streams import open_stream, sea
@@ -49,19 +49,19 @@ def cost_table() -> str:
     lines = ["| stream | columns | samples | places | share of the time |", "|---|---|---|---|---|"]
     random = np.random.default_rng(0)
     wide = random.normal(size=(100_000, 100))
-    asks = _Devdan._importances
+    asks = _DevdanAdapter._importances
     list(prequential(sea(1000), DEVDAN(random_state=0)))  # which loads what is compiled
     for stream in (sea(10_000), sea(100_000), sea(None).first(2_000_000), open_stream((wide, wide[:, 0] > 0))):
         spent = []
 
-        def timed(learner: _Devdan, spent: list[float] = spent) -> tuple[float, ...] | None:
+        def timed(learner: _DevdanAdapter, spent: list[float] = spent) -> tuple[float, ...] | None:
             begin = time.process_time()
             found = asks(learner)
             if found is not None:
                 spent.append(time.process_time() - begin)
             return found
 
-        with patch.object(_Devdan, "_importances", timed):
+        with patch.object(_DevdanAdapter, "_importances", timed):
             begin = time.process_time()
             n_samples = sum(record.n_samples for record in prequential(stream, DEVDAN(random_state=0)))
             total = time.process_time() - begin

@@ -25,7 +25,7 @@ ROOMS = [
     {"opening"},
     {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
-    {"report", "loggers", "serving"},
+    {"report", "loggers", "apply"},
     {"plot", "service"},
     {"bench", "spark"},
     {"cli"},

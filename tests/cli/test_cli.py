@@ -211,7 +211,7 @@ def test_a_folder_that_cannot_take_the_run_is_an_error_before_the_work(tmp_path)
 def test_a_full_disk_loses_nothing(tmp_path):
     arguments = ("run", "sea", "--chunk", 100, "--limit", 40_000, "--checkpoint", 0.02, "--out", "out")
     run = devdan(*arguments, folder=tmp_path, code=2, most_bytes=150_000)
-    assert re.search(r"File too large.*go on with: devdan run .* --resume", run.stderr)
+    assert re.search(r"File too large.*continue with: devdan run .* --resume", run.stderr)
     devdan(*arguments, "--resume", folder=tmp_path)
     devdan(*arguments[:-1], "unbroken", folder=tmp_path)
     assert results(tmp_path / "out") == results(tmp_path / "unbroken")

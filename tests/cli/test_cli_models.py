@@ -23,12 +23,12 @@ from processes import Started, environment
 from typer.testing import CliRunner
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model
+from devdan.apply.predictions import Predictions
 from devdan.cli import app
 from devdan.cli.console import stoppable
 from devdan.model import modelfile
 from devdan.model.scales import SCALES
 from devdan.runs.runfolder import RunFolder
-from devdan.serving.predicting import Predicting
 from devdan.streams import StreamError, files, open_stream
 
 HEAD = ["id", "age", "city", "joined", "member", "label"]
@@ -332,7 +332,7 @@ def test_memory_does_not_grow_with_the_file(made, tmp_path):
     for n in (400_000, 1_200_000):
         (tmp_path / "t.csv").write_text("age,city,joined,member\n" + n * line)
         tracemalloc.start()
-        assert sum(len(answers.labels) for answers in Predicting(model, files.table(tmp_path / "t.csv"))) == n
+        assert sum(len(block.labels) for block in Predictions(model, files.table(tmp_path / "t.csv"))) == n
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]

@@ -7,7 +7,7 @@ import pytest
 from runs import moving_table, record
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.evaluation.learners import learner
+from devdan.evaluation.adapters import adapted
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record
 from devdan.streams import open_stream
@@ -32,15 +32,15 @@ def test_asking_takes_no_more_predictions_than_there_are_samples():
     class Counted(DEVDAN):
         n_asked = 0
 
-        def _importances(self, n_samples):
+        def importances(self, n_samples):
             self.n_once = n_samples * (self.n_features_in_ + 1)
             self.n_asked += self.n_once
-            return super()._importances(n_samples)
+            return super().importances(n_samples)
 
     random = np.random.default_rng(0)
     for width, chunk in ((3, 1), (40, 100)):
         own, model = 0, Counted(random_state=0, rehearse=0)
-        learned = learner(model)
+        learned = adapted(model)
         for n_seen in range(chunk, 10_001 if chunk > 1 else 2001, chunk):
             X = random.normal(size=(chunk, width))
             model.partial_fit(X, X[:, 0] > 0, classes=[False, True])

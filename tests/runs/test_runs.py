@@ -132,7 +132,7 @@ def test_options_of_a_model_that_does_not_tell_them_are_those_given():
     assert settings["options"] == {"depth": 3, "made": "<object object>"}
 
 
-@pytest.mark.parametrize(("safe", "said"), [(0, "nothing is kept yet"), (1000, "the first 1,000 samples are kept")])
+@pytest.mark.parametrize(("safe", "said"), [(0, "nothing is saved yet"), (1000, "the first 1,000 samples are saved")])
 def test_a_full_disk_says_what_is_kept(safe, said, tmp_path, monkeypatch):
     write = RunFolder.write_checkpoint
 

@@ -1,7 +1,10 @@
 """What a process of :mod:`processes` begins with: everything is loaded, and the kernel compiled."""
 
 import devdan.bench.grid_running
-import devdan.cli.follow  # noqa: F401
+import devdan.cli.display
+import devdan.loggers
+import devdan.report
+import devdan.runs.runjob  # noqa: F401
 from devdan import DEVDAN
 from devdan.fleet.fleet import compile_fleet
 from devdan.model.compilation import compile_kernel

@@ -187,7 +187,7 @@ def build(
     >>> build("sklearn.naive_bayes:GaussianNB")
     GaussianNB()
     """
-    from devdan.evaluation.learners import check_model
+    from devdan.evaluation.adapters import check_model
     from devdan.model.estimator import StreamClassifier
 
     options = options or {}

@@ -7,13 +7,10 @@ from typing import Annotated
 import typer
 
 import devdan
+from devdan.cli.apply import learn, predict
 from devdan.cli.compile import compile_models
-from devdan.cli.learn import learn
-from devdan.cli.predict import predict
-from devdan.cli.replay import replay
-from devdan.cli.report import report
-from devdan.cli.run import RUN_HELP, run
-from devdan.cli.serve import serve
+from devdan.cli.run import RUN_HELP, report, run
+from devdan.cli.serve import replay, serve
 from devdan.cli.show import show
 from devdan.cli.streams import fetch, streams
 from devdan.cli.table import table

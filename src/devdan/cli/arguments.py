@@ -1,28 +1,33 @@
-"""The options of ``devdan run``, some of which are shared with other commands."""
+"""Options that commands share, and the command that was typed."""
 
 from __future__ import annotations
 
 import csv
+import shlex
+import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from devdan.bench import models
-from devdan.cli import tracking
 from devdan.cli.console import fail
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
 
+if TYPE_CHECKING:
+    from devdan.streams import Stream
+
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
+LOGGERS = ("tensorboard", "mlflow")
 PARENT = Path("runs")
 # ruff: noqa: UP045 (typer on Python 3.10 takes Optional)
 
 
 def a_path(option: str) -> Callable[[str | Path], Path]:
-    """A reader of the path that was typed; an empty one would be the current folder, which nobody means by it."""
+    """A parser of paths, which refuses an empty one, since that would be the current folder."""
 
     def path(text: str | Path) -> Path:
         if not str(text).strip():
@@ -33,7 +38,7 @@ def a_path(option: str) -> Callable[[str | Path], Path]:
 
 
 def words(text: str) -> list[str]:
-    """The words between commas, each once; one with a comma in it is in quotes, as in CSV."""
+    """The words between commas, each once; a word that contains a comma is quoted, as in CSV."""
     try:
         found = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
@@ -86,8 +91,7 @@ Key = Annotated[
     Optional[str],
     typer.Option(
         metavar="COLUMN",
-        help="The column that says whose row it is, such as a device or a customer: in a fleet, each key has a network "
-        "of its own.",
+        help="The column that says which device or customer a row belongs to: a fleet has a network for each such key.",
         rich_help_panel=STREAM,
     ),
 ]
@@ -199,7 +203,7 @@ Logs = Annotated[
         metavar="WHERE",
         help="Curves for tensorboard (tensorboard:DIR) or mlflow (mlflow:EXPERIMENT, mlflow:URI); may be repeated.",
         rich_help_panel=RUN,
-        autocompletion=lambda: list(tracking.NAMES),
+        autocompletion=lambda: list(LOGGERS),
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]
@@ -222,3 +226,28 @@ Rowwise = Annotated[
         autocompletion=_files,
     ),
 ]
+
+# --- The command that was typed ----------------------------------------------------------------------------------
+
+
+def command(*more: str) -> str:
+    """The command that was typed, without the options for resuming or overwriting."""
+    return shlex.join(["devdan", *_typed(("--resume", "--overwrite"), ()), *more])
+
+
+def repeated(stream: Stream, data: Path | None) -> str:
+    """A command that repeats the run anywhere, in a new folder."""
+    words = _typed(("--resume", "--overwrite", "--json"), ("--out", "--checkpoint", "--log"))
+    from_folder = entries.is_name(stream.name) and stream.origin != "generated" and data is None
+    return shlex.join(["devdan", *words, *(["--data", str(entries.data_folder())] if from_folder else [])])
+
+
+def _typed(flags: tuple[str, ...], options: tuple[str, ...]) -> list[str]:
+    """The words that were typed, without these flags and these options with their values."""
+    words, kept = iter(sys.argv[1:]), []
+    for word in words:
+        if word in options:
+            next(words, None)
+        elif word not in flags and word.partition("=")[0] not in options:
+            kept.append(word)
+    return kept

@@ -1,4 +1,4 @@
-"""What the user sees during a run and at its end."""
+"""Progress and results of a run, and facts about a model, as text and tables on the console."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def results(figures: dict[str, Any]) -> Table:
     """The paper's four criteria and other common measures, from a run's summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
     texts = {measure.key: measure.text(measure.figure(figures)) for measure in measures.MEASURES}
-    texts["units"] = measures.units(figures["model"])
+    texts["units"] = measures.units_name(figures["model"])
     rows: list[tuple[int, str, str, str]] = []
     for measure in measures.MEASURES:
         line = measure.line
@@ -161,8 +161,21 @@ def _sparkline(sizes: list[int]) -> str:
     return f"{low} {bars} {high}"
 
 
+def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
+    """What became of each column; of many, those that are no plain numbers come first."""
+    shown = rows
+    if len(rows) > most:
+        shown = sorted(rows, key=lambda row: row["became"] == "number")[:most]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for row in shown:
+        table.add_row(Text(row["name"]), Text(row["became"]))
+    if len(rows) > most:
+        table.add_row(Text("…", style="dim"), Text(f"and {len(rows) - most:,} more: devdan show", style="dim"))
+    return table
+
+
 def listing(rows: list[dict[str, Any]]) -> Table:
-    """The catalogue as a table."""
+    """The streams as a table."""
     table = Table(box=None, pad_edge=False)
     for column in ("stream", "samples", "features", "classes", "from", "on this machine"):
         table.add_column(
@@ -184,15 +197,18 @@ def listing(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
+# --- Models and fleets -------------------------------------------------------------------------------------------
+
+
 def model(facts: dict[str, Any]) -> list[Table | Text]:
-    """What there is to know about a model."""
+    """The facts about a model as tables."""
     names, members = facts["feature_names"], facts["n_members"]
     rows = [
         ("model", facts["kind"]),
         ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
         ("options", ", ".join(f"{name}={value!r}" for name, value in facts["options"].items()) or "the defaults"),
         ("has seen", f"{facts['n_samples']:,} samples, {facts['n_labels']:,} labels"),
-        ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
+        ("classes", f"{len(facts['classes']):,}: {_shortened(facts['classes'])}"),
         ("columns", f"{facts['n_features']:,}" + ("" if names else ", without names: by position")),
         ("inputs", f"{facts['n_inputs']:,}"),
         *([("what matters now", _strongest(facts["importances"]))] if facts["importances"] else []),
@@ -200,7 +216,7 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         ("parameters", f"{facts['n_parameters']:,}"),
         *((name, _phases(facts[name])) for name in ("growths", "prunings", "drifts")),
     ]
-    parts = [_listed(rows), *_about_columns(facts)]
+    parts = [_table(rows), *_about_columns(facts)]
     if facts["events"]:
         listed = Table(box=None, pad_edge=False)
         for name in ("sample", "event", "phase", "hidden units", "network"):
@@ -213,25 +229,25 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
 
 
 def fleet(facts: dict[str, Any]) -> list[Table | Text]:
-    """What there is to know about a fleet."""
+    """The facts about a fleet as tables."""
     levels = facts["accuracy"]
-    told = "too few labels of each key to judge"
+    recent = "too few labels of each key to judge"
     if levels:
         shares = ", ".join(f"{100 * float(share):.0f} % below {100 * level:.1f} %" for share, level in levels.items())
-        told = f"of the {facts['n_judged']:,} keys with enough labels, {shares}"
+        recent = f"of the {facts['n_judged']:,} keys with enough labels, {shares}"
     rows = [
         ("model", facts["kind"]),
         ("file", f"{facts['file']}, {facts['bytes']:,} bytes"),
         ("options", ", ".join(f"{name}={value!r}" for name, value in facts["options"].items()) or "the defaults"),
         ("keys", f"{facts['n_keys']:,}" + (f", from the column {facts['key']}" if facts["key"] else "")),
         ("has seen", f"{facts['samples']:,} samples, {facts['labels']:,} labels"),
-        ("classes", f"{len(facts['classes']):,}: {shortened(facts['classes'])}"),
+        ("classes", f"{len(facts['classes']):,}: {_shortened(facts['classes'])}"),
         ("columns", f"{facts['n_features']:,}" + ("" if facts["feature_names"] else ", without names: by position")),
         ("hidden units", f"{facts['units']:,}, {facts['units'] / max(facts['n_keys'], 1):.1f} per key"),
         ("drifts", f"{facts['real_drifts']:,} real, {facts['virtual_drifts']:,} virtual"),
-        ("recent accuracy", told),
+        ("recent accuracy", recent),
     ]
-    parts = [_listed(rows), *_about_columns(facts)]
+    parts = [_table(rows), *_about_columns(facts)]
     if facts["worst"]:
         listed = Table(box=None, pad_edge=False)
         for name in ("key", "samples", "accuracy", "real drifts"):
@@ -244,15 +260,15 @@ def fleet(facts: dict[str, Any]) -> list[Table | Text]:
 
 
 def _about_columns(facts: dict[str, Any]) -> list[Table | Text]:
-    """What became of the columns of a model or a fleet, and notes."""
+    """The columns of a model or a fleet, and notes about them."""
     notes: list[Table | Text] = [Text(f"note: {note}", style="yellow") for note in facts["notes"]]
     if not facts["columns"]:
         return notes
     return [Text("\nColumns", style="bold"), columns(facts["columns"], most=len(facts["columns"])), *notes]
 
 
-def _listed(rows: list[tuple[str, str]]) -> Table:
-    """Names and values."""
+def _table(rows: list[tuple[str, str]]) -> Table:
+    """A table of names and values."""
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in rows:
         table.add_row(Text(name), Text(value, style="bold"))
@@ -265,23 +281,10 @@ def _strongest(importances: dict[str, float], most: int = 5) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in order if share >= 0.005) or "no column"
 
 
-def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
-    """What became of each column; of many, those that are no plain numbers come first."""
-    shown = rows
-    if len(rows) > most:
-        shown = sorted(rows, key=lambda row: row["became"] == "number")[:most]
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for row in shown:
-        table.add_row(Text(row["name"]), Text(row["became"]))
-    if len(rows) > most:
-        table.add_row(Text("…", style="dim"), Text(f"and {len(rows) - most:,} more: devdan show", style="dim"))
-    return table
-
-
-def shortened(values: list[Any], most: int = 20) -> str:
-    """A list that is not too long."""
-    return ", ".join(map(str, values[:most])) + (", …" if len(values) > most else "")
-
-
 def _phases(counts: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {phase}" for phase, n in counts.items())
+
+
+def _shortened(values: list[Any], most: int = 20) -> str:
+    """The values as a list that is not too long."""
+    return ", ".join(map(str, values[:most])) + (", …" if len(values) > most else "")

@@ -1,21 +1,30 @@
-"""``devdan run``."""
+"""``devdan run`` and ``devdan report``."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
 
 from devdan.cli import arguments as opt
-from devdan.cli.console import clear_errors, note, out, say, show_notes
-from devdan.cli.retyped import again
+from devdan.cli.arguments import LOGGERS
+from devdan.cli.console import clear_errors, err, fail, note, of_disk, out, say, show_notes
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries, open_stream
 
 if TYPE_CHECKING:
+    from devdan.loggers import Log, Logger
+    from devdan.runs.runfolder import RunFolder
+    from devdan.runs.runjob import RunJob
     from devdan.streams import Stream
 
-FLEET = "fleet"  # what the model of a run with keys is called
+FLEET = "fleet"  # the name of the model of a run with keys
 RUN_HELP = """Evaluate a model on a stream: predict each chunk, then learn from it.
 
 Shows the progress and writes records.jsonl, summary.json, the model and report.html.
@@ -57,10 +66,9 @@ def run(
     logs: opt.Logs = None,
     as_json: opt.Json = False,
 ) -> None:
-    """Parse, open, run, print."""
+    """Parse the options, open the stream, run, print the results."""
     from devdan.bench import models
-    from devdan.cli import display, tracking
-    from devdan.cli.follow import follow, log_past
+    from devdan.cli import display
     from devdan.evaluation.labels import Labels
     from devdan.evaluation.loop import Evaluation
     from devdan.evaluation.record import Summary
@@ -72,24 +80,24 @@ def run(
     show_notes()
     with clear_errors():
         chosen = models.parse_options(options or [])
-        told = models.about_columns(nominal or [], numeric or [], dates or [])
-        learner = (models.build if key is None else models.build_fleet)(model, seed, chosen, told)
+        about_columns = models.about_columns(nominal or [], numeric or [], dates or [])
+        learner = (models.build if key is None else models.build_fleet)(model, seed, chosen, about_columns)
         policy = Labels.parse(labels, seed)
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
         samples = _opened(stream, target, key, drop or [], nominal or [], chunk, order, endless, header, data)
-        if told:
-            _check_told(stream, samples, learner, key)
+        if about_columns:
+            _check_columns(stream, samples, learner, key)
         samples = samples if limit is None else samples.first(limit)
         samples, learner, classes, scaled = prepared(samples, learner, key)
         model = model if key is None else FLEET
         settings = describe(
             samples, learner, chosen, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, key=key,
-            header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, command=again(samples, data),
+            header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, command=opt.repeated(samples, data),
         )  # fmt: skip
         if folder is None:
             folder = free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
-        loggers = tracking.loggers(logs or [], folder)
+        loggers = _loggers(logs or [], folder)
         if getattr(learner, "max_in_memory", None) is not None:  # a fleet
             learner.set_params(store=RunFolder(folder).fleet_path)
         evaluation = Evaluation(learner, policy, classes=classes, key=key)
@@ -117,7 +125,7 @@ def run(
 
 
 def _compile(learner: Any) -> None:
-    """Compile beforehand what it takes, so that times do not include it."""
+    """Compile the model in advance, so that times do not include it."""
     from devdan.fleet.fleet import DEVDANFleet, compile_fleet
     from devdan.model.compilation import compile_kernel
     from devdan.model.estimator import StreamClassifier
@@ -165,8 +173,8 @@ def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
         )
 
 
-def _check_told(source: str, stream: Stream, learner: Any, key: str | None) -> None:
-    """What is said about columns must be about columns that there are, of a table that may hold more than numbers."""
+def _check_columns(source: str, stream: Stream, learner: Any, key: str | None) -> None:
+    """Raise an error if the user says something about a column that does not exist, or of a source of numbers only."""
     from devdan.encoding.rows import Rows
 
     is_table = not entries.is_name(source)
@@ -176,3 +184,144 @@ def _check_told(source: str, stream: Stream, learner: Any, key: str | None) -> N
         raise ValueError(f"--nominal, --numeric and --dates are for tables; {source} has numbers only")
     model = learner if key is None else learner.estimator
     model.check_columns([name for name in stream.feature_names or () if name != key])
+
+
+# --- The run in progress -----------------------------------------------------------------------------------------
+
+
+def follow(job: RunJob, loggers: Sequence[Logger] = ()) -> None:
+    """Run to the end, with a progress display. Ctrl-C stops after the chunk, or at once if repeated or at the start."""
+    from devdan.cli import display
+    from devdan.evaluation.measures import units_name
+    from devdan.streams import StreamError
+
+    stopped: list[int] = []
+    begun = is_complete = False
+
+    def stop(number: int, _: Any) -> None:
+        stopped.append(number)
+        if len(stopped) > 1 or not begun:
+            raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with (
+            _log(job, loggers) as log,
+            display.Display(err, job.stream, job.summary, units_name(job.settings["model"])) as panel,
+            closing(job.records()) as records,
+        ):
+            for record in records:
+                begun = True
+                panel.show(record)
+                log.add(record)
+                if stopped:
+                    break
+            else:
+                is_complete = True
+            if is_complete or job.stream.is_single_pass:  # it cannot be resumed, so it ends here
+                records.close()
+                job.finish()
+                log.finish(job.folder.results)
+                return
+    except KeyboardInterrupt:
+        pass
+    except StreamError as error:
+        if job.n_safe == 0:
+            raise
+        fail(f"{error}; the {job.n_safe:,} samples before it are saved: see {job.folder.report_path}")
+    except OSError as error:
+        if job.stream.is_single_pass:
+            fail(of_disk(error))
+        if job.n_safe == 0:
+            fail(f"{of_disk(error)}; nothing is saved yet; start again with: {opt.command('--resume')}")
+        fail(f"{of_disk(error)}; the first {job.n_safe:,} samples are saved; continue with: {opt.command('--resume')}")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    way = "" if job.stream.is_single_pass else f" Continue with: {opt.command('--resume')}"
+    say(f"Stopped after {job.n_safe:,} samples.{way}")
+    raise typer.Exit(128 + stopped[0])
+
+
+def log_past(job: RunJob, loggers: Sequence[Logger]) -> None:
+    """Log the records of a finished run that the loggers do not have yet."""
+    with _log(job, loggers) as log:
+        log.finish(job.folder.results)
+
+
+def _log(job: RunJob, loggers: Sequence[Logger]) -> Log:
+    from devdan.loggers import Log
+
+    remedy = f"the run is not affected; to log what is missing, run: {opt.command('--resume')}"
+    return Log(loggers, job.settings, past=job.past(), remedy=remedy)
+
+
+# --- Loggers -----------------------------------------------------------------------------------------------------
+
+
+def _loggers(texts: Sequence[str], folder: Path) -> list[Logger]:
+    """The loggers named by ``--log``, for the run in a folder."""
+    from devdan.runs.runfolder import RunFolder
+
+    named = [text.partition(":")[::2] for text in texts]
+    if len({name for name, _ in named}) < len(named):
+        raise ValueError(f"--log takes {' and '.join(LOGGERS)} once each, got {', '.join(texts)}")
+    try:
+        return [_logger(name, target or None, RunFolder(folder)) for name, target in named]
+    except ModuleNotFoundError as error:
+        raise ValueError(error) from error
+
+
+def _logger(name: str, target: str | None, folder: RunFolder) -> Logger:
+    from devdan.loggers import MLflowLogger, TensorBoardLogger
+
+    if name == "tensorboard":
+        return TensorBoardLogger(Path(target) / folder.name if target else folder.tensorboard_path)
+    if name == "mlflow":
+        os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # do not wait minutes for a server that is down
+        is_uri = target is not None and "://" in target
+        return MLflowLogger(
+            None if is_uri else target, uri=target if is_uri else None, name=folder.name, memory=folder.mlflow_path
+        )
+    raise ValueError(f"--log must be {' or '.join(LOGGERS)}, with or without a target after a colon, got {name!r}")
+
+
+# --- Reports -----------------------------------------------------------------------------------------------------
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(help="Run folders; several runs are compared.")],
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--out",
+            metavar="PATH",
+            parser=opt.a_path("--out"),
+            help="The page; by default report.html in the run's folder, or here "
+            "comparison.html, comparison-2.html, …, whichever is free.",
+        ),
+    ] = None,
+    picture: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            metavar="PATH", parser=opt.a_path("--picture"), help="Draw the run as an SVG figure to this file instead."
+        ),
+    ] = None,
+) -> None:
+    """Write the report of a run again from its records, or compare several runs."""
+    from devdan.report import write_picture, write_report
+    from devdan.runs.runfolder import RunFolder, free_path
+
+    with clear_errors():
+        if picture is not None:
+            if len(folders) > 1:
+                raise ValueError("--picture takes one run")
+            write_picture(folders[0], picture)
+            path = picture
+        else:
+            if path is None and len(folders) == 1:
+                path = RunFolder(folders[0]).report_path
+            path = path or free_path(Path(), "comparison", ".html")  # only what --out names is overwritten
+            write_report(folders, path)
+    out.print(f"Report: {path}", highlight=False)

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from devdan.bench import models
-from devdan.cli.arguments import Data, Drop, Header, Target, a_path, words
+from devdan.cli.arguments import Data, Drop, Header, Target, a_path, command, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
-from devdan.cli.retyped import command
 from devdan.streams import entries
 
 if TYPE_CHECKING:

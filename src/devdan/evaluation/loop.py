@@ -12,15 +12,15 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Words
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
-from devdan.evaluation.keyed import KeyedLearner
+from devdan.evaluation.adapters import Labelled, adapted, check_model
+from devdan.evaluation.fleet_adapter import FleetAdapter
 from devdan.evaluation.labels import NEVER, Labels
-from devdan.evaluation.learners import Labelled, check_model, learner
 from devdan.evaluation.record import KeyCount, Record
 from devdan.evaluation.reliability import Binned, binned
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import Classes, is_missing, split_missing
 
-_NO_LABEL = -1  # there was none before the first
+_NO_LABEL = -1  # before the first one
 
 
 def prequential(
@@ -101,7 +101,7 @@ class Evaluation:
         else:
             check_model(model, wants_probabilities=self.labels.budget is not None)
         self._named, self._key = classes, key
-        self._learner: Any = None
+        self._adapter: Any = None
         self._classes = Classes()
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
@@ -110,12 +110,12 @@ class Evaluation:
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
         skip = self.n_chunks
-        if self._learner is None:
+        if self._adapter is None:
             if self._key is not None:
-                self._learner = KeyedLearner(self.model, self._key)
+                self._adapter = FleetAdapter(self.model, self._key)
             else:
                 named = self._named if self._named is not None else getattr(stream, "classes", None)
-                self._learner = learner(self.model, named, getattr(stream, "feature_names", None))
+                self._adapter = adapted(self.model, named, getattr(stream, "feature_names", None))
         chunks = enumerate(stream)
         while True:
             begin = time.perf_counter()
@@ -129,20 +129,20 @@ class Evaluation:
     def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)
         begin = time.perf_counter()
-        guesses, shares = self._learner.predict(X)
-        if self.labels.budget is not None and shares is None:
-            shares = self._learner.predict_proba(X)
-        margins = None if self.labels.budget is None or shares is None else _margins(shares)
+        guesses, probabilities = self._adapter.predict(X)
+        if self.labels.budget is not None and probabilities is None:
+            probabilities = self._adapter.predict_proba(X)
+        margins = None if self.labels.budget is None or probabilities is None else _margins(probabilities)
         middle = time.perf_counter()
-        if shares is None and guesses is not None and self._learner.asks_again:
-            shares = self._learner.predict_proba(X)
+        if probabilities is None and guesses is not None and self._adapter.asks_again:
+            probabilities = self._adapter.predict_proba(X)
         taught, whole = self._arrivals(X, y, known, margins)
         begin_training = time.perf_counter()
-        n_labels = self._learner.learn(X, taught, whole)
+        n_labels = self._adapter.learn(X, taught, whole)
         end = time.perf_counter()
 
         before = len(self._appeared)
-        confidence = None if shares is None else shares.max(axis=1, initial=0.0)[known]
+        confidence = None if probabilities is None else probabilities.max(axis=1, initial=0.0)[known]
         scores = self._scores(y[known], None if guesses is None else guesses[known], confidence)
         record = Record(
             chunk=self.n_chunks,
@@ -154,7 +154,7 @@ class Evaluation:
             **scores._asdict(),
             test_seconds=middle - begin,
             train_seconds=end - begin_training,
-            **self._learner.structure(),
+            **self._adapter.structure(),
             keys=None if self._key is None else self._by_key(X, y, known, guesses),
         )
         self.n_chunks += 1
@@ -166,8 +166,8 @@ class Evaluation:
     ) -> tuple[KeyCount, ...]:
         none = np.zeros(len(y), bool)
         if guesses is None:
-            return self._learner.by_key(X, none, none)  # type: ignore[no-any-return]
-        return self._learner.by_key(X, known, np.asarray(guesses == y))  # type: ignore[no-any-return]
+            return self._adapter.by_key(X, none, none)  # type: ignore[no-any-return]
+        return self._adapter.by_key(X, known, np.asarray(guesses == y))  # type: ignore[no-any-return]
 
     def _arrivals(
         self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
@@ -197,7 +197,7 @@ class Evaluation:
         return (came_X[order], came_y[order]), False
 
     def _scores(self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None, confidence: Floats | None) -> Scores:
-        """How good the predictions of labels that are known were."""
+        """How good the predictions were, where the label is known."""
         if len(y) == 0:
             return Scores()
         true = self._numbers(y)
@@ -246,10 +246,10 @@ def _samples(chunk: Any) -> Labelled:
     return X, y
 
 
-def _margins(shares: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _margins(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """The difference between the two largest probabilities of each sample."""
-    if shares.shape[1] < 2:
-        return np.zeros(len(shares))  # a model that knows only one class is never sure
-    two = np.partition(shares, -2, axis=1)[:, -2:]
+    if probabilities.shape[1] < 2:
+        return np.zeros(len(probabilities))  # a model that knows only one class is never sure
+    two = np.partition(probabilities, -2, axis=1)[:, -2:]
     margins: npt.NDArray[np.float64] = two[:, 1] - two[:, 0]
     return margins

@@ -1,8 +1,8 @@
 """All measures of a run, in one table: a new one is a new row.
 
-Records, summaries, pages, tables, the console and the curves of loggers go through :data:`MEASURES`; nobody else lists
-measures. A row says how a measure is computed, written and explained. Texts may hold places to fill in, such as
-``{spread}``: whoever shows them says what there is.
+Records, summaries, pages, tables, the console and the curves of loggers iterate over :data:`MEASURES`; nothing else
+lists measures. A row says how a measure is computed, formatted and explained. Texts may contain fields such as
+``{spread}``, which are filled in where they are shown.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-Figures = Mapping[str, Any]  # what a run came to: a summary as it is kept, by the measures' keys
+Figures = Mapping[str, Any]  # the results of a run, as in its summary, by the measures' keys
 OF_RULES = ("pensemble", "pensemble+")  # models whose hidden units are rules
 _LAST = 100
 
 
-def units(model: object) -> str:
-    """What a model's units are called."""
+def units_name(model: object) -> str:
+    """What the hidden units of a model are called."""
     return "rules" if model in OF_RULES else "hidden units"
 
 
 @dataclass(frozen=True)
 class TileText:
-    """How a measure stands on the page of a run, where that is not as everywhere."""
+    """How a measure is shown on the page of a run, where it differs from elsewhere."""
 
     remark: str = ""
     title: str = ""
-    unit: str = ""
+    unit_of_measure: str = ""
 
 
 @dataclass(frozen=True)
 class ConsoleLine:
-    """How a measure stands in the result on the console; lines are sorted by ``place``."""
+    """How a measure is shown on the console; lines are sorted by ``place``."""
 
     label: str = ""
     text: str = ""
@@ -43,16 +43,16 @@ class ConsoleLine:
 
 @dataclass(frozen=True)
 class SheetText:
-    """What a sheet of a measure says in a table of many runs, and beside the paper's figures."""
+    """What is said about a measure in a table of many runs, and beside the paper's figures."""
 
     about: str
     of_paper: str = ""
-    difference: bool = False  # whether ours less the paper's means anything
+    difference: bool = False  # whether our value minus the paper's is meaningful
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A row. What is None or undefined for a run is None everywhere, never 0."""
+    """A row of the table. A value that is undefined for a run is None everywhere, never 0."""
 
     key: str  # in summaries, in records and in the results of a table's cells
     title: str
@@ -61,15 +61,15 @@ class Measure:
     follows: Callable[[Figures], float | None] | None = None  # instead of ``value``: from other figures
     spread: Callable[[Any], float | None] | None = None  # of a Summary: the deviation over chunks
     spread_key: str = ""
-    now: Callable[[Any], float | None] | None = None  # of a Record: what it was at its end
+    now: Callable[[Any], float | None] | None = None  # of a Record: the value at its end
     compared: bool = True  # whether it is one of a summary's criteria, rather than a detail
     digits: int = 3
     page_digits: int | None = None  # on pages of runs, if not as many
     form: str = "number"  # or "seconds", "short", "significant"
-    unit: str = ""
+    unit_of_measure: str = ""
     better: int = 1  # more is better; -1: less is
     timed: bool = False  # depends on the machine
-    optional: bool = False  # only some models have it; the others do not speak of it
+    optional: bool = False  # only some models have it; for others it is not mentioned
     tile: TileText | None = TileText()
     column: bool = True  # whether runs side by side show it
     line: ConsoleLine | None = ConsoleLine()
@@ -93,13 +93,13 @@ class Measure:
         return "–" if value is None else f"{value:,.{self.digits}f}"
 
     def in_words(self, figures: Figures) -> str:
-        """Its value among the figures of a run, with its deviation and its unit."""
+        """Its value among the figures of a run, with its deviation and its unit of measure."""
         value, spread = self.figure(figures), self.spread_in(figures)
         text = self.text(value) + (f" ± {self.text(spread)}" if spread is not None else "")
-        return f"{text} {self.unit}" if self.unit and value is not None else text
+        return f"{text} {self.unit_of_measure}" if self.unit_of_measure and value is not None else text
 
     def computed(self, summary: Any) -> dict[str, Any]:
-        """What a summary keeps of it."""
+        """Its entries in a summary."""
         kept = {} if self.value is None else {self.key: self.value(summary)}
         return kept if self.spread is None else kept | {self.spread_key: self.spread(summary)}
 
@@ -150,7 +150,7 @@ MEASURES = (
         spread=attrgetter("rate.std"),
         spread_key="cr_std",
         digits=2,
-        unit="%",
+        unit_of_measure="%",
         tile=TileText("± {spread} over {scored}"),
         line=ConsoleLine(note="CR, mean ± std over chunks", place=1),
         criterion="CR",
@@ -208,7 +208,7 @@ MEASURES = (
         _no_change_rate,
         compared=False,
         digits=2,
-        unit="%",
+        unit_of_measure="%",
         better=0,
         criterion=NO_CHANGE,
         place=3,
@@ -303,7 +303,7 @@ MEASURES = (
         follows=_sum("train_seconds", "test_seconds"),
         digits=2,
         form="significant",
-        unit="s",
+        unit_of_measure="s",
         better=-1,
         timed=True,
         tile=None,
@@ -334,7 +334,7 @@ MEASURES = (
         "Labels used",
         follows=_labels_used,
         digits=1,
-        unit="%",
+        unit_of_measure="%",
         better=0,
         criterion="labels",
         place=9,

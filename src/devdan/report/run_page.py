@@ -183,7 +183,7 @@ def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) 
     }
     remark = "" if "{no_change}" in text.remark and summary.no_change is None else text.remark.format_map(known)
     title = (text.title or measure.title).format_map(known)
-    return Tile(title, written(measure, value, on_page=True), text.unit or measure.unit, remark)
+    return Tile(title, written(measure, value, on_page=True), text.unit_of_measure or measure.unit_of_measure, remark)
 
 
 # --- What is said where there is too little for a chart ----------------------------------------------------------

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devdan.evaluation.measures import units
+from devdan.evaluation.measures import units_name
 from devdan.evaluation.record import Record, Summary
 from devdan.kernel.state import Event
 from devdan.model.units import Unit
@@ -51,7 +51,7 @@ class ShownRun:
     @property
     def units(self) -> str:
         """What the model's units are called."""
-        return units(self.info.get("model"))
+        return units_name(self.info.get("model"))
 
     @property
     def n_replaying(self) -> int:

@@ -129,4 +129,4 @@ def written(measure: Measure, value: float | None, *, on_page: bool = False) -> 
 
 def heading(measure: Measure) -> str:
     """The name of a measure with its unit."""
-    return f"{measure.title}, {measure.unit}" if measure.unit else measure.title
+    return f"{measure.title}, {measure.unit_of_measure}" if measure.unit_of_measure else measure.title

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from devdan.evaluation.learners import one_against_the_rest, takes_two_classes
+from devdan.evaluation.adapters import one_against_the_rest, takes_two_classes
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import is_missing
 from devdan.model.estimator import StreamClassifier

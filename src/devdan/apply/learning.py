@@ -1,4 +1,4 @@
-"""A model that goes on learning from a stream."""
+"""Learning on from a stream, with a model that has been saved."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any, NamedTuple
 
+from devdan.apply.matching import Matching, Model, given, key_column, keyed, matched
 from devdan.encoding.rows import Rows
-from devdan.evaluation.learners import learner
+from devdan.evaluation.adapters import adapted
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import split_missing
-from devdan.serving.matching import Matching, Model, given, key_column, keyed, matched
 from devdan.streams import Stream
 
 _MADE_UP = re.compile(r"(column |x)\d+")  # the names of columns that have none
 
 
-class Learned(NamedTuple):
-    """What became of a model that has learned on."""
+class LearningResult(NamedTuple):
+    """How a model has changed."""
 
     n_samples: int
     n_labels: int
-    sizes: str  # what is counted: hidden units, or the keys of a fleet
+    counted: str  # what ``before`` and ``after`` count: hidden units, or the keys of a fleet
     before: int
     after: int
     new_classes: list[Any]
@@ -30,7 +30,7 @@ class Learned(NamedTuple):
 
 
 def columns_of(model: Model, stream: Stream, key: str | None = None) -> Matching:
-    """Where in the stream the model's columns are, and that with the keys if it is a fleet."""
+    """The positions of the model's columns in the stream, and that of the keys if it is a fleet."""
     names = stream.feature_names or ()
     key = key_column(model, key, names, stream.origin)
     return matched(model, names, not all(map(_MADE_UP.fullmatch, names)), stream.origin, key)
@@ -41,11 +41,11 @@ def learn_on(
     stream: Stream,
     progress: Callable[[int], None] = lambda n_samples: None,
     key: str | None = None,
-) -> Learned:
-    """Learn from each chunk: what has a label is observed and taught, the rest only observed."""
+) -> LearningResult:
+    """Learn from each chunk: samples with a label are observed and taught, the others only observed."""
     match = columns_of(model, stream, key)
     classes, notes, before = _classes(model), model.encoding_.notes, _size(model)
-    adapted = None if isinstance(model, DEVDANFleet) else learner(model)
+    adapter = None if isinstance(model, DEVDANFleet) else adapted(model)
     n_samples = n_labels = 0
     for X, y in stream:
         rows = (X if isinstance(X, Rows) else Rows(stream.feature_names or (), X)).select(match.places)
@@ -53,12 +53,12 @@ def learn_on(
         if isinstance(model, DEVDANFleet):
             _learn_keys(model, rows, labels, known, match)
             n_labels += int(known.sum())
-        elif adapted is not None:
+        elif adapter is not None:
             taught = (given(model, rows[known], match), labels[known]) if known.any() else None
-            n_labels += adapted.learn(given(model, rows, match), taught, bool(known.all()))
+            n_labels += adapter.learn(given(model, rows, match), taught, bool(known.all()))
         n_samples += len(y)
         progress(n_samples)
-    return Learned(
+    return LearningResult(
         n_samples,
         n_labels,
         "keys" if isinstance(model, DEVDANFleet) else "hidden units",
@@ -70,7 +70,7 @@ def learn_on(
 
 
 def _learn_keys(fleet: DEVDANFleet, rows: Rows, labels: Any, known: Any, match: Matching) -> None:
-    """Let the networks of a fleet learn; the last column has the keys."""
+    """Let the networks of a fleet learn; the keys are in the last column."""
     keys, features = keyed(rows, rows.names[-1])
     X = given(fleet, features, match)
     if known.all():

@@ -1,4 +1,4 @@
-"""Which model is meant, and which column of a table is which of the model's."""
+"""The model to use, and which columns of a table are which of the model's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _BY_POSITION = re.compile(r"column \d+")  # how a text without names has its col
 
 
 def model_path(path: Path) -> Path:
-    """The model file that is meant: itself, or that of a run's folder."""
+    """The path of a model file, or of the model in the folder of a run."""
     if not path.is_dir():
         return path
     folder = RunFolder(path)
@@ -36,16 +36,15 @@ def model_path(path: Path) -> Path:
         return folder.fleet_path
     if folder.pickled_model_path.exists():
         raise RunError(
-            f"{path} has a model of another kind, kept as a pickle: only DEVDAN, DEVDANEnsemble and DEVDANFleet, which "
-            "need none, are opened here"
+            f"{path} has a model that is kept as a pickle; only DEVDAN, DEVDANEnsemble and DEVDANFleet can be used here"
         )
     raise RunError(f"there is no model in {path}: a run leaves it when it is finished")
 
 
 class Matching(NamedTuple):
-    """The model's columns that a table has, as places among the model's and in the table; what the model ignores.
+    """The columns that model and table share, by position in each, and those that the model ignores.
 
-    Columns that the model leaves out need not be there.
+    Columns that the model leaves out may be absent from the table.
     """
 
     own: list[int]
@@ -54,7 +53,7 @@ class Matching(NamedTuple):
 
 
 def key_column(model: Model, key: str | None, names: Sequence[str], source: str) -> str | None:
-    """The column with the keys, if the model is a fleet: as the user says, or as it was when the fleet learned."""
+    """The column with the keys, if the model is a fleet: the one named, or the one that the fleet learned from."""
     if not isinstance(model, DEVDANFleet):
         if key is not None:
             raise StreamError(f"--key is for fleets, but the model is a {type(model).__name__}")
@@ -68,7 +67,7 @@ def key_column(model: Model, key: str | None, names: Sequence[str], source: str)
 
 
 def network_of(model: Model, key: str | None) -> EvolvingClassifier:
-    """The network of a fleet that has this key, as it is written, or a model that is no fleet."""
+    """The network of a fleet for this key, as it is written; a model that is not a fleet has no keys."""
     if not isinstance(model, DEVDANFleet):
         key_column(model, key, (), "")
         return model
@@ -79,14 +78,14 @@ def network_of(model: Model, key: str | None) -> EvolvingClassifier:
 
 
 def keyed(rows: Rows, key: str | None) -> tuple[list[Any], Rows]:
-    """The keys, if there are any, which are in the last column, and the rows without them."""
+    """The keys, which are in the last column, and the rows without them; no keys if ``key`` is None."""
     return ([], rows) if key is None else labels.split(rows.names[-1], rows)
 
 
 def matched(model: Model, names: Sequence[str], named: bool, source: str, key: str | None = None) -> Matching:
     """Find the model's columns among those of a table: by name or, if the model has no names, by position.
 
-    The column with the keys of a fleet is none of them; it comes last among the places.
+    The column with the keys of a fleet is not one of them; it is added as the last of the positions.
     """
     others = [place for place, name in enumerate(names) if name != key]
     match = _matched(model, [names[place] for place in others], named, source)
@@ -127,13 +126,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def as_written(model: Model, key: str | None = None) -> list[str]:
-    """The columns to read as they are written: those that are nominal to the model, and keys that are texts."""
+    """The columns to read as text: those that are nominal to the model, and keys that are text."""
     keys = [key] if key is not None and isinstance(model, DEVDANFleet) and model.has_text_keys else []
     return keys + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
 
 
 def _spelled(column: Column, known: ColumnEncoding) -> Column:
-    """Texts of a nominal column as the model knows them: it may have learned 007 as the number 7."""
+    """The texts of a nominal column as the model knows them: it may have learned 007 as the number 7."""
     if known.kind != NOMINAL or not isinstance(column, Texts):
         return column
     values = set(known.values)
@@ -147,7 +146,7 @@ def _spelled(column: Column, known: ColumnEncoding) -> Column:
 
 
 def given(model: Model, rows: Rows, match: Matching) -> Any:
-    """Rows that have the columns matched, in that order, in the form that the model takes."""
+    """Rows with the matched columns, in the form that the model takes."""
     if model._encoding is not None:
         known = list(model._encoding.columns.values())
         columns: list[Column] = [Numbers(np.full(len(rows), np.nan))] * len(known)

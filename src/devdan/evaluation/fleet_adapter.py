@@ -1,4 +1,4 @@
-"""A fleet in the loop: which network a row is for, a column of each chunk says."""
+"""The adapter of a fleet, whose keys are a column of each chunk."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Floats, Words
-from devdan.evaluation.learners import Labelled, Predicted
+from devdan.evaluation.adapters import Labelled, Predicted
 from devdan.evaluation.record import KeyCount, Phases
 from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import Key
 
-_WORDS = ("n_features", "n_classes", "n_hidden", "n_drifts", "n_changes")  # that networks are asked for
+_COUNTERS = ("n_features", "n_classes", "n_hidden", "n_drifts", "n_changes")
 _FEATURES, _CLASSES, _HIDDEN, _DRIFTS, _PRUNED, _GROWN = 0, 1, 2, slice(3, 5), slice(5, 9, 2), slice(6, 9, 2)
-_AT_ONCE = 1000  # networks that are asked together
+_AT_ONCE = 1000  # networks whose counters are read together
 
 
-class KeyedLearner:
+class FleetAdapter:
     """What the evaluation needs from a fleet; ``key`` is the column of the keys."""
 
     asks_again = False
@@ -35,17 +35,17 @@ class KeyedLearner:
         self._drifted: dict[Key, Words] = {}  # drifts of the latest chunk, by key
         names = iter(fleet)
         while part := list(islice(names, _AT_ONCE)):
-            self._sizes += _sizes(fleet.counters(part, _WORDS))
+            self._sizes += _sizes(fleet.counters(part, _COUNTERS))
 
     def predict(self, X: Any) -> Predicted:
         try:
-            shares = self.model.predict_proba(self._key, X)
+            probabilities = self.model.predict_proba(self._key, X)
         except NotFittedError:
             return Predicted()
-        return Predicted(self.model.classes_[shares.argmax(axis=1)], shares)
+        return Predicted(self.model.classes_[probabilities.argmax(axis=1)], probabilities)
 
     def predict_proba(self, X: Any) -> Floats | None:
-        return self.predict(X).shares
+        return self.predict(X).probabilities
 
     def learn(self, X: Any, taught: Labelled | None, whole: bool) -> int:
         self._changes[:], self._drifted = 0, {}
@@ -59,11 +59,11 @@ class KeyedLearner:
         return len(taught[1])
 
     def _step(self, verb: str, X: Any, *y: Any) -> None:
-        """Let networks learn, and note what has changed about them."""
+        """Let networks learn, and add up what has changed."""
         keys = list(dict.fromkeys(self._keys_of(X)))
-        before = self.model.counters(keys, _WORDS)
+        before = self.model.counters(keys, _COUNTERS)
         getattr(self.model, verb)(self._key, X, *y)
-        after = self.model.counters(keys, _WORDS)
+        after = self.model.counters(keys, _COUNTERS)
         self._sizes += _sizes(after) - _sizes(before)
         new = after - before
         self._changes += new[:, _DRIFTS.start :].sum(axis=0)
@@ -75,7 +75,7 @@ class KeyedLearner:
         return labels.checked(keys, len(rows))
 
     def by_key(self, X: Any, scored: npt.NDArray[np.bool_], right: npt.NDArray[np.bool_]) -> tuple[KeyCount, ...]:
-        """What the chunk that was learned last has of each key."""
+        """The counts of each key in the chunk that was learned last."""
         counts: dict[Key, list[int]] = defaultdict(lambda: [0, 0, 0])
         given: Sequence[Key] = self._keys_of(X)
         for (key, is_scored, is_right), n in Counter(zip(given, scored.tolist(), right.tolist(), strict=True)).items():
@@ -103,7 +103,7 @@ class KeyedLearner:
         }
 
 
-def _sizes(words: Words) -> Words:
+def _sizes(counters: Words) -> Words:
     """Hidden units and parameters, as in DEVDAN, of these networks together."""
-    n, m, r = (words[:, place] for place in (_FEATURES, _CLASSES, _HIDDEN))
+    n, m, r = (counters[:, place] for place in (_FEATURES, _CLASSES, _HIDDEN))
     return np.array([r.sum(), (r * (n + 1) + m * (r + 1)).sum()])

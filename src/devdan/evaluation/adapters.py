@@ -1,4 +1,4 @@
-"""Adapters that give any stream learner the methods of DEVDAN: predict, observe, teach."""
+"""Adapters that give every kind of model the methods that the evaluation needs: DEVDAN, scikit-learn's, River's."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from devdan.kernel.state import Event
 from devdan.model.estimator import StreamClassifier
 from devdan.model.evolving import EvolvingClassifier
 
-_ASKED = 50  # recent samples, about which importances are asked
-_LEAST_APART, _APART = 500, 8  # samples from one asking to the next: at least, and as a part of those so far
+_EXPLAINED = 50  # recent samples from which importances are computed
+_LEAST_APART, _APART = 500, 8  # samples from one computation to the next: at least, and as a part of those so far
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
 class Predicted(NamedTuple):
-    """Predictions of a chunk; None means that there are none yet, or that the model does not tell."""
+    """Predictions of a chunk; None if the model has learned nothing yet or does not say."""
 
     labels: npt.NDArray[Any] | None = None  # single labels may be None
-    shares: Floats | None = None  # probabilities, one row per sample, where they come with the labels
+    probabilities: Floats | None = None  # probabilities, one row per sample, where they come with the labels
 
 
-class Learner(Protocol):
-    """What the evaluation needs from a model; None means that it is not known yet or does not exist."""
+class ModelAdapter(Protocol):
+    """What the evaluation needs from a model; None means unknown so far, or that the model has no such thing."""
 
     @property
     def asks_again(self) -> bool:
-        """Whether probabilities that do not come with the labels are cheap enough to ask for each time."""
+        """Whether it is cheap to ask for probabilities that :meth:`predict` does not return."""
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
-        """Predicted labels, and their probabilities where these cost nothing more."""
+        """Predicted labels, and their probabilities if these cost nothing extra."""
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         """Probabilities, one row per sample."""
@@ -82,19 +82,21 @@ def one_against_the_rest(model: Any) -> Any:
     return OneVsRestClassifier(model)
 
 
-def learner(model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None) -> Learner:
-    """Wrap the model as a learner. ``classes`` are for scikit-learn classifiers that must know them in advance."""
+def adapted(
+    model: Any, classes: Sequence[Any] | None = None, feature_names: Sequence[str] | None = None
+) -> ModelAdapter:
+    """The model with its adapter. ``classes`` are for scikit-learn classifiers that must know them in advance."""
     if isinstance(model, EvolvingClassifier):
-        return _Devdan(model)
+        return _DevdanAdapter(model)
     if isinstance(model, StreamClassifier):
-        return _Rules(model, classes)
+        return _RulesAdapter(model, classes)
     if hasattr(model, "learn_one"):
-        return _River(model, feature_names)
-    return _Incremental(model, classes)
+        return _RiverAdapter(model, feature_names)
+    return _IncrementalAdapter(model, classes)
 
 
-class _Devdan:
-    """DEVDAN or its ensemble, the only models that learn from unlabelled samples."""
+class _DevdanAdapter:
+    """DEVDAN or its ensemble, which also learn from unlabelled samples."""
 
     asks_again = False
 
@@ -107,10 +109,10 @@ class _Devdan:
             self._changes, self._n_events = self._counted(), model.mixture_.n_events
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
-        return _by_shares(self.model, X)
+        return _most_probable(self.model, X)
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        return self.predict(X).shares
+        return self.predict(X).probabilities
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is not None and whole:
@@ -147,16 +149,16 @@ class _Devdan:
     def _importances(self) -> tuple[float, ...] | None:
         """The importances of the columns, if they are due: about 75 times in a run of ten million samples.
 
-        In all this takes at most as many predictions as there are samples.
+        All of them together take at most as many predictions as there are samples.
         """
         model, n_seen = self.model, self.model.n_seen_
         if n_seen < self._due:
             return None
         try:
-            found = model.importances(_ASKED)
+            found = model.importances(_EXPLAINED)
         except NotFittedError:
             return None
-        self._due = n_seen + max(_LEAST_APART, n_seen // _APART, _ASKED * (len(found) + 1))
+        self._due = n_seen + max(_LEAST_APART, n_seen // _APART, _EXPLAINED * (len(found) + 1))
         return tuple(round(share, 4) for share in found.tolist())
 
     def _counted(self) -> dict[tuple[str, str], int]:
@@ -166,15 +168,15 @@ class _Devdan:
         return {(kind, phase): n for kind, phases in counts for phase, n in phases.items()}
 
 
-def _by_shares(model: StreamClassifier, X: npt.NDArray[Any]) -> Predicted:
-    """What ``predict`` and ``predict_proba`` of a model of this package give, at the price of one of them."""
+def _most_probable(model: StreamClassifier, X: npt.NDArray[Any]) -> Predicted:
+    """The most probable labels and all probabilities, for the price of one prediction."""
     try:
-        shares = model.predict_proba(X)
+        probabilities = model.predict_proba(X)
     except NotFittedError:
         return Predicted()
-    if type(model).predict is not StreamClassifier.predict:  # somebody's subclass
-        return Predicted(model.predict(X), shares)
-    return Predicted(model.classes_[shares.argmax(axis=1)], shares)
+    if type(model).predict is not StreamClassifier.predict:  # a subclass
+        return Predicted(model.predict(X), probabilities)
+    return Predicted(model.classes_[probabilities.argmax(axis=1)], probabilities)
 
 
 def _begun(means: dict[str, float]) -> Phases:
@@ -190,7 +192,7 @@ _NO_STRUCTURE = dict.fromkeys(
 )
 
 
-class _Incremental:
+class _IncrementalAdapter:
     """Anything with partial_fit and predict."""
 
     def __init__(self, model: Any, classes: Sequence[Any] | None) -> None:
@@ -201,11 +203,11 @@ class _Incremental:
 
     @property
     def asks_again(self) -> bool:
-        """scikit-learn's predict whole chunks at once; of others, such as MOA's forests, nobody knows the price."""
+        """scikit-learn's models predict whole chunks at once; others, such as MOA's forests, may be slow."""
         return isinstance(self.model, BaseEstimator) and hasattr(self.model, "predict_proba")
 
     def taken(self, X: Any) -> Any:
-        """Samples as the model takes them: other libraries' need numbers."""
+        """Samples as the model takes them: models of other libraries need numbers."""
         return self._codes.numbers(X) if isinstance(X, Rows) else X
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
@@ -232,7 +234,7 @@ class _Incremental:
         return len(taught[1])
 
     def _start(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
-        """Pass the classes in the first call to every model that accepts them."""
+        """Make the first call, with the classes if the model accepts them."""
         if self._classes is not None:
             try:
                 self.model.partial_fit(X, y, classes=self._classes)
@@ -255,14 +257,14 @@ class _Incremental:
         return _NO_STRUCTURE | ({"n_parameters": int(sum(array.size for array in weights))} if weights else {})
 
 
-class _Rules(_Incremental):
+class _RulesAdapter(_IncrementalAdapter):
     """pClass and its ensembles, which take tables; rules are counted as hidden units."""
 
     def taken(self, X: Any) -> Any:
         return X
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
-        return _by_shares(self.model, X)
+        return _most_probable(self.model, X)
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         before = self.model.n_labels_used_ if self._started else 0
@@ -277,7 +279,7 @@ class _Rules(_Incremental):
         return _NO_STRUCTURE | sizes
 
 
-class _River:
+class _RiverAdapter:
     """A River classifier, trained sample by sample."""
 
     asks_again = False
@@ -313,17 +315,17 @@ class _River:
         return self._labels.index(label) == 1
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
-        shares = None
-        if _predicts_by_shares(self.model):
+        probabilities = None
+        if _predicts_most_probable(self.model):
             votes = [self.model.predict_proba_one(x) for x in self._samples(X)]
-            guesses, shares = [max(vote, key=vote.get) if vote else None for vote in votes], _two_largest(votes)
+            guesses, probabilities = [max(vote, key=vote.get) if vote else None for vote in votes], _two_largest(votes)
         else:
             guesses = [self.model.predict_one(x) for x in self._samples(X)]
         if self._is_binary:
             guesses = [
                 None if int(guess or 0) >= len(self._labels) else self._labels[int(guess or 0)] for guess in guesses
             ]
-        return Predicted(np.array(guesses) if None not in guesses else np.array(guesses, dtype=object), shares)
+        return Predicted(np.array(guesses) if None not in guesses else np.array(guesses, dtype=object), probabilities)
 
     def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
         return _two_largest([self.model.predict_proba_one(x) for x in self._samples(X)])
@@ -339,8 +341,8 @@ class _River:
         return dict(_NO_STRUCTURE)
 
 
-def _predicts_by_shares(model: Any) -> bool:
-    """Whether it predicts the most probable label, as River's classifiers do unless they say how else."""
+def _predicts_most_probable(model: Any) -> bool:
+    """Whether it predicts the most probable label, as River's classifiers do unless they override it."""
     steps = getattr(model, "steps", None)  # of a pipeline
     last = [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model
     how = getattr(type(last), "predict_one", None)

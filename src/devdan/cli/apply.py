@@ -1,0 +1,178 @@
+"""``devdan predict`` and ``devdan learn``, with a model that has been saved."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from devdan.cli import arguments as opt
+from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress, say, show_notes, stoppable, stopped
+
+if TYPE_CHECKING:
+    from devdan.apply.predictions import Predictions
+
+_AT_A_TIME = 1000  # rows of standard input, if they are written to a file
+
+
+def predict(
+    model: opt.Saved,
+    file: opt.Rowwise,
+    proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = False,
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            parser=opt.a_path("--out"),
+            help="Write to a .csv, .parquet or .jsonl file instead, which appears when it is complete.",
+        ),
+    ] = None,
+    keep: Annotated[
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of the input to put first, unchanged, separated by commas; may be repeated.",
+        ),
+    ] = None,
+    key: opt.Key = None,
+    header: opt.Header = None,
+) -> None:
+    """Predict the rows of a file with a saved model; nothing is learned.
+
+    The model is one that `devdan run` or `save` has written. The file has the columns that it has learned from, in any
+    order, and needs no labels. The predictions are printed as CSV, in the order of the rows.
+
+    - devdan predict runs/my-devdan new.csv --keep id --proba
+    - devdan predict model.devdan new.parquet --out predicted.parquet
+    - tail -n +1 -f log.csv | devdan predict model.devdan -
+    - devdan predict runs/my-fleet new.csv --key device
+
+    From standard input (-), each row is answered as soon as it has been read: CSV with a header, or one JSON object in
+    each line, which is answered with another.
+    """
+    from devdan.apply.matching import model_path
+    from devdan.apply.predictions import Predictions, check_format, into_file
+    from devdan.opening import open_model
+    from devdan.streams import files, lines
+
+    show_notes()
+    with clear_errors():
+        if path is not None:
+            check_format(path)
+        learned = open_model(model_path(model))
+        try:
+            if file == "-":
+                table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)
+            else:
+                table = files.table(file, header=header)
+            predictions = Predictions(learned, table, [name for text in keep or [] for name in opt.words(text)], key)
+            if predictions.ignored:
+                note(f"the model does not know, and ignores: {', '.join(predictions.ignored[:20])}")
+            if path is None:
+                _print(predictions, proba)
+                return
+            n_rows = 0
+            with (
+                progress(table.origin, table.n_rows or table.estimated_rows) as show,
+                into_file(path, predictions, proba) as writer,
+                stoppable(),
+            ):
+                for block in predictions:
+                    writer.write(block)
+                    n_rows += len(block.labels)
+                    show(n_rows)
+        except KeyboardInterrupt:
+            if path is not None:
+                say(f"Stopped: {path} is not written.")
+            stopped()
+    out.print(f"{n_rows:,} predictions: {path}", highlight=False)
+
+
+def _print(predictions: Predictions, proba: bool) -> None:
+    """Print each block at once; the reader may close the pipe early."""
+    from devdan.apply.predictions import onto
+
+    file, n_rows, table = sys.stdout.buffer, 0, predictions.table
+    try:
+        writer = onto(file, predictions, proba)
+        file.flush()
+        with progress(table.origin, table.n_rows or table.estimated_rows or 0, not out.is_terminal) as show:
+            for block in predictions:
+                writer.write(block)
+                file.flush()
+                n_rows += len(block.labels)
+                show(n_rows)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # so that Python can flush its buffer when it ends
+
+
+def learn(
+    model: opt.Saved,
+    file: opt.Rowwise,
+    target: opt.Target = None,
+    key: opt.Key = None,
+    drop: opt.Drop = None,
+    header: opt.Header = None,
+    chunk: opt.Chunk = 500,
+    path: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(
+            "--out", metavar="NEW", parser=opt.a_path("--out"), help="Save it here, and leave MODEL as it is."
+        ),
+    ] = None,
+) -> None:
+    """Let a saved model learn on from a file with labels, and save it again.
+
+    Rows without a label are observed: the autoencoder learns from them, the classifier does not. New values, columns
+    that had no value yet and new classes are learned as well. If a row is invalid, nothing is saved.
+
+    - devdan learn runs/my-devdan yesterday.csv --target label
+    - devdan learn model.devdan yesterday.csv --target label --out newer.devdan
+    - cat log.jsonl | devdan learn model.devdan - --target label
+    - devdan learn runs/my-fleet yesterday.csv --target label --key device
+    """
+    from devdan.apply.learning import columns_of, learn_on
+    from devdan.apply.matching import as_written, model_path
+    from devdan.opening import open_model
+    from devdan.streams import open_stream
+
+    show_notes()
+    with clear_errors():
+        source = model_path(model)
+        learned = open_model(source)
+        try:
+            with stoppable():
+                stream = open_stream(
+                    "-" if file == "-" else Path(file),
+                    target=target,
+                    chunk=chunk,
+                    header=header,
+                    drop=drop or [],
+                    as_text=as_written(learned, key or getattr(learned, "key_name_", None)),
+                )
+                ignored = columns_of(learned, stream, key).ignored
+                if ignored:
+                    note(f"the model does not know, and ignores: {', '.join(ignored[:20])}")
+                with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:
+                    result = learn_on(learned, stream, show, key)
+            learned.save(path or source)
+        except KeyboardInterrupt:
+            say(f"Stopped: nothing is saved, {source} is unchanged.")
+            stopped()
+        except ValueError as error:
+            fail(f"{error}; nothing is saved, {source} is unchanged")
+        except OSError as error:
+            fail(f"{of_disk(error)}; {source} is unchanged")
+    parts = [
+        f"{result.n_samples:,} samples, {result.n_labels:,} labels",
+        f"{result.counted} {result.before:,} → {result.after:,}",
+    ]
+    if result.new_classes:
+        parts.append(f"new classes: {', '.join(map(str, result.new_classes))}")
+    if result.new_notes:
+        parts.append(f"{len(result.new_notes)} new note{'s' if len(result.new_notes) > 1 else ''} about columns")
+    out.print(f"Learned from {'; '.join(parts)}. Saved: {path or source}", highlight=False, markup=False)

@@ -1,1 +1,0 @@
-"""Models at work: predicting from tables, learning on, and what there is to know about a model."""
