@@ -438,13 +438,12 @@ ALL = f"{GOES}, smoothing and decay"
 
 
 class Case(NamedTuple):
-    """One way to run a model; a part is worth what the defaults have more, or, if it is added, less."""
+    """One way to run a model; a part is worth what the defaults have more."""
 
     model: str
     title: str
     make: Callable[[int], Any]
     changes: Sequence[Change] = ()
-    is_added: bool = False
 
 
 def _ensemble(scales: list[Any]) -> Callable[[int], Any]:
@@ -454,13 +453,11 @@ def _ensemble(scales: list[Any]) -> Callable[[int], Any]:
 def cases() -> list[Case]:
     """All that are compared; the defaults of each model come first."""
     one: Callable[[int], Any] = lambda seed: DEVDAN(random_state=seed)  # noqa: E731
-    deep = {n: (lambda seed, n=n: DEVDAN(random_state=seed, n_layers=n)) for n in (2, "auto")}
     mixed = _ensemble([*LAST, LATEST_100])
     voteless = [scale._replace(neighbours=0) for scale in LAST]
     return [
         Case("DEVDAN", DEFAULTS, one),
         *(Case("DEVDAN", title, one, changes) for title, changes in LEANER.items()),
-        *(Case("DEVDAN", f"layers, `n_layers={n!r}`", make, (), True) for n, make in deep.items()),
         Case("DEVDAN", "conversion and decay", one, NOT_CONVERTED + NOT_DECAYED),
         Case("DEVDAN", "conversion, smoothing and decay", one, NOT_CONVERTED + NOT_SMOOTHED + NOT_DECAYED),
         *(Case("DEVDAN", title, one, changes) for title, changes in CONSTANTS.items()),
@@ -546,9 +543,8 @@ def compared(figures: Figures) -> list[str]:
         if case.title == DEFAULTS:
             worth, mean = {name: np.array(runs) for name, runs in own.items()}, "{:.2f}"
         else:
-            sign = -1 if case.is_added else 1
             n = min(len(runs) for runs in own.values())
-            worth = {name: sign * (np.array(base[name][:n]) - np.array(own[name][:n])) for name in own}
+            worth = {name: np.array(base[name][:n]) - np.array(own[name][:n]) for name in own}
             mean = "{:+.2f}"
         means = {name: runs.mean(axis=0) for name, runs in worth.items()}
         cells = [mean.format(means[name][0]) for name in alone]
