@@ -26,7 +26,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from devdan import DEVDANFleet
 from devdan.spark import learn
-from devdan.spark.deciding import Event
+from devdan.spark.events import SampleEvent
 from devdan.spark.query import processed
 from devdan.spark.shard import rounds
 
@@ -190,7 +190,7 @@ def alone(n_keys: int, n_rows: int) -> dict[str, float]:
         if number == 1:
             begin = time.process_time()
         keys, X, y = table["key"].tolist(), table[FEATURES].to_numpy(), table["label"].to_numpy()
-        for together in rounds([Event(key, row, True, None) for row, key in enumerate(keys)]):
+        for together in rounds([SampleEvent(key, row, True, None) for row, key in enumerate(keys)]):
             places = [event.row for event in together]
             own = [event.key for event in together]
             if number > 0:

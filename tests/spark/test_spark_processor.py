@@ -1,9 +1,6 @@
 """What a query does with rows, labels and states, by PySpark's tester: without an engine, and without Java."""
 
-import base64
-import json
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,13 +14,12 @@ from spark_events import events, expected, frame, likely, plan
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.spark import statebytes
-from devdan.spark.deciding import Event
+from devdan.spark.events import SampleEvent
 from devdan.spark.processor import FleetProcessor
 from devdan.spark.shard import rounds
 from devdan.spark.statebytes import Sample
 
 NOTHING = [np.nan] * 3
-FIXTURE = Path(__file__).parent / "data" / "spark-state-1.json"
 
 
 def trial(**changed):
@@ -158,11 +154,22 @@ def test_what_contradicts_is_told_and_not_learned(n_batches):
     found = pd.concat([told(one, part) for part in cut(frame(lines), n_batches)])
     assert found[found.kind == "error"].error.tolist() == [
         "the id was used before, with other features",
-        "the id has another label, '1', which came before",
-        "the id has another label, '1', which came before",
+        "its label is '1', which came before",
+        "its label is '1', which came before",
     ]
     fleet = plan().new_fleet().observe(["a"], [X]).teach(["a"], [X], [1]).partial_fit(["a"], [OTHER], [1])
     assert_same_networks(states_of(one), fleet)
+
+
+@pytest.mark.parametrize("n_batches", [1, 2])
+@pytest.mark.parametrize(("label", "kind"), [(1, "repeated"), (0, "error")])
+def test_a_label_that_came_before_its_features_counts_and_not_the_one_with_them(n_batches, label, kind):
+    one = trial()
+    lines = [("a", "1", 10, 1, *NOTHING), ("a", "1", 11, label, *X)]
+    found = pd.concat([told(one, part) for part in cut(frame(lines), n_batches)])
+    assert found.kind.tolist() == ["prediction", "label", kind]
+    assert found.label.tolist()[1:] == ["1", str(label)]
+    assert_same_networks(states_of(one), plan().new_fleet().partial_fit(["a"], [X], [1]))
 
 
 def test_ids_are_those_of_a_key():
@@ -351,27 +358,9 @@ def test_samples_are_the_same_after_their_bytes():
         assert statebytes.unpack_sample(statebytes.pack_sample(sample)) == sample
 
 
-def test_a_state_of_version_1_goes_on():
-    """``tests/support/spark_fixture.py`` wrote the file when states had this version; it is never rewritten."""
-    kept = json.loads(FIXTURE.read_text())
-    one = trial()
-    one.updateValueState("shared", 0, (base64.b64decode(kept["shared"]),))
-    one.updateMapState(
-        "networks", 0, {(key,): (base64.b64decode(content),) for key, content in kept["networks"].items()}
-    )
-    one.updateMapState(
-        "samples", 0, {(key, id_): (base64.b64decode(content),) for key, id_, content in kept["samples"]}
-    )
-    (line,) = told(one, frame([("a", "new", 100, None, *X)])).itertuples()
-    assert line.version == kept["version"]
-    assert line.probabilities == pytest.approx(kept["probabilities"], abs=1e-9)
-    found = told(one, frame([("a", "waiting", 101, 1, *NOTHING), ("a", "early", 102, None, *X)]))
-    assert kinds(found) == [("label", "waiting"), ("prediction", "early"), ("label", "early")]
-
-
 def test_rounds_have_every_event_once_and_keep_the_order_of_a_key():
     random = np.random.default_rng(0)
-    many = [Event(str(random.integers(5)), row, True, None) for row in range(100)]
+    many = [SampleEvent(str(random.integers(5)), row, True, None) for row in range(100)]
     found = list(rounds(many))
     assert sorted(event.row for together in found for event in together) == list(range(100))
     assert all(len({event.key for event in together}) == len(together) for together in found)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from devdan.spark.plan import Plan, value_of
+from devdan.spark.plan import QueryPlan, value_of
 
 DAY = 86_400_000_000  # microseconds
 FEATURES = ("load", "heat", "noise")
@@ -24,7 +24,7 @@ def plan(**changed):
         "forget": None,
         "with_labels": True,
     }
-    return Plan(**chosen | changed)
+    return QueryPlan(**chosen | changed)
 
 
 def events(n=400, n_keys=7, delay=40, seed=0):

@@ -8,7 +8,6 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("devdan.spark needs PySpark: pip install 'devdan[spark]'", name=error.name) from error
 
-from devdan.spark.batch import evaluate, predict
-from devdan.spark.query import learn
+from devdan.spark.query import evaluate, learn, predict
 
 __all__ = ["evaluate", "learn", "predict"]

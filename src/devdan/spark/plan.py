@@ -1,4 +1,4 @@
-"""What a query is to do, checked before it starts: columns, their types, times, options. It travels to the workers."""
+"""A query, checked before it starts: columns, their types, times, options. It is sent to the workers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _ARROW = {  # what features are as columns of a table
     types.TimestampType: pa.timestamp("us", "UTC"),
     types.TimestampNTZType: pa.timestamp("us"),
 }
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
-SHARD, KEY, ID, TIME, AT, LABEL = "shard", "key", "id", "time", "at", "label"  # columns of what goes to workers
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
+SHARD, KEY, ID, TIME, AT, LABEL = "shard", "key", "id", "time", "at", "label"  # columns of what workers read
 
 
 def place_of(number: int) -> str:
-    """The name of a feature's column there, by its number: features may be called as the others are."""
+    """The name of a feature's column there, by its number: features may have the names of the others."""
     return f"f{number}"
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """A query that has been checked."""
 
     features: tuple[str, ...]
@@ -49,15 +49,51 @@ class Plan:
     forget: int | None
     with_labels: bool
 
+    @classmethod
+    def of(
+        cls,
+        df: DataFrame,
+        *,
+        key: Any,
+        features: Any,
+        label: Any,
+        estimator: Any,
+        prior: Any,
+        random_state: Any,
+        shards: Any,
+        wait: Any,
+        forget: Any,
+        with_labels: bool,
+    ) -> QueryPlan:
+        """Check the arguments; raises an error that names what is wrong."""
+        names = check_features(df, features)
+        plan = cls(
+            names,
+            schema_of(df, names),
+            kind_of_column(df, "key", key),
+            kind_of_column(df, "label", label),
+            estimator,
+            prior,
+            check_number("random_state", random_state, 0),
+            check_number("shards", shards, 1),
+            microseconds_of("wait", wait),
+            None if forget is None else microseconds_of("forget", forget),
+            with_labels,
+        )
+        fleet = plan.new_fleet()
+        fleet.check_options()
+        fleet._check_options()
+        return plan
+
     @cached_property
     def lasting(self) -> dict[str, Any]:
-        """What must stay as it is while there is a checkpoint."""
+        """What must not change as long as a checkpoint is used."""
         kinds = None if self.schema is None else [str(kind) for kind in self.schema.types]
         names = "key_kind", "label_kind", "prior", "random_state", "shards"
         return {"features": list(self.features), "types": kinds} | {name: getattr(self, name) for name in names}
 
     def new_fleet(self) -> DEVDANFleet:
-        """A fleet of one thread that has seen nothing; partitions are the engine's threads."""
+        """An empty fleet of one thread; the engine runs partitions in parallel."""
         return DEVDANFleet(self.estimator, prior=self.prior, n_jobs=1, random_state=self.random_state)
 
     def key_of(self, text: str) -> Key:
@@ -87,7 +123,7 @@ def text_of_value(value: Any) -> str:
 
 
 def microseconds_of(name: str, given: Any) -> int:
-    """A length of time.
+    """Microseconds of a length of time.
 
     >>> microseconds_of("wait", "90 minutes")
     5400000000
@@ -95,25 +131,25 @@ def microseconds_of(name: str, given: Any) -> int:
     match = re.fullmatch(r"(\d+) (second|minute|hour|day|week)s?", given) if isinstance(given, str) else None
     if match is None or int(match[1]) == 0:
         raise ValueError(f'{name} must be a length of time such as "12 hours" or "30 days", got {given!r}')
-    return int(match[1]) * _UNITS[match[2]] * 1_000_000
+    return int(match[1]) * _SECONDS[match[2]] * 1_000_000
 
 
 def check_number(name: str, given: Any, least: int) -> int:
-    """A whole number."""
+    """Return a whole number if it is at least ``least``."""
     if isinstance(given, bool) or not isinstance(given, int) or given < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {given!r}")
     return given
 
 
 def type_of(df: DataFrame, what: str, name: Any) -> types.DataType:
-    """The type of a column that must be there."""
+    """The type of a column, which must be there."""
     if not isinstance(name, str) or name not in df.columns:
         raise ValueError(f"{what} must be a column of the table, one of {', '.join(df.columns)}; got {name!r}")
     return df.schema[name].dataType
 
 
 def kind_of_column(df: DataFrame, what: str, name: Any) -> str:
-    """What keys, ids or labels are; raises a ``TypeError`` if they can be none."""
+    """The kind of a column of keys, ids or labels; raises a ``TypeError`` if its type is not allowed."""
     found = type_of(df, what, name)
     kind = NUMBER if isinstance(found, types.IntegralType) else _KINDS.get(type(found))
     if kind is None:
@@ -124,8 +160,15 @@ def kind_of_column(df: DataFrame, what: str, name: Any) -> str:
     return kind
 
 
+def check_time(df: DataFrame, time: Any) -> None:
+    """Raise a ``TypeError`` unless the column holds timestamps."""
+    found = type_of(df, "time", time)
+    if not isinstance(found, types.TimestampType):
+        raise TypeError(f"time must be a timestamp, got the column {time} of {found.simpleString()}; cast it")
+
+
 def check_features(df: DataFrame, features: Any) -> tuple[str, ...]:
-    """The names of the features."""
+    """The names of the features, if they are valid."""
     if isinstance(features, str) or not isinstance(features, Sequence) or len(features) == 0:
         raise ValueError(f"features must be a list of columns of the table, got {features!r}")
     for name in features:
@@ -141,7 +184,7 @@ def check_features(df: DataFrame, features: Any) -> tuple[str, ...]:
 
 
 def feature_columns(df: DataFrame, features: Sequence[str]) -> list[Column]:
-    """The columns as workers read them: numbers are doubles, and moments do not depend on the session's time zone."""
+    """The columns as workers read them: numbers are doubles; times do not depend on the session's time zone."""
     return [
         _as_read(column_of(name), df.schema[name].dataType).alias(place_of(number))
         for number, name in enumerate(features)
@@ -149,7 +192,7 @@ def feature_columns(df: DataFrame, features: Sequence[str]) -> list[Column]:
 
 
 def column_of(name: str) -> Column:
-    """A column by its name, whatever is in it."""
+    """A column by its name, with whatever characters."""
     return functions.col("`" + name.replace("`", "``") + "`")
 
 

@@ -1,4 +1,4 @@
-"""The stateful processor: the engine's rows and states of a shard in, predictions out."""
+"""The stateful processor: the rows of a shard and its state in, predictions out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from devdan.spark import statebytes
-from devdan.spark.deciding import LEARNED, PREDICTION, Ledger, Told
-from devdan.spark.features import Features
-from devdan.spark.plan import Plan
+from devdan.spark.events import LEARNED, PREDICTION, Features, FrameEvents, OutputRow
+from devdan.spark.plan import QueryPlan
 from devdan.spark.shard import KeyPrediction, Shard, has_expired
 from devdan.spark.statebytes import Sample
 
@@ -25,22 +24,22 @@ OUTPUT = (
     "version bigint, label string, error string"
 )
 _COLUMNS = [part.split()[0] for part in OUTPUT.replace("map<string, double>", "map").split(", ")]
-_SWEEPS = 8  # during the time after which something expires
+_SWEEPS = 8  # within the time after which something expires
 
 
 class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
     """A fleet for each shard of the keys; the columns that it reads are those of ``plan``, and it writes ``OUTPUT``."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what is kept: what networks share, each key's network, and what is known of each sample."""
+        """Declare the state: what networks share, each key's network, and what is known of each sample."""
         self._handle = handle
         self._shared = handle.getValueState("shared", "content binary")
         self._networks = handle.getMapState("networks", "key string", "content binary")
         self._samples = handle.getMapState("samples", "key string, id string", "content binary")
-        self._due = handle.getValueState("due", "at bigint")  # when what has expired is to be removed, in milliseconds
+        self._due = handle.getValueState("due", "at bigint")  # of the next removal, in milliseconds
 
     def handleInputRows(  # noqa: N802 (the engine's name)
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
@@ -50,22 +49,22 @@ class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
         watermark = timerValues.getCurrentWatermarkInMs()
         now = 1000 * watermark
         features = Features(self._plan, frame)
-        ledger = Ledger(features, lambda key, id_: self._sample(key, id_, now))
-        ledger.decide(frame)
-        times = _times(ledger.told)
+        frame_events = FrameEvents(features, lambda key, id_: self._sample(key, id_, now))
+        frame_events.decide(frame)
+        times = _times(frame_events.output)
         content = self._shared.get()
         shard = Shard(self._plan, None if content is None else bytes(content[0]), times, self._network, now)
-        predictions = shard.learn(ledger.events, features.rows())
-        predicted = ledger.predicted | {row: own.label for row, own in predictions.items()}
-        self._keep(shard, ledger, predicted, times, watermark)
-        told = [one for one in ledger.told if one.kind != LEARNED or self._plan.with_labels]
-        if told:
-            yield pd.DataFrame([_line(one, predictions, predicted) for one in told], columns=_COLUMNS, dtype=object)
+        predictions = shard.learn(frame_events.events, features.rows())
+        predicted = frame_events.predicted | {row: own.label for row, own in predictions.items()}
+        self._keep(shard, frame_events, predicted, times, watermark)
+        output = [one for one in frame_events.output if one.kind != LEARNED or self._plan.with_labels]
+        if output:
+            yield pd.DataFrame([_line(one, predictions, predicted) for one in output], columns=_COLUMNS, dtype=object)
 
     def handleExpiredTimer(  # noqa: N802
         self, key: Any, timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[pd.DataFrame]:
-        """Remove what has expired, and say when to look again."""
+        """Remove what has expired, and set the timer for the next time."""
         watermark = timerValues.getCurrentWatermarkInMs()
         self._due.clear()
         if self._sweep(1000 * watermark) > 0:
@@ -91,25 +90,25 @@ class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
     def _keep(
         self,
         shard: Shard,
-        ledger: Ledger,
+        frame_events: FrameEvents,
         predicted: dict[int, str | None],
         times: dict[str, int],
         watermark: int,
     ) -> None:
         """Write what has changed."""
-        for name in sorted(ledger.changed):
-            sample = ledger.samples[name]
+        for name in sorted(frame_events.changed):
+            sample = frame_events.samples[name]
             assert sample is not None
-            if name in ledger.rows:
-                sample = sample._replace(predicted=predicted[ledger.rows[name]])
+            if name in frame_events.rows:
+                sample = sample._replace(predicted=predicted[frame_events.rows[name]])
             self._samples.updateValue(name, (statebytes.pack_sample(sample),))
         for key, content in shard.networks(times):
             self._networks.updateValue((key,), (content,))
         shared = shard.shared()
         if shared is not None:
             self._shared.update((shared,))
-        if ledger.changed and watermark >= 0 and not self._due.exists():  # in a batch, nothing expires
-            first = min(sample.time for sample in ledger.samples.values() if sample is not None)
+        if frame_events.changed and watermark >= 0 and not self._due.exists():  # in a batch, nothing expires
+            first = min(sample.time for sample in frame_events.samples.values() if sample is not None)
             self._set_timer(max(watermark, first // 1000))
 
     def _set_timer(self, now: int) -> None:
@@ -119,7 +118,7 @@ class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
         self._handle.registerTimer(due)
 
     def _sweep(self, now: int) -> int:
-        """Remove what has expired; returns how much is left that may."""
+        """Remove what has expired; returns how much is left that may expire."""
         n_left = 0
         for states, after in ((self._samples, self._plan.wait), (self._networks, self._plan.forget)):
             if after is not None:
@@ -131,10 +130,10 @@ class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
         return n_left
 
 
-def _times(told: list[Told]) -> dict[str, int]:
+def _times(output: list[OutputRow]) -> dict[str, int]:
     """When each key that learned something was last seen."""
     times: dict[str, int] = {}
-    for one in told:
+    for one in output:
         if one.kind in (PREDICTION, LEARNED):
             assert one.key is not None
             assert one.time is not None
@@ -142,8 +141,8 @@ def _times(told: list[Told]) -> dict[str, int]:
     return times
 
 
-def _line(one: Told, predictions: dict[int, KeyPrediction], predicted: dict[int, str | None]) -> tuple[Any, ...]:
-    """A row that comes out."""
+def _line(one: OutputRow, predictions: dict[int, KeyPrediction], predicted: dict[int, str | None]) -> tuple[Any, ...]:
+    """A row of the result."""
     of_row = predictions.get(one.row) if one.kind == PREDICTION else None
     details = (None, None) if of_row is None else (of_row.probabilities, of_row.version)
     return one.kind, one.key, one.id, one.time, predicted.get(one.row), *details, one.label, one.error

@@ -14,8 +14,8 @@ from devdan.fleet.keys import text_of
 from devdan.fleet.store import Row
 from devdan.kernel import CHANGED
 from devdan.spark import statebytes
-from devdan.spark.deciding import Event
-from devdan.spark.plan import Plan, text_of_value, value_of
+from devdan.spark.events import SampleEvent
+from devdan.spark.plan import QueryPlan, text_of_value, value_of
 
 
 class KeyPrediction(NamedTuple):
@@ -33,7 +33,7 @@ class Shard:
     ``forget`` before ``now`` is as if it had never come.
     """
 
-    def __init__(self, plan: Plan, content: bytes | None, keys: Iterable[str], find: Find, now: int) -> None:
+    def __init__(self, plan: QueryPlan, content: bytes | None, keys: Iterable[str], find: Find, now: int) -> None:
         self.plan = plan
         self._times: dict[str, int] = {}  # when keys were seen before
         if content is None:
@@ -54,7 +54,7 @@ class Shard:
         if rows:
             self.fleet._networks.take(rows)
 
-    def learn(self, events: Sequence[Event], X: Any) -> dict[int, KeyPrediction]:
+    def learn(self, events: Sequence[SampleEvent], X: Any) -> dict[int, KeyPrediction]:
         """Let the networks learn from events, those of a key one by one; what was predicted, by row."""
         predictions: dict[int, KeyPrediction] = {}
         for together in rounds(events):
@@ -69,7 +69,7 @@ class Shard:
                 self.fleet.observe(self._keys(unlabelled), X[_rows(unlabelled)])
         return predictions
 
-    def _predict(self, events: Sequence[Event], X: Any, predictions: dict[int, KeyPrediction]) -> None:
+    def _predict(self, events: Sequence[SampleEvent], X: Any, predictions: dict[int, KeyPrediction]) -> None:
         if not events:
             return
         fleet, keys = self.fleet, self._keys(events)
@@ -84,7 +84,7 @@ class Shard:
         for event, version, own, place in zip(events, versions, found.tolist(), best, strict=True):
             predictions[event.row] = KeyPrediction(names[place], dict(zip(names, own, strict=True)), version)
 
-    def _keys(self, events: Sequence[Event]) -> list[Any]:
+    def _keys(self, events: Sequence[SampleEvent]) -> list[Any]:
         return [self.plan.key_of(event.key) for event in events]
 
     # --- The state -----------------------------------------------------------------------------------------------
@@ -109,15 +109,15 @@ class Shard:
 Find = Callable[[str], bytes | None]
 
 
-def rounds(events: Sequence[Event]) -> Iterator[list[Event]]:
+def rounds(events: Sequence[SampleEvent]) -> Iterator[list[SampleEvent]]:
     """Events in rounds in which a key has but one: the fleet takes many keys at once, each key its events one by one.
 
-    >>> events = [Event(key, row, True, None) for row, key in enumerate("aabca")]
+    >>> events = [SampleEvent(key, row, True, None) for row, key in enumerate("aabca")]
     >>> [[event.row for event in together] for together in rounds(events)]
     [[0, 2, 3], [1], [4]]
     """
     counts: dict[str, int] = defaultdict(int)
-    found: list[list[Event]] = []
+    found: list[list[SampleEvent]] = []
     for event in events:
         number = counts[event.key]
         counts[event.key] += 1
@@ -132,7 +132,7 @@ def has_expired(time: int, after: int | None, now: int) -> bool:
     return after is not None and time + after <= now
 
 
-def check_lasting(plan: Plan, before: dict[str, Any]) -> None:
+def check_lasting(plan: QueryPlan, before: dict[str, Any]) -> None:
     """Raise a ``ValueError`` that names what must not have changed since the checkpoint was begun."""
     for name, value in plan.lasting.items():
         if before[name] != value:
@@ -142,5 +142,5 @@ def check_lasting(plan: Plan, before: dict[str, Any]) -> None:
             )
 
 
-def _rows(events: Sequence[Event]) -> Any:
+def _rows(events: Sequence[SampleEvent]) -> Any:
     return np.array([event.row for event in events])

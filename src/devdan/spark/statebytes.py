@@ -1,6 +1,6 @@
-"""What the engine keeps of a shard, as bytes: the networks, what they share, and samples with what is known of them.
+"""The state of a shard as bytes: the networks, what they share, and what is known of samples.
 
-All begin with a version, so that a checkpoint of another version of the package is read or refused, never misread.
+All begin with a version, so that the state of another version of the package is refused, and never misread.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Sample(NamedTuple):
 
     @property
     def is_early(self) -> bool:
-        """Whether there is but a label."""
+        """Whether there is only a label."""
         return not self.digest
 
 
 def digest_of(features: bytes) -> bytes:
-    """By which the same features are recognised."""
+    """A digest that recognises the same features."""
     return blake2b(features, digest_size=DIGEST).digest()
 
 
@@ -70,13 +70,13 @@ def time_of(content: bytes) -> int:
 
 
 def pack_network(kept: Kept, time: int) -> bytes:
-    """What is kept of a key, and when it was last seen, in microseconds."""
+    """The network of a key, and when it was last seen, in microseconds."""
     counters = kept.n_judged, kept.judged, kept.seen, kept.inputs, kept.settings, len(kept.codes)
     return _NETWORK.pack(VERSION, time, *counters) + kept.codes.astype("<i8").tobytes() + _bytes(kept.state)
 
 
 def unpack_network(content: bytes) -> tuple[Kept, int]:
-    """What is kept of a key, not checked yet, and when it was last seen."""
+    """The network of a key, not checked yet, and when it was last seen."""
     _check_version(content)
     _, time, *counters, n_codes = _NETWORK.unpack_from(content)
     start = _NETWORK.size + 8 * n_codes
