@@ -17,6 +17,10 @@ _NUMBER_TYPES = frozenset((float, int, bool, np.float64, np.float32, np.int64, n
 _LEFT_OUT = -1
 
 
+class EncodingWarning(UserWarning):
+    """A column of a table was left out, or read in a way that the user should know of."""
+
+
 class Instructions:
     """What the user says about columns, by name: ``nominal``, ``numeric``, ``dates`` (perhaps with their formats)."""
 

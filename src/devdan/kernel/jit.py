@@ -14,12 +14,13 @@ as long again to compile all (32 s of CPU instead of 19, for ``devdan compile`` 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
 from importlib import resources
 from typing import Any, TypeVar, cast
 
 from numba import config, njit, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
@@ -169,3 +170,34 @@ class _Parts(CompilerBase):  # type: ignore[misc]
         manager.add_pass_after(_IntoPart, passes[passes.index(NativeLowering) - 1])
         manager.finalize()
         return [manager]
+
+
+# --- A word to the user when the kernel is compiled, since a call then takes far longer than usual ----------------
+
+_log = logging.getLogger("devdan")
+
+
+class _CompilationNotice(event.Listener):  # type: ignore[misc]
+    """Logs one line at the first compilation in a process; loading from the disk cache does not count."""
+
+    said = False
+
+    def on_start(self, event: Any) -> None:
+        if not self.said and event.data["dispatcher"].py_func.__module__.startswith("devdan."):
+            self.said = True
+            _log.warning(
+                "devdan is compiling its kernel for this machine: this takes a few seconds, once per installation; "
+                "`devdan compile` does it ahead of time"
+            )
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing."""
+
+
+def omit_notice() -> None:
+    """Say nothing in this process, since what is going on is said otherwise."""
+    _notice.said = True
+
+
+_notice = _CompilationNotice()
+event.register("numba:compile", _notice)

@@ -15,7 +15,7 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from sklearn.base import clone
 
-from devdan.model import notice
+from devdan.kernel.jit import omit_notice
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import StreamClassifier
@@ -64,7 +64,7 @@ def compile_ahead(work: Iterable[Job]) -> Iterator[Outcome]:
         raise OSError(
             "there is no folder where compiled code can be kept: set NUMBA_CACHE_DIR to one that can be written to"
         )
-    notice.omit()
+    omit_notice()
     for job in work:
         begin = time.perf_counter()
         with event.install_recorder("numba:compile") as recorder:

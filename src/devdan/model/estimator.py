@@ -17,11 +17,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, validate_data
 
 from devdan.arrays import Floats, Words, all_writable
-from devdan.encoding.encoding import Encoding, Instructions
+from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import is_table, rows_of
 from devdan.model.classes import NO_WEIGHTS, Classes, check_labels, check_sample_weight
-from devdan.model.notice import EncodingWarning  # importing its module arms the notice
 
 _UNLABELLED = np.empty(0, np.int64)
 _PLAIN = "?bBhHiIlLqQefd"  # number types that NumPy converts to float64 directly

@@ -10,14 +10,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from devdan.arrays import Floats, Words, all_writable
-from devdan.encoding.encoding import Encoding, SingleRow
+from devdan.encoding.encoding import Encoding, EncodingWarning, SingleRow
 from devdan.encoding.rows import Rows
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.classes import NO_WEIGHTS, weight_given
 from devdan.model.mixture import Mixture, seeds_of
-from devdan.model.notice import EncodingWarning
 from devdan.model.scales import QUICK, REHEARSED, Scale
 
 

@@ -15,9 +15,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from devdan.encoding.encoding import EncodingWarning
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.model.notice import EncodingWarning
 from devdan.service import api, inference, live
 from devdan.service.auth import LOOPBACK, Tokens
 from devdan.service.http import Application
