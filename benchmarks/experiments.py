@@ -153,7 +153,6 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "`generative=False`": {"generative": False},
     "`averaging=0`": {"averaging": 0.0},
     "`grow=False, prune=False`": {"grow": False, "prune": False},
-    '`n_layers="auto"`': {"n_layers": "auto"},
 }
 
 SIZES = {
@@ -275,26 +274,6 @@ def generative(seeds: int) -> list[str]:
     return lines
 
 
-def _beside(made: dict[str, Callable[[int], Any]], seeds: int, names: tuple[str, ...]) -> list[str]:
-    lines = head("", *names, "River's eight")
-    for title, make in made.items():
-        rates = [rate(name, make, seeds if name in PAPERS else 2) for name in names]
-        lines.append(row(title, [*rates, float(np.mean([rate(name, make, 2) for name in OTHERS]))]))
-    return lines
-
-
-def depth(seeds: int) -> list[str]:
-    """Where layers pay."""
-    made = {
-        f"`n_layers={n!r}{named}`".replace("'", '"'): lambda seed, n=n, more=more: DEVDAN(
-            random_state=seed, n_layers=n, **more
-        )
-        for named, more in (("", {}), (", rehearse=0", {"rehearse": 0}))
-        for n in (1, 2, 3, "auto")
-    }
-    return _beside(made, seeds, (*other_streams.CURVED, *PAPERS))
-
-
 def ensemble(seeds: int) -> list[str]:
     """What the parts of the ensemble are worth."""
     lines = head("", *EVERYWHERE)
@@ -379,7 +358,7 @@ def calibration(seeds: int) -> list[str]:
 def peers(seeds: int) -> list[str]:
     """On River's generators, what users would pick instead."""
     lines = head("", *OTHERS, "mean")
-    for name in ("devdan", "devdan-deep", "devdan-ensemble", "river-hat", "river-arf", "sklearn-mlp"):
+    for name in ("devdan", "devdan-ensemble", "river-hat", "river-arf", "sklearn-mlp"):
         rates = []
         for stream in OTHERS:
             labels = np.unique(np.concatenate([y for _, y in load(stream, 0, 500)]))
@@ -577,7 +556,6 @@ TABLES: dict[str, Callable[[int], list[str]]] = {
     "ensemble": ensemble,
     "parts": parts,
     "generative": generative,
-    "depth": depth,
     "features": features,
     "ceiling": ceiling,
     "calibration": calibration,
