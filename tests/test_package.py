@@ -6,6 +6,7 @@ import importlib
 import re
 from functools import cache
 from graphlib import TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,7 @@ ROOMS = [
     {"kernel", "encoding"},
     {"model"},
     {"fleet", "streams"},
-    {"opening"},
-    {"evaluation"},
+    {"evaluation", "opening"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "apply"},
     {"plot", "service"},
@@ -192,3 +192,13 @@ for use in (*modules, model.to_onnx, plot):
     )
     for extra in ("river", "capymoa", "onnx", "plot", "spark"):
         assert f"pip install 'devdan[{extra}]'" in said
+
+
+def test_the_picture_of_the_architecture_has_all_rooms():
+    picture = (SOURCE.parents[1] / "docs" / "architecture.svg").read_text()
+    drawn = re.findall(r'<text class="name"[^>]*>(\w+)(?:/|\.py)<', picture)
+    plain = {"", "__main__", "atomic", "arrays", "html_table", "label_join", "lazy"}  # what all rooms may use
+    assert sorted(drawn) == sorted(set().union(*ROOMS) - plain)
+    heights = {room: int(re.search(rf' y="(\d+)">{room}(?:/|\.py)<', picture)[1]) for room in drawn}
+    for higher, lower in pairwise([rooms - plain for rooms in ROOMS if rooms - plain][::-1]):
+        assert max(heights[room] for room in higher) < min(heights[room] for room in lower)
