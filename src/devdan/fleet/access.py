@@ -13,11 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 from devdan.arrays import Words
 from devdan.encoding.encoding import Encoding
-from devdan.fleet import exchange
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
-from devdan.fleet.shared import Shared
+from devdan.fleet.shared import Shared, mixture_of, prior_of
 from devdan.fleet.slots import words_of
 from devdan.fleet.store import FIGURES
 from devdan.model.classes import Classes
@@ -77,7 +76,7 @@ class FleetAccess(TableEstimator):
             kept = self._networks.get(own) if self.__sklearn_is_fitted__() else None
             if kept is None:
                 raise KeyError(key)
-            return self._as_model(exchange.mixture_of(self._shared, kept))
+            return self._as_model(mixture_of(self._shared, kept))
 
     def _as_model(self, mixture: Mixture) -> DEVDAN:
         """A model of this mixture, with the columns of the fleet."""
@@ -188,7 +187,7 @@ class FleetAccess(TableEstimator):
         self._check_is_fitted()
         if not self._shared.is_prior:
             raise AttributeError("this fleet has no prior")
-        return self._as_model(exchange.prior_of(self._shared))
+        return self._as_model(prior_of(self._shared))
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text: str = super().__repr__(N_CHAR_MAX)

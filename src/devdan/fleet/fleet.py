@@ -16,13 +16,12 @@ from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Instructions
-from devdan.fleet import exchange, saving, stepping
 from devdan.fleet import keys as labels
+from devdan.fleet import saving, stepping
 from devdan.fleet.access import FleetAccess, copy_columns
-from devdan.fleet.checking import check_rows
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
-from devdan.fleet.shared import DEFAULT, Shared
+from devdan.fleet.shared import DEFAULT, Shared, check_model, check_rehearsal, kept_of
 from devdan.fleet.slots import INPUTS, SETTINGS
 from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
@@ -229,7 +228,7 @@ class DEVDANFleet(FleetAccess):
         member = DEFAULT if self.estimator is None else self.estimator
         if not isinstance(member, DEVDAN) or member.initial_weights is not None:
             raise ValueError(f"estimator must be a DEVDAN(rehearse=0) without initial weights, got {member!r}")
-        exchange.check_rehearsal("estimator", member)
+        check_rehearsal("estimator", member)
         return member
 
     @property
@@ -278,7 +277,7 @@ class DEVDANFleet(FleetAccess):
         self._id, self._saved_at = uuid.uuid4().hex, ("", 0)
 
     def _hold(self, shared: Shared, example: Key, store: Store | None, n_keys: int = 0) -> None:
-        check = partial(check_rows, shared, labels.kind_of(example))
+        check = partial(saving.check_rows, shared, labels.kind_of(example))
         self._shared, self._example, self._networks = shared, example, Networks(check, store, n_keys)
         self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store
 
@@ -328,19 +327,19 @@ class DEVDANFleet(FleetAccess):
         with self._lock:
             (own,) = labels.checked([key], 1)
             self._check_options()
-            exchange.check_model(model)
+            check_model(model)
             if not self.__sklearn_is_fitted__():
                 chosen = self._member._options()
                 options.check(chosen)
                 nothing = Chunk(np.empty((0, model.mixture_.n_inputs)), encoding=model.mixture_.encoding)
                 shared = self._new_shared(chosen, nothing)
-                kept = exchange.kept_of(shared, model.mixture_)
+                kept = kept_of(shared, model.mixture_)
                 copy_columns(model, self)
                 self._begin(shared, own)
             else:
                 self._check_kind([own])
                 self._check_columns(model)
-                kept = exchange.kept_of(self._shared, model.mixture_)
+                kept = kept_of(self._shared, model.mixture_)
             self._networks.put(own, kept._replace(seen=self._n_rows), self.max_in_memory)
 
     def _check_columns(self, model: DEVDAN) -> None:
