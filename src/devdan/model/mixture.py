@@ -37,7 +37,7 @@ from devdan.kernel.state import (
     with_features,
 )
 from devdan.model import options, threads
-from devdan.model.classes import Classes, weights_given
+from devdan.model.classes import NO_WEIGHTS, Classes, weights_given
 from devdan.model.recent import keep_unlabelled
 from devdan.model.scales import Scale, new_network, settings_at
 
@@ -56,7 +56,7 @@ class Mixture:
     >>> mixture = Mixture(options.defaults(), [QUICK], n_inputs=2, seeds=[1])
     >>> mixture.prepare(classes=Classes().encode(np.array(["low", "high"]))[1])
     >>> X, codes = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([0, 1])
-    >>> mixture.learn(X, codes, NO_WEIGHTS, GENERATIVE, DISCRIMINATIVE)
+    >>> mixture.learn(X, codes)
     >>> mixture.predict(X).shape, mixture.n_taught
     ((2, 2), 2)
     """
@@ -215,7 +215,14 @@ class Mixture:
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
+    def learn(
+        self,
+        X: Floats,
+        codes: Words,
+        weights: Floats = NO_WEIGHTS,
+        first: int = GENERATIVE,
+        last: int = DISCRIMINATIVE,
+    ) -> None:
         """Learn from a chunk in the phases ``first`` to ``last``, as the options ``shuffle`` and ``interleave`` say.
 
         Predictions for some of the rows calibrate the mixture before their labels are learned. Networks learn in
