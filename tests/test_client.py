@@ -5,7 +5,7 @@ import json
 
 import httpx
 import pytest
-from served import served_here
+from served import served_here, wait_until
 
 from devdan.client import AsyncClient, Client, Labelled, ServiceError
 
@@ -92,9 +92,8 @@ def test_what_was_not_answered_is_sent_again_and_counts_once(url):
             said = other.predict([{"x": 1.0}])
             assert lossy.n == 5
             other.label({said[0].id: 1})
+        wait_until(lambda: client.show()["labels"] > 0)
         shown = client.show()
-        while shown["labels"] == 0:
-            shown = client.show()
         assert (shown["rows"], shown["labels"]) == (1, 1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from served import limit, served_here, until
+from served import limit, served_here, until, wait_until
 
 from devdan import DEVDAN
 from devdan.kernel import LOG_SHARPNESS, Network
@@ -268,11 +268,9 @@ def test_a_deleted_stream_leaves_nothing_even_if_the_server_ended_meanwhile(tmp_
         http.application.engine.writer.run_job(delete).result()
         assert left(http) == 2400
     with served_here(tmp_path / "data") as http:
-        while left(http) > 1200:
-            pass
+        wait_until(lambda: left(http) == 1200)
         http.delete("/v1/streams/t")
-        while left(http):
-            pass
+        wait_until(lambda: left(http) == 0)
 
 
 def test_after_a_restart_everything_is_there(tmp_path):
@@ -364,9 +362,7 @@ def test_scopes(guarded):
     assert status("POST", "/v1/streams/s/labels", PREDICT, labels(a="x")) == 403
     assert status("POST", "/v1/streams/s/samples", PREDICT, {}) == 403
     assert status("GET", "/v1/streams/s/model", LABEL) == 403
-    while (found := status("GET", "/v1/streams/s/model", ADMIN)) == 404:  # until the row is learned
-        pass
-    assert found == 200
+    wait_until(lambda: status("GET", "/v1/streams/s/model", ADMIN) == 200)  # and the row is learned
     assert status("PUT", "/v1/streams/t", LABEL, {}) == 403
     assert status("DELETE", "/v1/streams/s", PREDICT) == 403
     assert status("GET", "/v1/streams/s", PREDICT) == 200

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from served import served_here
+from served import served_here, until
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,8 +43,7 @@ def test_a_client_of_the_open_inference_protocol(http):
     http.put("/v1/streams/oip", json={})
     rows = [{"features": {"x": k % 2, "city": "Bonn"}, "label": k % 2} for k in range(60)]
     http.post("/v1/streams/oip/samples", json={"rows": rows})
-    while http.get("/v1/streams/oip").json()["labels"] < 60:
-        pass
+    until(http, "/v1/streams/oip", lambda shown: shown["labels"] == 60)
     client = triton.InferenceServerClient(f"127.0.0.1:{http.port}")
     assert client.is_server_live()
     assert client.is_server_ready()

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -30,11 +31,25 @@ def database(tmp_path):
     made.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One database for all examples, each of which has a stream of its own."""
+    made = SqliteDatabase(tmp_path_factory.mktemp("shared") / "log", "off")
+    yield made.connect()
+    made.close()
+
+
+NUMBERS = count()
+
+
 def begun(database, **settings):
     connection = database.connect()
+    return connection, stream_in(connection, **settings)
+
+
+def stream_in(connection, **settings):
     with connection.transaction():
-        stream = sql.create_stream(connection, "s", StreamSettings(**settings), 0.0)
-    return connection, stream.number
+        return sql.create_stream(connection, f"s{next(NUMBERS)}", StreamSettings(**settings), 0.0).number
 
 
 def row(id_, x=1.0, **more):
@@ -292,10 +307,9 @@ def learned_from(connection, number):
 
 
 @given(STEPS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=8))
-def test_however_often_messages_are_read_again_each_counts_once(tmp_path_factory, steps, readings):
+def test_however_often_messages_are_read_again_each_counts_once(shared, steps, readings):
     """Each reading begins some messages before where the log ends; the last ones are read in the end."""
-    database = SqliteDatabase(tmp_path_factory.mktemp("log") / "data", "off")
-    connection, number = begun(database)
+    connection, number = shared, stream_in(shared)
     events = [one for step in steps for one in step]
     messages = [
         Submission(number, [row(id_, value)], source=Source("t", 0, offset))
@@ -304,7 +318,7 @@ def test_however_often_messages_are_read_again_each_counts_once(tmp_path_factory
         for offset, (kind, id_, value) in enumerate(events)
     ]
     for back, n in [*readings, (0, len(messages))]:
-        begin = max(sql.next_offsets(connection).get(("t", 0), 0) - back, 0)
+        begin = max(sql.next_offsets(connection, number).get(("t", 0), 0) - back, 0)
         ledger.commit(connection, messages[begin : begin + n], 1.0)
     naive = Naive()
     for kind, id_, value in events:
@@ -312,14 +326,12 @@ def test_however_often_messages_are_read_again_each_counts_once(tmp_path_factory
     ids = [id_ for body in bodies(connection, number, LoggedRows) for id_ in body.ids]
     assert sorted(ids) == sorted(naive.features)
     assert sorted(learned_from(connection, number)) == sorted(naive.learned)
-    database.close()
 
 
 @given(STEPS)
-def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps):
+def test_groups_of_any_size_do_what_one_by_one_would_do(shared, steps):
     """Within a group, rows are taken before labels."""
-    database = SqliteDatabase(tmp_path_factory.mktemp("log") / "data", "off")
-    connection, number = begun(database)
+    connection, number = shared, stream_in(shared)
     naive = Naive()
     for step in steps:
         group = sorted(step, key=lambda one: one[0] == "label")
@@ -340,7 +352,6 @@ def test_groups_of_any_size_do_what_one_by_one_would_do(tmp_path_factory, steps)
     stream = sql.streams(connection)[number]
     assert stream.n_waiting == len(naive.features) - len(naive.learned)
     assert stream.n_early == len(naive.label) - len(naive.learned)
-    database.close()
 
 
 def test_many_rows_are_several_records(database):

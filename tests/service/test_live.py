@@ -5,6 +5,7 @@ import random
 import pytest
 from browser import until
 from served import served_here
+from served import until as learned
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -25,8 +26,7 @@ def taught(http, stream, n, seed):
         labels = [{"id": row["id"], "label": "big" if row["features"]["x"] > 0.5 else HOSTILE} for row in rows[:40]]
         http.post(f"/v1/streams/{stream}/labels", json={"labels": labels}).raise_for_status()
         before += 40
-        while http.get(f"/v1/streams/{stream}").json()["labels"] < before:  # until they are learned
-            pass
+        learned(http, f"/v1/streams/{stream}", lambda shown, n=before: shown["labels"] >= n)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from served import SECONDS, Process, served_here
+from served import SECONDS, Process, served_here, wait_until
 from service_kills import killed_often
 
 from devdan.service import ledger, sql
@@ -53,13 +53,6 @@ def test_the_same_log_as_in_sqlite(url):
     connection.close()
 
 
-def until(holds):
-    """Ask until something holds; the runner's own time limit ends what never does."""
-    while not (answer := holds()):
-        pass
-    return answer
-
-
 def test_two_servers_one_learns_and_the_other_takes_over(url):
     first = Process("--store", url)
     httpx.put(f"{first.url}/v1/streams/s", json={}, timeout=SECONDS).raise_for_status()
@@ -74,17 +67,17 @@ def test_two_servers_one_learns_and_the_other_takes_over(url):
     def learning(server):
         return "\ndevdan_learning 1.0" in httpx.get(f"{server.url}/metrics", timeout=SECONDS).text
 
-    until(lambda: learning(first))
+    wait_until(lambda: learning(first))
     assert not learning(second)
     rows = [{"features": {"x": k % 2}, "label": k % 2} for k in range(40)]
     ask(second, "/samples", {"rows": rows})  # any server writes
-    until(lambda: ask(second)["labels"] == 40)  # and predicts from what the first has learned
+    wait_until(lambda: ask(second)["labels"] == 40)  # and predicts from what the first has learned
     said = ask(second, "/predict", {"rows": [{"id": "late", "features": {"x": 1}}]})
     assert said["predictions"][0]["label"] is not None
     first.kill()
-    until(lambda: learning(second))
+    wait_until(lambda: learning(second))
     ask(second, "/labels", {"labels": [{"id": "late", "label": 1}]})
-    until(lambda: ask(second)["labels"] == 41)
+    wait_until(lambda: ask(second)["labels"] == 41)
     assert second.stop() == 0
     connection = postgresql.PostgresqlDatabase(url).connect()
     (stream,) = found(connection, "s")
@@ -116,8 +109,10 @@ def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url,
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert name not in answer.text
         server.psql(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true;")
-        until(lambda: http.post("/v1/streams/s/labels", json={"labels": [{"id": "a", "label": 1}]}).status_code == 200)
-        until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
+        wait_until(
+            lambda: http.post("/v1/streams/s/labels", json={"labels": [{"id": "a", "label": 1}]}).status_code == 200
+        )
+        wait_until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
 
 
 def test_groups_of_two_servers_never_mix(url):

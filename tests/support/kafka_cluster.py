@@ -13,7 +13,7 @@ import sys
 import threading
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
-from served import metric
+from served import metric, wait_until
 
 # By the C interface, since members of a group otherwise wait for each other for three seconds.
 BROKER = """
@@ -130,5 +130,6 @@ class Reader(threading.Thread):
 
 def all_are_read(http, n_messages):
     """Wait for so many messages; a member that is missed for a moment reads some twice."""
-    while metric(http, "devdan_kafka_messages_total") < n_messages or metric(http, "devdan_kafka_lag") > 0:
-        pass
+    wait_until(
+        lambda: metric(http, "devdan_kafka_messages_total") >= n_messages and metric(http, "devdan_kafka_lag") == 0
+    )

@@ -6,7 +6,7 @@ import threading
 
 import httpx
 from kafka_cluster import QUICK, SECONDS, Cluster, Reader, all_are_read
-from served import Process, logged
+from served import Process, logged, until
 from service_kills import check
 
 from devdan.service.replay import found, replayed
@@ -105,8 +105,7 @@ def killed_often(folder, arguments, database, n_kills, seed, *, beside=False):
         feeder.join()
     answers.until(lambda _: answers.keys >= {id_.encode() for id_ in feeder.rows})
     with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
-        while http.get("/v1/streams/s").json()["labels"] < len(feeder.labels):
-            pass
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] >= len(feeder.labels))
     assert [one.stop() for one in [server, *others]] == [0] * (1 + len(others))
     assert check(database(), [feeder]) == (len(feeder.rows), len(feeder.labels))
     assert answers.keys == {id_.encode() for id_ in feeder.rows}

@@ -4,7 +4,8 @@ import devdan.bench.grid_running
 import devdan.cli.display
 import devdan.loggers
 import devdan.report
-import devdan.runs.runjob  # noqa: F401
+import devdan.runs.runjob
+import devdan.service.server  # noqa: F401
 from devdan import DEVDAN
 from devdan.fleet.fleet import compile_fleet
 from devdan.model.compilation import compile_kernel

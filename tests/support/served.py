@@ -1,14 +1,15 @@
 """A service to ask: in a thread of this process, or in a process of its own that can be killed."""
 
-import os
 import re
 import signal
-import subprocess
-import sys
 import threading
+import time
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
+from processes import Started
 
 from devdan.service import server
 from devdan.service.replay import found, records
@@ -45,40 +46,40 @@ def served_here(folder, *, database=None, durability="off", **options):
 class Process:
     """``devdan serve`` in a process of its own."""
 
-    def __init__(self, *arguments, **environment):
-        command = [sys.executable, "-m", "devdan", "serve", "--port", "0", *map(str, arguments)]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
-        said = ""
-        while not (found := re.search(r"Serving on (https?)://[^:]*:(\d+)", said)):
-            line = self.process.stderr.readline()
-            assert line, f"it has ended: {said}"
-            said += line
+    def __init__(self, *arguments):
+        self._folder = TemporaryDirectory()
+        self._started = Started("serve", "--port", "0", *arguments, folder=self._folder.name)
+        said = Path(self._folder.name, ".stderr")
+        serving = re.compile(r"Serving on (https?)://[^:]*:(\d+)")
+        self._started.wait_until(lambda: said.exists() and serving.search(said.read_text()))
+        found = serving.search(said.read_text())
+        assert found, f"it has ended: {said.read_text()}"
         self.port = int(found[2])
         self.url = f"{found[1]}://127.0.0.1:{self.port}"
-        self._reader = threading.Thread(target=self.process.stderr.read)  # so that it can go on writing
-        self._reader.start()
 
     def kill(self):
         """As a power switch would, but for the disk's cache."""
-        self.process.kill()
-        self._ended()
+        self._started.kill()
+        self._folder.cleanup()
 
     def stop(self):
-        """As Ctrl-C would."""
-        self.process.send_signal(signal.SIGINT)
-        return self._ended()
+        """As Ctrl-C would; returns its exit code."""
+        self._started.send(signal.SIGINT)
+        code, _, _ = self._started.wait()
+        self._folder.cleanup()
+        return code
 
-    def _ended(self):
-        self._reader.join()
-        self.process.stderr.close()
-        return self.process.wait()
+
+def wait_until(condition):
+    """Ask until there is something, and return it; the test's own time limit ends what never comes."""
+    while not (found := condition()):
+        time.sleep(0.01)
+    return found
 
 
 def until(http, path, holds):
-    """Ask until something holds; the test's own time limit ends what never does."""
-    while not holds(answer := http.get(path).json()):
-        pass
-    return answer
+    """Ask for a path until something holds of the answer, and return it."""
+    return wait_until(lambda: [answer for answer in [http.get(path).json()] if holds(answer)])[0]
 
 
 def limit(http, pages):
