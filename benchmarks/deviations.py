@@ -1,7 +1,8 @@
-"""What each departure from the paper does to the accuracy: it is undone, and the streams at hand are run again.
+"""The effect of each departure from the papers on the accuracy, for docs/deviations.md.
 
-A departure in the kernel is undone in a copy of its source, so each line named here must still be there. The table goes
-into docs/deviations.md with `--write`.
+Each departure is undone, and the streams at hand are run again: `python benchmarks/deviations.py network` for DEVDAN,
+`rules` for pENsemble and pENsemble+, without either for both. `--write` puts the tables into the page. A departure in
+the kernel is undone in a copy of its source, so each line named here must still be there.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from typing import Any
 import numpy as np
 import paper_streams
 from measuring import put
+from sklearn.base import clone
 
 from devdan import DEVDAN, kernel
+from devdan.bench import PClass, PENsemble, PENsemblePlus
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model import mixture, scales
 
 PAGE = Path(__file__).parents[1] / "docs" / "deviations.md"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
+CHUNK = 500
 EXPLODES = 300  # hidden units: a run that has more is given up
 
 Change = tuple[str, str]
@@ -125,6 +129,9 @@ def kernel_is(changed: Any) -> None:
     scales.SCALING_HORIZON = changed.SCALING_HORIZON  # which is written into states as they are made
 
 
+# --- DEVDAN --------------------------------------------------------------------------------------------------------
+
+
 def cell(name: str, make: Callable[[int], DEVDAN], n_seeds: int) -> str:
     """Mean CR and hidden units over the seeds."""
     stream = paper_streams.load(name)
@@ -140,26 +147,18 @@ def cell(name: str, make: Callable[[int], DEVDAN], n_seeds: int) -> str:
     return f"{np.mean(rates):.2f} ({np.mean(sizes):.0f})"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
-    arguments = parser.parse_args()
-    for name in STREAMS:
-        if paper_streams.missing(name):
-            raise SystemExit(paper_streams.missing(name))
+def of_the_network(n_seeds: int) -> str:
+    """CR and hidden units with each departure undone."""
     lines = [
-        f"CR in %, mean of {arguments.seeds} seeds, chunks of 500; the mean number of hidden units in brackets. "
-        "`python benchmarks/deviations.py --write` wrote this table.",
+        f"CR in %, mean of {n_seeds} seeds, chunks of {CHUNK}; the mean number of hidden units in brackets. "
+        "`python benchmarks/deviations.py network --write` wrote this table.",
         "",
-        "| changed | " + " | ".join(STREAMS) + " |",
-        "|---" * (len(STREAMS) + 1) + "|",
+        *head("changed"),
     ]
 
     def measure(title: str, kind: type[DEVDAN], options: dict[str, Any]) -> None:
-        cells = [cell(name, lambda seed: kind.paper(random_state=seed, **options), arguments.seeds) for name in STREAMS]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
-        print(lines[-1], file=sys.stderr, flush=True)
+        cells = [cell(name, lambda seed: kind.paper(random_state=seed, **options), n_seeds) for name in STREAMS]
+        lines.append(row(title, cells))
 
     measure("nothing", DEVDAN, {})
     for title, changes in KERNEL.items():
@@ -168,10 +167,86 @@ def main() -> None:
     kernel_is(kernel)
     for title, (kind, options) in OPTIONS.items():
         measure(title, kind, options)
-    table = "\n".join(lines) + "\n"
-    print(table)
-    if arguments.write:
-        put(PAGE, "measured", table)
+    return "\n".join(lines) + "\n"
+
+
+# --- pENsemble and pENsemble+ --------------------------------------------------------------------------------------
+
+
+def pensemble(**options: Any) -> PENsemble:
+    member = {name: options.pop(name) for name in list(options) if name in PClass().get_params()}
+    return PENsemble(PClass(scaling=None, **member), **options)
+
+
+def plus(**options: Any) -> PENsemblePlus:
+    member = {name: options.pop(name) for name in list(options) if name in PClass().get_params()}
+    return PENsemblePlus(PClass(scaling=None, **{"spread": 10.0} | member), **options)
+
+
+RULES: dict[str, Any] = {
+    "pENsemble": pensemble(),
+    "ω = 100": pensemble(omega=1e2),
+    "ω = 1e4": pensemble(omega=1e4),
+    "ω = 1e5, as published": pensemble(omega=1e5),
+    "Q kept from chunk to chunk": pensemble(covariance_reset=False),
+    "one rule per member": pensemble(grow=False),
+    "only conditions A and B": pensemble(vigilance=0.0),
+    "features weighted, soft": pensemble(feature_weighting="soft"),
+    "features weighted, full": pensemble(feature_weighting="full"),
+    "two features selected": pensemble(n_selected=2),
+    "two features selected, partial input": pensemble(n_selected=2, partial_input=True, random_state=0),
+    "pENsemble+": plus(),
+    "first rule's variance 0.01 instead of 10": plus(spread=0.01),
+    "dynamic threshold": plus(dynamic_threshold=True),
+    "at most a tenth of the labels": plus(budget=0.1),
+}
+
+
+def of_the_rules() -> str:
+    """CR, rules and used labels with one choice changed at a time; inputs are scaled beforehand."""
+    lines = [
+        f"CR in %, chunks of {CHUNK}, inputs scaled beforehand; in brackets the mean number of rules and, for "
+        "pENsemble+, the labels used. Only the partial input is random, so there is a single run of each. "
+        "`python benchmarks/deviations.py rules --write` wrote this table.",
+        "",
+        *head(""),
+    ]
+    streams = {name: paper_streams.load(name) for name in STREAMS}
+    for title, model in RULES.items():
+        cells = []
+        for stream in streams.values():
+            summary = Summary(prequential(stream, clone(model)))
+            used = f", {100 * summary.n_labels / summary.n_samples:.0f} %" if isinstance(model, PENsemblePlus) else ""
+            cells.append(f"{summary.rate.mean:.2f} ({summary.hidden.mean:.1f}{used})")
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
+def head(title: str) -> list[str]:
+    return [f"| {title} | ".replace("|  |", "| |") + " | ".join(STREAMS) + " |", "|---" * (len(STREAMS) + 1) + "|"]
+
+
+def row(title: str, cells: list[str]) -> str:
+    line = f"| {title} | " + " | ".join(cells) + " |"
+    print(line, file=sys.stderr, flush=True)
+    return line
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", choices=[[], "network", "rules"], help="which; without any, both")
+    parser.add_argument("--seeds", type=int, default=10, help="of the network; the rules are not random")
+    parser.add_argument("--write", action="store_true", help=f"put the tables into {PAGE.name}")
+    arguments = parser.parse_args()
+    for name in STREAMS:
+        if paper_streams.missing(name):
+            raise SystemExit(paper_streams.missing(name))
+    tables = {"network": lambda: of_the_network(arguments.seeds), "rules": of_the_rules}
+    for name in arguments.tables or tables:
+        table = tables[name]()
+        print(table)
+        if arguments.write:
+            put(PAGE, name, table)
 
 
 if __name__ == "__main__":
