@@ -69,7 +69,12 @@ class Cell:
 
 @dataclass
 class GridPlan:
-    """What a grid consists of."""
+    """What a grid consists of: models on streams, with label policies, each with the seeds 0, 1, ….
+
+    >>> plan = GridPlan(["sea", "weather"], ["devdan", "river-arf"], ["all", "fraction:0.1"], seeds=3)
+    >>> len(plan.cells), plan.cells[0].stream, plan.cells[0].model
+    (24, 'sea', 'devdan')
+    """
 
     streams: list[str]
     models: list[str]

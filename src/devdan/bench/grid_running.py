@@ -27,7 +27,7 @@ _ATTEMPTS = 2  # how often a cell may crash its worker
 
 def run_cells(
     wanted: Sequence[Cell],
-    folder: Path,
+    folder: str | Path,
     *,
     data: Path | None = None,
     jobs: int = 1,
