@@ -39,11 +39,11 @@ test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as p
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/kernel/test_kernel.py tests/kernel/test_horizons.py tests/kernel/test_scales.py tests/bench/test_rule_kernel.py tests/model/test_modelfile.py tests/fleet/test_fleet.py -q --cov --cov-fail-under=98
 
 test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
-	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark/test_spark_engine.py tests/spark/test_spark_kills.py
+	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
-	$(BIN)/python -m pytest tests/model/test_fuzz.py tests/test_capymoa.py tests/model/test_fuzz_modelfile.py tests/streams/test_fuzz_files.py tests/fleet/test_fuzz_fleet.py tests/service/test_api.py --hypothesis-profile=fuzz
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/model/test_fuzz_modelfile.py --hypothesis-profile=fuzz
+	$(BIN)/python -m pytest -n auto --dist worksteal -m fuzz tests --hypothesis-profile=fuzz
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'fuzz and uncompiled' tests --hypothesis-profile=fuzz
 
 mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and reports those that no test notices; JOBS=2 for two at a time
 	$(BIN)/python tests/support/mutate.py --jobs $(JOBS)

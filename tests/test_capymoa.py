@@ -4,7 +4,7 @@ import io
 
 import numpy as np
 import pytest
-from machines import SETTINGS, START_OPTIONS, Twins, options
+from machines import START_OPTIONS, Twins, in_batches, options
 from networks import words
 
 try:
@@ -312,5 +312,4 @@ class CapyMOAFace(Twins):
         assert probabilities.sum() == pytest.approx(1)
 
 
-class TestCapyMOA(CapyMOAFace.TestCase):
-    settings = SETTINGS
+test_all_verbs_in_any_order = in_batches(CapyMOAFace)

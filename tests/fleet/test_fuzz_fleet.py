@@ -21,13 +21,14 @@ from hostile import BROKEN, CLASSES, DEEP, MISLABELLED, VALUES, WORDS, changes, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from machines import ERRORS, GOOD_OPTIONS, SETTINGS, START_OPTIONS, options, quiet, sample_weights
+from machines import ERRORS, GOOD_OPTIONS, START_OPTIONS, in_batches, options, sample_weights
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, set_settings
 from devdan.model.classes import check_labels
 
+pytestmark = pytest.mark.fuzz
 KINDS = {  # keys, few so that they come again
     "text": ["a", "b", "", "é\ud800", "1", "a" * 300],
     "numbers": [0, 1, -5, 2**63 - 1, 1.5, 1e-300],
@@ -185,14 +186,8 @@ class StoredFace(FleetFace):
         return DEVDANFleet(DEVDAN(random_state=0, **chosen), prior=False, store=path, max_in_memory=2, n_jobs=1)
 
 
-@quiet
-class TestFleet(FleetFace.TestCase):
-    settings = SETTINGS
-
-
-@quiet
-class TestStored(StoredFace.TestCase):
-    settings = SETTINGS
+test_fleet = in_batches(FleetFace)
+test_stored = in_batches(StoredFace)
 
 
 # --- Files -------------------------------------------------------------------------------------------------------

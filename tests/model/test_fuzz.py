@@ -7,6 +7,7 @@ twin; what it refuses is not. So as long as both are the same to the bit, copies
 
 import json
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +20,10 @@ from machines import (
     BAD_WEIGHTS,
     GOOD_OPTIONS,
     GOOD_WEIGHTS,
-    SETTINGS,
     START_OPTIONS,
     Twins,
+    in_batches,
     options,
-    quiet,
     sample_weights,
 )
 from networks import SMALL, words
@@ -192,8 +192,8 @@ class TableFace(SklearnFace):
         return DEVDAN(random_state=0, max_categories=3, **chosen)
 
     def words(self, model):
-        encoded = None if model._encoding is None else json.dumps(model._encoding.to_json())
-        return super().words(model), encoded
+        encoding = model._encoding if model.__sklearn_is_fitted__() else None
+        return super().words(model), None if encoding is None else json.dumps(encoding.to_json())
 
     def table(self, data):
         return data.draw(mixed())
@@ -320,24 +320,7 @@ class RiverFace(Twins):
         assert self.model.predict_one(x) in probabilities
 
 
-@quiet
-class TestSklearn(SklearnFace.TestCase):
-    settings = SETTINGS
-
-
-@quiet
-class TestTables(TableFace.TestCase):
-    settings = SETTINGS
-
-
-@quiet
-class TestEnsemble(EnsembleFace.TestCase):
-    settings = SETTINGS
-
-
-@quiet
-class TestRiver(RiverFace.TestCase):
-    settings = SETTINGS
-
-    def setUp(self):
-        pytest.importorskip("river", reason="River is not installed")
+test_sklearn = in_batches(SklearnFace)
+test_tables = in_batches(TableFace)
+test_ensemble = in_batches(EnsembleFace)
+test_river = pytest.mark.skipif(find_spec("river") is None, reason="River is not installed")(in_batches(RiverFace))

@@ -17,7 +17,11 @@ from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
 from devdan.kernel.state import UNSEEN
 from devdan.model import modelfile
 
-pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+pytestmark = [
+    pytest.mark.fuzz,
+    pytest.mark.uncompiled,
+    pytest.mark.filterwarnings("ignore:X does not have valid feature names"),
+]
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.arange(12) % 3
 NAMES = np.array(["dry", "rain", "snow"])

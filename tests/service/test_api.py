@@ -556,6 +556,7 @@ def fuzzed(tmp_path_factory):
         yield http
 
 
+@pytest.mark.fuzz
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(ROUTES, NAMES, st.one_of(st.binary(max_size=30), BODIES.map(lambda body: json.dumps(body).encode())))
 def test_no_body_makes_a_server_error(fuzzed, route, name, content):

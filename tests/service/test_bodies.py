@@ -17,6 +17,7 @@ NAMES = st.lists(st.text(st.sampled_from('ab "\\é€'), max_size=3), min_size=1
 VALUES = st.none() | st.booleans() | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
 
 
+@pytest.mark.fuzz
 @given(NAMES, st.data())
 def test_values_in_order_are_those_by_name(columns, data):
     features = st.dictionaries(st.sampled_from([*columns, "other"]), VALUES)
@@ -138,6 +139,7 @@ def test_two_columns_of_a_name_are_refused():
 GOOD = ipc(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "city": ["Köln", None]}))
 
 
+@pytest.mark.fuzz
 @given(st.integers(0, len(GOOD)), st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=3))
 def test_damaged_batches_are_refused_or_read(end, changes):
     content = bytearray(GOOD)

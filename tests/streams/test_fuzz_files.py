@@ -17,6 +17,7 @@ from devdan.encoding.rows import Rows
 from devdan.streams import StreamError
 from devdan.streams.files import file
 
+pytestmark = pytest.mark.fuzz
 CSV = b'x,y,label\n1.5,2,a\n,3,b\r\n"4",5e3,a\n\n7,2020-01-01,\xc3\xa9\n'
 ARFF = b"""% a comment
 @relation r

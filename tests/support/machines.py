@@ -1,4 +1,4 @@
-"""What the machines of states have in common: each drives a model and its twin through all verbs, in any order."""
+"""What the machines of states share: each drives a model and its twin through all verbs, in any order."""
 
 import copy
 import pickle
@@ -8,17 +8,19 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from devdan.kernel.state import check_state
 
 ERRORS = (ValueError, TypeError)  # all that a user may have to expect; NotFittedError and ModelFileError are among them
+N_EXAMPLES = settings.default.max_examples // 5  # of 25 steps each
+N_BATCHES = max(N_EXAMPLES // 200, 1)
 SETTINGS = settings(
-    max_examples=settings.default.max_examples // 5,
+    max_examples=N_EXAMPLES // N_BATCHES,
     stateful_step_count=25,
     suppress_health_check=list(HealthCheck),
 )
-quiet = pytest.mark.filterwarnings(
+QUIET = pytest.mark.filterwarnings(
     "ignore:X has values outside",
     "ignore:X (has|does not have valid) feature names",
     "ignore:A column-vector y was passed",
@@ -64,6 +66,18 @@ def sample_weights(draw, n):
 
 def options(choices):
     return st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in choices.items()})
+
+
+def in_batches(machine):
+    """The test that runs a machine, in batches: Hypothesis keeps a test's examples in memory until the test ends."""
+
+    @QUIET
+    @pytest.mark.fuzz
+    @pytest.mark.parametrize("batch", range(N_BATCHES))
+    def test(batch):
+        run_state_machine_as_test(machine, settings=SETTINGS)
+
+    return test
 
 
 class Twins(RuleBasedStateMachine):
