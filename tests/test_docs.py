@@ -94,6 +94,13 @@ def test_figures_are_those_of_the_benchmarks(page):
         assert quoted[name] == measured[ROWS[name]][:5] + average, name
 
 
+def test_the_page_for_contributors_names_every_room():
+    page = (ROOT / "CONTRIBUTING.md").read_text().split("## Rooms")[1].split("## Conventions")[0]
+    source = ROOT / "src" / "devdan"
+    rooms = {path.stem for path in source.glob("*.py")} | {path.parent.name for path in source.glob("*/__init__.py")}
+    assert rooms - {"__init__", "__main__"} <= set(re.findall(r"`(\w+)`", page))
+
+
 def functions_named(page):
     """The functions in the last cells of tables, and in brackets behind bold words."""
     cells = re.findall(r"^\|.*\|([^|]+)\|$", page, re.MULTILINE)
