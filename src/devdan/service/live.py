@@ -1,4 +1,4 @@
-"""The live page: what the streams do, as they do it; and what Prometheus reads."""
+"""The live page, which follows a stream, and the metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OPERATIONS = (
 
 
 def _stream(engine: Engine, live: Live) -> str:
-    """All that changes on the page of a stream."""
+    """The part of a stream's page that changes."""
     counts = live.view.counts
     latest = [
         {
@@ -121,7 +121,7 @@ class ShownChart(NamedTuple):
 
 
 def charts(counts: Counts) -> list[ShownChart]:
-    """All that there is something to show in."""
+    """The charts that have data."""
     found = [_accuracy(counts), _labels(counts), _delays(counts), _units(counts), _importances(counts)]
     return [one for one in found if one is not None]
 
@@ -142,10 +142,10 @@ def _accuracy(counts: Counts) -> ShownChart | None:
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", name="rows, by when they were predicted") + lines
     body += plot.stretched(plot.line(ends, sure, "no-change"), plot.line(ends, right, "smooth"))
     held = counts.held
-    about = "Share of right predictions among those whose labels have come, and what the probabilities promised."
+    about = "The accuracy of predictions whose labels have come, and the accuracy that the probabilities promised."
     if held is not None:
-        better = "better" if held >= 0 else "worse"
-        about += f" So far, predictions turned out {number(100 * abs(held), 1)} points {better} than promised."
+        more = "more" if held >= 0 else "less"
+        about += f" So far, predictions were {number(100 * abs(held), 1)} points {more} accurate than promised."
     label = f"Accuracy over {number(counts.n_rows)} rows, {percent(counts.accuracy)} of the latest with labels."
     keys = [stroke("smooth", "accuracy"), stroke("no-change", "promised by the probabilities"), *legend]
     return ShownChart("Accuracy", about, Chart(body, label, keys), 260)
@@ -166,15 +166,15 @@ def _drifts(plot: Plot, spans: Sequence[Span], ends: Sequence[float]) -> tuple[M
 
 
 def _labels(counts: Counts) -> ShownChart | None:
-    shares = in_percent(span.n_labelled / span.n_predicted if span.n_predicted else None for span in counts.spans)
-    known = [share for share in shares if share is not None]
+    labelled = in_percent(span.n_labelled / span.n_predicted if span.n_predicted else None for span in counts.spans)
+    known = [percents for percents in labelled if percents is not None]
     if not known:
         return None
     plot, ends = Plot(counts.n_rows, 0, 102), _ends(counts)
     body = plot.axes([0, 50, 100], " %", name="rows, by when they were predicted")
-    body += plot.stretched(plot.band(ends, [0.0] * len(ends), shares, "band"), plot.line(ends, shares, "each"))
+    body += plot.stretched(plot.band(ends, [0.0] * len(ends), labelled, "band"), plot.line(ends, labelled, "each"))
     label = f"Share of predicted rows whose labels have come: {known[-1]:.0f} % of the latest."
-    about = "Share of the predicted rows whose labels have come."
+    about = "The share of predicted rows whose labels have come."
     return ShownChart("Labels", about, Chart(body, label, [area("band", "labels have come")]), 110)
 
 
@@ -182,17 +182,17 @@ def _delays(counts: Counts) -> ShownChart | None:
     total = sum(counts.delays)
     if total == 0:
         return None
-    shares = [100 * n / total for n in counts.delays]
-    plot = Plot(len(shares), 0, max(shares) * 1.05)
+    percents = [100 * n / total for n in counts.delays]
+    plot = Plot(len(percents), 0, max(percents) * 1.05)
     names = [(place + 0.5, name) for place, name in enumerate(_DELAYS)]
     body = plot.axes(ticks(0, plot.high, 4), " %", names, "from a row to its label, up to")
-    width = 100 / len(shares)
-    for place, share in enumerate(shares):
-        y = plot.y(share)
+    width = 100 / len(percents)
+    for place, of_all in enumerate(percents):
+        y = plot.y(of_all)
         body += Markup('<rect class="level" x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"/>').format(
             (place + 0.15) * width, y, 0.7 * width, 100 - y
         )
-    most = _DELAYS[shares.index(max(shares))]
+    most = _DELAYS[percents.index(max(percents))]
     label = f"Delays of {number(total)} labels; most came within {most}."
     about = f"How long labels took: {number(counts.delay_sum / total, 1)} seconds on average."
     return ShownChart("Label delay", about, Chart(body, label), 160)
@@ -207,7 +207,7 @@ def _units(counts: Counts) -> ShownChart | None:
     body = plot.axes(ticks(0, plot.high, 4, smallest=1), name="rows")
     body += plot.stretched(plot.steps([round(end) for end in _ends(counts)], units, "units"))
     label = f"Hidden units: {min(known)} to {max(known)}, {known[-1]} now."
-    about = "Hidden units of the model, which it adds and removes by itself."
+    about = "Hidden units of the model, which adds and removes them by itself."
     return ShownChart("Structure", about, Chart(body, label, [stroke("units", "hidden units")]), 160)
 
 
@@ -216,11 +216,11 @@ def _importances(counts: Counts) -> ShownChart | None:
     if len(asked) < 2:
         return None
     totals: dict[str, float] = {}
-    for _, shares in asked:
-        for name, share in shares.items():
-            totals[name] = totals.get(name, 0.0) + share
+    for _, importances in asked:
+        for name, own in importances.items():
+            totals[name] = totals.get(name, 0.0) + own
     names = sorted(totals, key=lambda name: -totals[name])[:COLOURS]
-    lines = [in_percent(shares.get(name, 0.0) for _, shares in asked) for name in names]
+    lines = [in_percent(importances.get(name, 0.0) for _, importances in asked) for name in names]
     chart = columns_chart(counts.n_rows, [end for end, _ in asked], [clipped(name) for name in names], lines)
-    about = "How much predictions change if a column has the values of other recent rows, as shares of all columns."
+    about = "How much predictions change when a column takes the values of other recent rows, relative to all columns."
     return ShownChart("Which columns matter", about, chart, 160)
