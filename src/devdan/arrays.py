@@ -1,4 +1,4 @@
-"""The array types that modules pass to each other."""
+"""Array types, and arrays that can be written to."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ Words = npt.NDArray[np.int64]
 
 
 def writable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The array, or a copy where it cannot be written to: what joblib hands to its workers lies in read-only memory.
+    """The array, or a copy if it is read-only, as are those that joblib hands to its workers.
 
-    To compiled code a read-only array would be another type, too, and all of it would be compiled once more.
+    For a read-only array, which is another type to Numba, all code would be compiled once more.
     """
     return np.require(array, requirements=["W", "E"])
 
 
 def all_writable(attributes: dict[str, Any]) -> dict[str, Any]:
-    """What an object is made of, with every array in it writable, also those in lists."""
+    """The attributes of an object with all arrays writable, including those in lists."""
 
     def own(value: Any) -> Any:
         if isinstance(value, list):

@@ -24,7 +24,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def written_atomically(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place when all of it is there; after an error, nothing has changed."""
+    """A file to write to, which replaces the old one when it is complete; after an error, nothing has changed."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     except OSError as error:
@@ -46,7 +46,7 @@ def written_atomically(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sync_folder(path: Path) -> None:
-    """Make sure that the names in a folder are on disk: without it, the old file may come back."""
+    """Flush the names in a folder to disk; otherwise a power failure may bring the old file back."""
     if sys.platform == "win32":  # which has no such call
         return
     handle = os.open(path, os.O_RDONLY)
@@ -68,14 +68,14 @@ def lock(file: IO[Any]) -> None:
 
 
 class FileLock:
-    """A file that one process holds at a time; it may be removed by whoever holds it, and by nobody else."""
+    """A lock file that one process holds at a time, and which only its holder may remove."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: IO[Any] | None = None
 
     def acquire(self) -> None:
-        """Hold it, or raise ``BlockingIOError``; a process that ends lets go of it."""
+        """Take the lock, or raise ``BlockingIOError``; it is released when the process ends."""
         while self._file is None:
             file = open(self.path, "a")  # noqa: SIM115 (held until it is released)
             try:
@@ -87,20 +87,20 @@ class FileLock:
                     file.close()
 
     def _is_there(self, file: IO[Any]) -> bool:
-        """Whether the path still leads to the open file: who held it before may have removed it since it was opened."""
+        """Whether the path still names the open file, which its former holder may have removed meanwhile."""
         try:
             return os.path.samestat(os.fstat(file.fileno()), os.stat(self.path))
         except FileNotFoundError:
             return False
 
     def release(self, *, remove: bool) -> None:
-        """Let go of it, if it is held, and perhaps remove it."""
+        """Release the lock, if it is held, and perhaps remove its file."""
         if self._file is None:
             return
         if remove and sys.platform != "win32":
-            self.path.unlink(missing_ok=True)  # while it is held: nobody else can have it yet
+            self.path.unlink(missing_ok=True)  # while it is still locked, so that no other process can hold it
         self._file.close()
         self._file = None
         if remove and sys.platform == "win32":
-            with suppress(OSError):  # an open file cannot be removed there: it may be somebody else's by now
+            with suppress(OSError):  # another process may have opened it, and Windows cannot remove an open file
                 self.path.unlink()

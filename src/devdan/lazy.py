@@ -1,4 +1,4 @@
-"""A package's public names, each loaded when it is first used, so that importing the package costs next to nothing."""
+"""Lazy loading of a package's public names, so that importing the package takes no time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def exports(package: str, **homes: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """``__getattr__`` and ``__dir__`` of a package (PEP 562), from its names and the modules in it that have them.
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562), from its names and the modules that define them.
 
     Type checkers read the imports beside it: it goes into the ``else`` of ``if TYPE_CHECKING``.
 

@@ -141,7 +141,7 @@ def test_predictions_are_those_of_the_model_in_the_order_of_the_rows(made):
     run = devdan("predict", "run", "people.csv", folder=made)
     labels, shares = expected(made, pd.read_csv(made / "people.csv"))
     assert cells(run.stdout) == [["prediction"], *([label] for label in labels)]
-    assert run.stderr == "note: the model does not know, and ignores: label\n"
+    assert run.stderr == "note: columns that the model does not know are ignored: label\n"
     run = devdan("predict", "run/model.devdan", "people.csv", "--proba", "--keep", "city,id", folder=made)
     head, *found = cells(run.stdout)
     assert head == ["city", "id", "prediction", "p(old)", "p(young)"]
@@ -425,7 +425,7 @@ def test_who_reads_may_have_enough(made):
         process.stdout.close()
         process.stdin.close()
         process.wait()
-        assert process.stderr.read().splitlines() == ["note: the model does not know, and ignores: label"]
+        assert process.stderr.read().splitlines() == ["note: columns that the model does not know are ignored: label"]
         assert process.returncode == 0
     with talking("predict", "run", "-", folder=made) as process:
         process.stdin.write("age,city,joined,member\n30,Bonn,2021-01-01,yes\n")
@@ -584,7 +584,7 @@ def test_learning_tells_what_is_new_about_columns(made, model, tmp_path):
     some[50][2] = "unknown"
     write(tmp_path / "more.csv", some, ["other", *HEAD])
     run = devdan("learn", model, "more.csv", "--target", "label", folder=tmp_path)
-    assert "note: the model does not know, and ignores: other" in run.stderr
+    assert "note: columns that the model does not know are ignored: other" in run.stderr
     assert "note: the column 'age' holds numbers, but also words such as 'unknown'" in run.stderr
     assert "; 1 new note about columns. Saved: " in run.stdout
     run = devdan("learn", model, "more.csv", "--target", "label", "--drop", "other", folder=tmp_path)
@@ -623,7 +623,7 @@ def test_ctrl_c_saves_nothing_and_says_so(model, tmp_path):
     before = model.read_bytes()
     with talking("learn", "model.devdan", "-", "--target", "label", "--chunk", 1, folder=tmp_path) as process:
         process.stdin.write(",".join(HEAD) + ",other\n")
-        assert "ignores: other" in process.stderr.readline()  # it waits for rows now
+        assert "are ignored: other" in process.stderr.readline()  # it waits for rows now
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")

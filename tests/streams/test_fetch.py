@@ -158,7 +158,7 @@ def test_a_broken_connection_goes_on_where_it_broke(server, url, tmp_path):
 
 
 def test_the_next_call_goes_on_where_the_last_one_gave_up(server, url, tmp_path):
-    server.cuts = [300_000] + [0] * (module._TRIES - 1)
+    server.cuts = [300_000] + [0] * (module._ATTEMPTS - 1)
     with pytest.raises(
         FetchError, match=r"300,000 bytes are kept; .* run the same command again to continue"
     ) as caught:
@@ -173,7 +173,7 @@ def test_the_next_call_goes_on_where_the_last_one_gave_up(server, url, tmp_path)
 
 
 def test_tries_do_not_run_out_while_they_bring_more(server, url, tmp_path):
-    server.cuts = [1000] * (3 * module._TRIES)
+    server.cuts = [1000] * (3 * module._ATTEMPTS)
     assert fetch("kddcup", tmp_path, url=url).read_bytes() == CONTENT
 
 
@@ -183,7 +183,7 @@ def test_a_server_without_ranges_sends_it_from_the_start(server, url, tmp_path):
 
 
 def test_a_file_that_changed_meanwhile_is_downloaded_anew(server, url, tmp_path, monkeypatch):
-    server.cuts = [300_000] + [0] * (module._TRIES - 1)
+    server.cuts = [300_000] + [0] * (module._ATTEMPTS - 1)
     with pytest.raises(FetchError):
         fetch("kddcup", tmp_path, url=url)
     server.content, server.tag = CONTENT[::-1] + b"more", '"2"'
@@ -235,7 +235,7 @@ def test_not_found_is_said_at_once(server, url, tmp_path):
 def test_an_overloaded_server_is_asked_again(server, url, tmp_path):
     server.statuses = [503, 429]
     assert fetch("kddcup", tmp_path, url=url).read_bytes() == CONTENT
-    server.statuses = [503] * module._TRIES
+    server.statuses = [503] * module._ATTEMPTS
     with pytest.raises(FetchError, match="503 Service Unavailable; check the connection"):
         fetch("kddcup", tmp_path / "other", url=url)
 

@@ -23,7 +23,7 @@ def predict(
     file: opt.Rowwise,
     proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = False,
     path: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             "--out",
             metavar="FILE",
@@ -32,7 +32,7 @@ def predict(
         ),
     ] = None,
     keep: Annotated[
-        Optional[list[str]],  # noqa: UP045
+        Optional[list[str]],
         typer.Option(
             metavar="COLUMNS",
             help="Columns of the input to put first, unchanged, separated by commas; may be repeated.",
@@ -71,7 +71,7 @@ def predict(
                 table = files.table(file, header=header)
             predictions = Predictions(learned, table, [name for text in keep or [] for name in opt.words(text)], key)
             if predictions.ignored:
-                note(f"the model does not know, and ignores: {', '.join(predictions.ignored[:20])}")
+                note(f"columns that the model does not know are ignored: {', '.join(predictions.ignored[:20])}")
             if path is None:
                 _print(predictions, proba)
                 return
@@ -119,7 +119,7 @@ def learn(
     header: opt.Header = None,
     chunk: opt.Chunk = 500,
     path: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             "--out", metavar="NEW", parser=opt.a_path("--out"), help="Save it here, and leave MODEL as it is."
         ),
@@ -156,7 +156,7 @@ def learn(
                 )
                 ignored = columns_of(learned, stream, key).ignored
                 if ignored:
-                    note(f"the model does not know, and ignores: {', '.join(ignored[:20])}")
+                    note(f"columns that the model does not know are ignored: {', '.join(ignored[:20])}")
                 with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:
                     result = learn_on(learned, stream, show, key)
             learned.save(path or source)

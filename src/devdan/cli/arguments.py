@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
 LOGGERS = ("tensorboard", "mlflow")
 PARENT = Path("runs")
-# ruff: noqa: UP045 (typer on Python 3.10 takes Optional)
 
 
 def a_path(option: str) -> Callable[[str | Path], Path]:

@@ -15,10 +15,10 @@ def compile_models(
         bool, typer.Option("--baselines", help="Also the fuzzy rules that `devdan table` compares with.")
     ] = False,
 ) -> None:
-    """Compile the models for this machine now, so that nothing has to wait for it later.
+    """Compile the models for this machine in advance, so that no later call has to wait.
 
-    Without it, the first call that needs a part of the models compiles that part, and keeps it for all later processes.
-    Use it where an image is built, or before many workers start at once.
+    Otherwise, each part of the models is compiled when it is first called, and cached for later processes. Useful when
+    an image is built, or before many workers start at once.
     """
     from functools import partial
 
@@ -32,7 +32,7 @@ def compile_models(
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with clear_errors():
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-            raise ValueError("NUMBA_DISABLE_JIT is set, so that nothing is ever compiled")
+            raise ValueError("NUMBA_DISABLE_JIT is set, so nothing can be compiled")
         jobs = [*compilation.jobs(), compilation.Job("fleet", compile_fleet)]
         if baselines:
             jobs += [
@@ -45,11 +45,11 @@ def compile_models(
                 outcomes.append(outcome)
                 following = jobs[len(outcomes)].name if len(outcomes) < len(jobs) else ""
                 bar.update(task, advance=1, description=following)
-                took = f"compiled in {outcome.seconds:.1f} s" if outcome.n_compiled else "there already"
+                took = f"compiled in {outcome.seconds:.1f} s" if outcome.n_compiled else "compiled already"
                 say(f"{outcome.name}: {took}")
         folders = " and ".join(str(folder) for folder in compilation.cache_folders())
     seconds = sum(outcome.seconds for outcome in outcomes)
     if any(outcome.n_compiled for outcome in outcomes):
-        out.print(f"Compiled in {seconds:.1f} s. It is kept in {folders}", highlight=False)
+        out.print(f"Compiled in {seconds:.1f} s, cached in {folders}", highlight=False)
     else:
-        out.print(f"Nothing to do: all of it is compiled already, in {folders}", highlight=False)
+        out.print(f"Nothing to do: everything is compiled already, in {folders}", highlight=False)

@@ -162,7 +162,7 @@ def _sparkline(sizes: list[int]) -> str:
 
 
 def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
-    """What became of each column; of many, those that are no plain numbers come first."""
+    """The encoding of each column; if there are many, those that are not plain numbers come first."""
     shown = rows
     if len(rows) > most:
         shown = sorted(rows, key=lambda row: row["became"] == "number")[:most]

@@ -293,7 +293,7 @@ def _logger(name: str, target: str | None, folder: RunFolder) -> Logger:
 def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders; several runs are compared.")],
     path: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             "--out",
             metavar="PATH",
@@ -303,7 +303,7 @@ def report(
         ),
     ] = None,
     picture: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             metavar="PATH", parser=opt.a_path("--picture"), help="Draw the run as an SVG figure to this file instead."
         ),

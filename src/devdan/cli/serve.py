@@ -45,7 +45,7 @@ def _messages(
     stream: str | None,
     config: Path | None,
 ) -> KafkaSettings | None:
-    """What the options say about Kafka; None without any."""
+    """The settings of Kafka from the options, or None if there are none."""
     needed = {"--kafka": brokers, "--rows": rows, "--labels": labels, "--predictions": predictions}
     given = needed | {"--dead-letters": dead_letters, "--stream": stream, "--kafka-config": config}
     if all(value is None for value in given.values()):
@@ -64,35 +64,39 @@ def _messages(
 
 def serve(
     data: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--data", metavar="DIR", parser=opt.a_path("--data"), help="Folder of the log; made if need be."),
+        Optional[Path],
+        typer.Option(
+            "--data", metavar="DIR", parser=opt.a_path("--data"), help="Folder of the log, created if needed."
+        ),
     ] = None,
     model: Annotated[
-        Optional[Path],  # noqa: UP045
-        typer.Option("--model", metavar="FILE", parser=opt.a_path("--model"), help="A model that becomes a stream."),
+        Optional[Path],
+        typer.Option("--model", metavar="FILE", parser=opt.a_path("--model"), help="A model that begins a stream."),
     ] = None,
-    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine, needs --tokens.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses one.")] = 8000,
+    host: Annotated[str, typer.Option(help="Address to listen on; any but this machine needs --tokens.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses a free one.")] = 8000,
     store: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(metavar="URL", help="postgresql://… instead of a folder, which several servers may share."),
     ] = None,
     durability: Annotated[
         str,
         typer.Option(
             metavar="full|normal|off",
-            help="full: what was acknowledged survives a power failure. normal: a crash of the program, but a power "
-            "failure may take the latest. off: with SQLite, a power failure may damage the log.",
+            help="full: acknowledged rows and labels survive a power failure. normal: they survive a crash of the "
+            "program; a power failure may lose the latest. off: with SQLite, a power failure may damage the log.",
         ),
     ] = "full",
     tokens: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
-            metavar="FILE", parser=opt.a_path("--tokens"), help="Tokens: on each line one, and predict,label,admin."
+            metavar="FILE",
+            parser=opt.a_path("--tokens"),
+            help="Tokens, one per line, with their rights: predict,label,admin.",
         ),
     ] = None,
     certificate: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             "--tls-certificate",
             metavar="PEM",
@@ -101,7 +105,7 @@ def serve(
         ),
     ] = None,
     key: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option("--tls-key", metavar="PEM", parser=opt.a_path("--tls-key"), help="Its private key."),
     ] = None,
     predict_unlogged: Annotated[
@@ -109,54 +113,54 @@ def serve(
         typer.Option("--predict-unlogged", help="Predict even while the log cannot be written; such rows are lost."),
     ] = False,
     kafka: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             metavar="BROKERS",
             rich_help_panel=_KAFKA,
-            help="host:port, or several with commas: rows and labels come from Kafka, too.",
+            help="host:port, or several separated by commas: also read rows and labels from Kafka.",
         ),
     ] = None,
     rows: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where rows come from."),
+        Optional[str],
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic of the rows."),
     ] = None,
     labels: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where labels come from."),
+        Optional[str],
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic of the labels."),
     ] = None,
     predictions: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Where predictions go."),
+        Optional[str],
+        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic to write predictions to."),
     ] = None,
     dead_letters: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             metavar="TOPIC",
             rich_help_panel=_KAFKA,
-            help="Where messages go that cannot be used; by default, the name of their topic with .dead-letters.",
+            help="Topic for invalid messages; by default, the name of their own topic with .dead-letters.",
         ),
     ] = None,
     stream: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(
             metavar="NAME",
             rich_help_panel=_KAFKA,
-            help="The stream that they are for, made if need be; by default, of the name of --rows.",
+            help="The stream they belong to, created if necessary; by default, named like --rows.",
         ),
     ] = None,
     kafka_config: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option(
             metavar="FILE",
             parser=opt.a_path("--kafka-config"),
             rich_help_panel=_KAFKA,
-            help="Properties of librdkafka, such as security.protocol=SASL_SSL, on each line one.",
+            help="Properties of librdkafka, one per line, such as security.protocol=SASL_SSL.",
         ),
     ] = None,
 ) -> None:
-    """Serve predictions over HTTP, and learn from labels whenever they come.
+    """Serve predictions over HTTP, and learn from labels whenever they arrive.
 
-    Everything that is acknowledged is in a log on disk; the model follows from it, and `devdan replay` rebuilds it.
+    Everything that is acknowledged is in a log on disk, which determines the model: `devdan replay` rebuilds it.
 
     - devdan serve --data streams
     - devdan serve --data streams --model runs/my-devdan --port 9000
@@ -204,7 +208,7 @@ def serve(
                     f"the stream {messages.stream}, predictions go to {messages.predictions}."
                 )
 
-        with suppress(KeyboardInterrupt):  # which is how it is ended
+        with suppress(KeyboardInterrupt):  # the usual way to stop it
             serve_forever(server(served, host, port, certificate=certificate, key=key, ready=ready))
 
 
@@ -213,19 +217,19 @@ def replay(
         str, typer.Argument(metavar="DIR", help="Folder of the log of devdan serve, or postgresql://… if it is there.")
     ],
     stream: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option(help="Only this stream."),
     ] = None,
     until: Annotated[
-        Optional[str],  # noqa: UP045
-        typer.Option(metavar="TIME", help="Only what came up to this time, such as 2030-01-31T12:00."),
+        Optional[str],
+        typer.Option(metavar="TIME", help="Only what arrived up to this time, such as 2030-01-31T12:00."),
     ] = None,
     save: Annotated[
-        Optional[Path],  # noqa: UP045
+        Optional[Path],
         typer.Option("--save", metavar="FILE", parser=opt.a_path("--save"), help="Save the model that was rebuilt."),
     ] = None,
     model: Annotated[
-        Optional[str],  # noqa: UP045
+        Optional[str],
         typer.Option("--model", help="Evaluate another model on the same history instead, with the page of a run."),
     ] = None,
     chunk: opt.Chunk = 100,
@@ -233,7 +237,7 @@ def replay(
     folder: opt.Out = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
-    """Rebuild the models of a service from its log, and check that they are those it has kept, bit for bit.
+    """Rebuild the models of a service from its log, and check that its snapshots are the same, bit for bit.
 
     - devdan replay streams
     - devdan replay streams --stream payments --until 2030-01-31T12:00 --save then.devdan

@@ -47,11 +47,11 @@ def table(
     ] = False,
     chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Chunk size in samples.")] = 500,
     limit: Annotated[
-        Optional[int],  # noqa: UP045
+        Optional[int],
         typer.Option(metavar="N", min=1, help="Stop each run after this many samples."),
     ] = None,
     stop_after: Annotated[
-        Optional[float],  # noqa: UP045
+        Optional[float],
         typer.Option(
             metavar="MINUTES",
             min=0.0,

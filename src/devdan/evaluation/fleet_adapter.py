@@ -84,7 +84,7 @@ class FleetAdapter:
             own[1] += n * is_scored
             own[2] += n * (is_scored and is_right)
         for key in self._drifted:
-            counts[key]  # also without rows: its labels came late
+            counts[key]  # a key without rows in this chunk, whose labels came late
         none = np.zeros(2, np.int64)
         return tuple(KeyCount(key, *own, *self._drifted.get(key, none).tolist()) for key, own in counts.items())
 

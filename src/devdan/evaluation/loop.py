@@ -53,7 +53,7 @@ def prequential(
 
 
 class Pending(NamedTuple):
-    """Samples whose labels have not arrived: their numbers, and the number of the sample with which each arrives."""
+    """Samples whose labels have not arrived: their numbers, and the sample number at which each label is due."""
 
     X: Any
     y: npt.NDArray[Any]
@@ -70,7 +70,7 @@ class Pending(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The part of a record that says how good the predictions of its chunk were."""
+    """The part of a record about the quality of the predictions."""
 
     counts: tuple[tuple[int, int, int], ...] = ()  # class, predicted class, samples
     no_change: tuple[int, int] = (0, 0)  # samples whose label equals the previous one, and out of how many
@@ -172,7 +172,7 @@ class Evaluation:
     def _arrivals(
         self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
     ) -> tuple[Labelled | None, bool]:
-        """The samples whose labels have arrived by the end of this chunk, in order; whether these are the chunk."""
+        """The samples whose labels have arrived by the end of this chunk, in order; and whether they are this chunk."""
         late = self.labels.lateness(self.n_samples, len(X), margins)
         late[~known] = NEVER
         end = self.n_samples + len(X)
@@ -197,7 +197,7 @@ class Evaluation:
         return (came_X[order], came_y[order]), False
 
     def _scores(self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None, confidence: Floats | None) -> Scores:
-        """How good the predictions were, where the label is known."""
+        """The quality of the predictions of samples whose label is known."""
         if len(y) == 0:
             return Scores()
         true = self._numbers(y)

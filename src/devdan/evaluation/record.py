@@ -33,7 +33,7 @@ class Phases(NamedTuple):
 
 
 class KeyCount(NamedTuple):
-    """What a chunk has of one key of a fleet."""
+    """The counts of one key of a fleet in a chunk."""
 
     key: Any
     n_samples: int
@@ -68,8 +68,8 @@ class Record:
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
-    importances: tuple[float, ...] | None = None  # of the columns, in their order; only now and then
-    keys: tuple[KeyCount, ...] | None = None  # of a fleet: those that the chunk has rows or late labels of
+    importances: tuple[float, ...] | None = None  # of the columns, in their order; not in every record
+    keys: tuple[KeyCount, ...] | None = None  # of a fleet: the keys with rows or late labels in the chunk
     confusion: Confusion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class Record:
 
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error; None if the model tells no probabilities."""
+        """The expected calibration error; None if the model has no probabilities."""
         return None if self.reliability is None else Reliability(self.reliability).error
 
     @property
@@ -112,7 +112,7 @@ class Record:
         return [self.confusion.precision(c) for c in range(self.n_classes)]
 
     def to_json(self) -> str:
-        """The record as one JSON line, with the measures next to their counts."""
+        """The record as one line of JSON, which also has the measures computed from its counts."""
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(self, name)
@@ -124,7 +124,7 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
-        """The record from such a line."""
+        """The record from a line of JSON."""
         values = json.loads(line)
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not an integer")
@@ -250,7 +250,7 @@ class Summary:
 
     @property
     def calibration_error(self) -> float | None:
-        """The expected calibration error; None if the model tells no probabilities."""
+        """The expected calibration error; None if the model has no probabilities."""
         return self.reliability.error
 
     @property
@@ -300,7 +300,7 @@ class Summary:
         }
 
     def figures(self) -> dict[str, Any]:
-        """Everything, as it is kept and shown."""
+        """All results, as they are saved and shown."""
         return self.criteria() | self.details()
 
     def _measured(self, compared: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Whether predictions of a confidence of 90 % are right nine times out of ten."""
+"""Calibration: whether predictions with a confidence of 90 % are right nine times out of ten."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Reliability:
 
 
 def binned(confidence: Floats, right: npt.ArrayLike) -> Binned:
-    """Predictions counted by their confidence; those without a number for it are left out.
+    """Predictions counted by their confidence; those whose confidence is NaN are left out.
 
     >>> binned(np.array([0.52, 0.54, 0.98, 1.0]), [True, False, True, True])
     ((10, 2, 1, 1.06), (19, 2, 2, 1.98))

@@ -18,7 +18,7 @@ from devdan.streams import files, npz, synthetic
 from devdan.streams.entries import ENTRIES, KDD_FEATURES, RLCPS_FEATURES, Entry, data_folder, found, unknown, words
 from devdan.streams.stream import Chunk, Stream, StreamError
 
-_KDD_VALUES = {  # sorted, so that a code does not depend on which row comes first
+_KDD_VALUES = {  # sorted, so that codes do not depend on the order of the rows
     "protocol_type": words("icmp tcp udp"),
     "service": words("""
         IRC X11 Z39_50 auth bgp courier csnet_ns ctf daytime discard domain domain_u echo eco_i ecr_i efs exec finger
@@ -29,7 +29,7 @@ _KDD_VALUES = {  # sorted, so that a code does not depend on which row comes fir
     "flag": words("OTH REJ RSTO RSTOS0 RSTR S0 S1 S2 S3 SF SH"),
 }
 GENERATED: dict[str, Callable[..., Stream]] = {"sea": synthetic.sea, "hyperplane": synthetic.hyperplane}
-_INNER_BYTES, _INNER_DEPTH = 1 << 28, 3  # of archives within an archive; those of RLCPS have 60 MB, two deep
+_INNER_BYTES, _INNER_DEPTH = 1 << 28, 3  # limits of archives inside an archive; those of RLCPS have 60 MB, two deep
 
 
 def _electricity(path: Path) -> Stream:
@@ -93,7 +93,7 @@ def rlcps_blocks(archive: zipfile.ZipFile, depth: int = 1) -> Iterator[tuple[zip
     for member in sorted(archive.namelist(), key=number):
         if member.endswith(".zip"):
             n_bytes = archive.getinfo(member).file_size
-            if n_bytes > _INNER_BYTES or depth > _INNER_DEPTH:  # it will be in memory as a whole
+            if n_bytes > _INNER_BYTES or depth > _INNER_DEPTH:  # since it is loaded whole
                 raise zipfile.BadZipFile(f"{member} within it has {n_bytes:,} bytes and is {depth} archives deep")
             with zipfile.ZipFile(io.BytesIO(archive.read(member))) as inner:
                 yield from rlcps_blocks(inner, depth + 1)
@@ -101,7 +101,7 @@ def rlcps_blocks(archive: zipfile.ZipFile, depth: int = 1) -> Iterator[tuple[zip
             yield archive, member
 
 
-# How a file of such a stream is read, other than an NPZ and where it is not simply a file.
+# Streams whose files, other than NPZ, need special reading.
 _READERS: dict[str, Callable[[Path], Stream]] = {
     "electricity": _electricity,
     "weather": _weather,
@@ -155,7 +155,7 @@ def load(
 
 
 def _read(entry: Entry, path: Path) -> Stream:
-    """A file of such a stream, as arrays of numbers: the paper's experiments have codes for texts."""
+    """The file of a stream, as arrays of numbers: the paper's experiments use codes for texts."""
     stream = _from_npz(entry, path) if path.suffix == ".npz" else _READERS.get(entry.name, files.file)(path).coded()
     n_features = len(stream.feature_names or ())
     if n_features != entry.n_features:
@@ -164,13 +164,13 @@ def _read(entry: Entry, path: Path) -> Stream:
     classes = entry.classes or stream.classes
     if entry.url and stream.n_samples is None:  # published, so better than an estimate from the file size
         stream = replace(stream, estimated_samples=entry.n_samples)
-    whole = entry.name in GENERATED and stream.n_samples == entry.n_samples  # then it is the paper's, or just like it
+    whole = entry.name in GENERATED and stream.n_samples == entry.n_samples  # generated, with its drifts
     drifts = GENERATED[entry.name]().drifts if whole else None
     return replace(stream, name=entry.name, origin=str(path), feature_names=features, classes=classes, drifts=drifts)
 
 
 def _from_npz(entry: Entry, path: Path) -> Stream:
-    """Convert labels to what other sources of the stream have: class names if there are any, otherwise integers."""
+    """The stream in an NPZ file, with the labels of its other sources: class names if any, otherwise integers."""
     stream = files.file(path)
     named = entry.classes is not None and isinstance(entry.classes[0], str)
     names = np.array(npz.class_names(path) or entry.classes) if named else None

@@ -20,7 +20,7 @@ from devdan.streams.stream import Chunk, StreamError
 _TARGETS = ("target", "class", "label")
 NAMELESS = "if its first line has their names, say so with --header (header=True)"
 _LONG = 1 << 24  # characters of all labels of a block
-_MANY = 1000  # rows needed before it means something that nearly all labels differ
+_MANY = 1000  # rows from which on it is suspicious that nearly all labels differ
 _PLAIN = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
 
 
@@ -56,7 +56,7 @@ def target_column(
 
 
 def _called(names: Sequence[str], name: str) -> list[int]:
-    """The columns with this name, or if there is none, with a name that differs only by blanks or comment marks."""
+    """The columns with this name or, if there is none, whose names differ only in blanks or comment marks."""
     exact = [place for place, own in enumerate(names) if own == name]
     return exact or [place for place, own in enumerate(names) if _bare(own) == _bare(name)]
 
@@ -215,7 +215,7 @@ class BatchConverter:
             is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
             return np.array(texts or [""], dtype=object if is_long else str)[places]
         if pa.types.is_boolean(kind):
-            return np.asarray(values.to_numpy(zero_copy_only=False))  # with None for missing labels
+            return np.asarray(values.to_numpy(zero_copy_only=False))  # None is a missing label
         found = self._feature(self._target, values)
         if not isinstance(found, Numbers):
             raise StreamError(
@@ -227,7 +227,7 @@ class BatchConverter:
         return labels
 
     def _number(self, text: str) -> float:
-        """A label that is a number, written as such: "01" would be another class than "1"."""
+        """A numeric label; an unusual spelling is refused, since "01" may be another class than "1"."""
         if not is_plain_number(text):
             raise StreamError(
                 f"{self.source}: the target {self.names[self._target]!r} has the label {text!r} after row "

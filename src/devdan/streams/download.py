@@ -21,18 +21,18 @@ from devdan.streams import catalogue, entries
 from devdan.streams.stream import StreamError
 
 Progress = Callable[[int, "int | None"], None]
-_TRIES = 5  # consecutive tries without progress
-_PAUSE = 1.0  # seconds before the second try, doubled for each further one
+_ATTEMPTS = 5  # in a row without progress
+_PAUSE = 1.0  # seconds before the first retry, doubled for each further one
 _TIMEOUT = httpx.Timeout(60, connect=15)
-_PASSING = (408, 425, 429, 500, 502, 503, 504)  # status codes that may be temporary
+_RETRIED = (408, 425, 429, 500, 502, 503, 504)  # status codes that may be temporary
 
 
 class FetchError(StreamError):
     """A stream could not be downloaded; the message says why and what to do."""
 
 
-class _PassingError(Exception):
-    """This try failed; the next may succeed."""
+class _TemporaryError(Exception):
+    """This attempt failed; a retry may succeed."""
 
 
 def fetch(
@@ -65,7 +65,7 @@ def fetch(
     part = place.with_name(place.name + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(part) as noted:
+        with _locked_notes(part) as noted:
             there = entries.found(name, data)  # another process may have downloaded it meanwhile
             if there is not None:
                 return there
@@ -89,7 +89,7 @@ def fetch(
 
 
 @contextmanager
-def _alone(part: Path) -> Iterator[IO[str]]:
+def _locked_notes(part: Path) -> Iterator[IO[str]]:
     """The notes of a partial download, open and locked; the lock is released even if this process is killed."""
     notes = part.with_name(part.name + ".json")
     with open(notes, "a+", encoding="utf-8") as noted:
@@ -97,7 +97,7 @@ def _alone(part: Path) -> Iterator[IO[str]]:
         try:
             lock(noted)
             if not os.path.samestat(os.fstat(noted.fileno()), os.stat(notes)):
-                raise BlockingIOError  # removed by the process that held them a moment ago
+                raise BlockingIOError  # removed by the process that has just released them
         except (BlockingIOError, FileNotFoundError):
             raise FetchError(f"another process is fetching {part.stem}; wait until it is done") from None
         try:
@@ -109,16 +109,16 @@ def _alone(part: Path) -> Iterator[IO[str]]:
 
 
 def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
-    """Try until the file is complete; tries that make progress do not count."""
+    """Retry until the file is complete; attempts that make progress do not count."""
     furthest, failed = _size(part), 0
     while True:
         try:
-            return _try(client, url, part, noted, progress)
-        except (_PassingError, httpx.TransportError) as error:
+            return _attempt(client, url, part, noted, progress)
+        except (_TemporaryError, httpx.TransportError) as error:
             done, failed = _size(part), failed + 1
             if done > furthest:
                 furthest, failed = done, 1
-            if failed >= _TRIES or isinstance(error, httpx.UnsupportedProtocol):
+            if failed >= _ATTEMPTS or isinstance(error, httpx.UnsupportedProtocol):
                 kept = f"; {done:,} bytes are kept" if done else ""
                 raise FetchError(
                     f"{url} does not respond as expected: {error or type(error).__name__}{kept}; check the connection "
@@ -129,18 +129,20 @@ def _download(client: httpx.Client, url: str, part: Path, noted: IO[str], progre
             raise FetchError(f"{url} cannot be downloaded: {error}") from error
 
 
-def _try(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
+def _attempt(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: Progress) -> None:
     done, version = _size(part), _version(noted, url)
-    if version is None:  # it is not known which version the part belongs to
+    if version is None:  # the version of the partial file is unknown
         done = 0
-    headers = {"Accept-Encoding": "identity"}  # otherwise the bytes received are not those of the file
+    headers = {"Accept-Encoding": "identity"}  # the bytes of the file, not compressed
     if done:
         headers |= {"Range": f"bytes={done}-"} | ({"If-Range": version} if version else {})
     with client.stream("GET", url, headers=headers, follow_redirects=True) as answer:
         says = f"{answer.status_code} {answer.reason_phrase}".strip()
         span = re.match(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)", answer.headers.get("Content-Range", ""))
         total: int | None = None
-        if answer.status_code == 200:  # from the start: nothing was there, the file changed, or no ranges
+        if (
+            answer.status_code == 200
+        ):  # from the start: no partial file, one of another version, or a server without ranges
             done = 0
             open(part, "wb").close()  # before the notes describe another version
             _note(noted, url, answer)
@@ -152,9 +154,9 @@ def _try(client: httpx.Client, url: str, part: Path, noted: IO[str], progress: P
             return progress(done, done)
         elif answer.status_code in (206, 416) and done:
             part.unlink()
-            raise _PassingError(f"{says} for a part of it")
-        elif answer.status_code in _PASSING:
-            raise _PassingError(says)
+            raise _TemporaryError(f"{says} for a part of it")
+        elif answer.status_code in _RETRIED:
+            raise _TemporaryError(says)
         else:
             raise FetchError(f"{url} answered {says}; check whether the file has moved, and pass its new address")
         with open(part, "ab") as file:
@@ -172,7 +174,7 @@ def _size(part: Path) -> int:
 
 
 def _version(noted: IO[str], url: str) -> str | None:
-    """The server's version tag of the partial file; "" if it gave none, None if there is no partial file."""
+    """The version of the partial file, as the server named it; "" if it did not, None if there is no partial file."""
     noted.seek(0)
     try:
         known = json.load(noted)

@@ -1,4 +1,4 @@
-"""What is known of the paper's nine streams before they are read: names, sizes, files, addresses.
+"""What is known about the paper's nine streams before they are read: names, sizes, files, addresses.
 
 Loads nothing but the standard library, since the command line asks it for names before there is anything to do.
 """
@@ -169,7 +169,7 @@ ENTRIES = {entry.name: entry for entry in _ALL}
 
 
 def is_name(source: Any) -> bool:
-    """Whether this is the name of one of the streams."""
+    """Whether this is the name of one of the paper's streams."""
     return isinstance(source, str) and source in ENTRIES
 
 
@@ -191,6 +191,6 @@ def data_folder(data: str | Path | None = None) -> Path:
 
 
 def found(name: str, data: str | Path | None = None) -> Path | None:
-    """The file that holds this stream on this machine, if there is one."""
+    """The file with this stream in the data folder, if there is one."""
     places = (data_folder(data) / file for file in ENTRIES[name].files)
     return next((place for place in places if os.path.isfile(place)), None)

@@ -63,7 +63,7 @@ def table(path: str | Path, *, header: bool | None = None) -> Table:
 
 
 def _found(path: Path, header: bool | None) -> tuple[str, Layout | None]:
-    """The format of a file, and of a text its layout."""
+    """The format of a file, and the layout if it is a text."""
     if not path.exists():
         raise StreamError(f"no such file: {path}")
     if path.is_dir():

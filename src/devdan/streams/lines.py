@@ -117,7 +117,7 @@ class _Lines:
         self.names = distinct(column_names(cells, self.named))
 
     def rows(self, known: set[str] | None = None) -> Iterator[list[Any]]:
-        """The rows, each as soon as it is there: texts, or values of JSON, whose keys must be among those ``known``."""
+        """The rows, each as soon as it is written: texts, or JSON values; only keys that are ``known`` are allowed."""
         if self._is_read:
             raise StreamError(f"{self.source} can be read only once")
         self._is_read = True

@@ -23,8 +23,11 @@ from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
 from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, reason
 
-_ROWS, _BYTES = 8192, 1 << 25  # of an array that are unpacked at a time
-_WHOLE, _RATIO = 1 << 28, 100  # bytes that an array may always have as a whole, and times its size in the archive
+_ROWS, _BYTES = 8192, 1 << 25  # of an array that are decompressed at a time
+_WHOLE, _RATIO = (
+    1 << 28,
+    100,
+)  # bytes of an array that is loaded whole, or times its size in the archive
 _HEADER = 1 << 16
 _ABOUT = ("feature_names", "class_names")  # arrays that are not samples
 # Errors raised for damaged archives; a RuntimeError if a flipped bit marks them as encrypted or otherwise compressed.
@@ -58,7 +61,7 @@ def table(path: Path) -> Table:
 
 
 class _Archive:
-    """What of an archive has a row for each sample: ``X`` or an array for each column, and the labels."""
+    """The arrays of an archive that have a row for each sample: ``X`` or one for each column, and the labels."""
 
     def __init__(self, path: Path, target: str | None = None) -> None:
         self.path = path
@@ -92,7 +95,7 @@ class _Archive:
             self.features = tuple(names if names and self.is_named else (f"x{place + 1}" for place in range(width)))
 
     def _check(self, shapes: list[tuple[int, ...]], target: str | None) -> None:
-        """Raise an error unless all have a row for each sample."""
+        """Raise an error unless all arrays have a row for each sample."""
         first, last = shapes[0], shapes[-1]
         if not self._by_column:
             labelled = last == first[:1] if target else True
@@ -127,7 +130,7 @@ class _Archive:
             raise StreamError(f"{self.path} is damaged after row {n_rows}: {reason(error)}") from error
 
     def _samples(self, parts: Sequence[npt.NDArray[Any]]) -> Any:
-        """A piece of X, as numbers if it holds nothing else, or the same rows of each column."""
+        """A piece of X, as an array if all of it is numeric, or the same rows of each column."""
         try:
             if self._by_column:
                 columns = [array_column(part, name) for part, name in zip(parts, self.features, strict=True)]
@@ -165,7 +168,7 @@ class _Member(NamedTuple):
 
 @contextmanager
 def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Member]:
-    """An array's bytes, still packed, and what they mean; there are as many of them as it says."""
+    """An array that is still compressed; its shape is checked against its number of bytes."""
     info = archive.getinfo(f"{array}.npy")
     with archive.open(info) as content:
         header = io.BytesIO(content.read(_HEADER))
@@ -188,7 +191,7 @@ def _member(archive: zipfile.ZipFile, array: str, path: Path) -> Iterator[_Membe
 
 
 def _rows_at_a_time(member: _Member, path: Path) -> int:
-    """How many rows of an array are unpacked at a time, as numbers of eight bytes at least."""
+    """How many rows of an array are decompressed at a time; each value counts as eight bytes at least."""
     per_row = math.prod(member.shape[1:]) * max(member.dtype.itemsize, 8)
     if per_row > _BYTES:
         raise StreamError(f"{path}: a row of the array {member.name!r} has {per_row:,} bytes, more than {_BYTES:,}")

@@ -71,7 +71,7 @@ class Stream:
     origin: str = ""
     is_shuffled: bool = False
     is_single_pass: bool = False  # it can be read only once
-    drifts: tuple[int, ...] | None = None  # the samples from which on, or around which, another concept holds
+    drifts: tuple[int, ...] | None = None  # the samples at which, or around which, the concept changes
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
@@ -119,8 +119,8 @@ class Stream:
         """Each feature scaled to [0, 1] over the whole stream, as in the paper's experiments.
 
         This looks ahead: it reads the stream once to find the ranges. If all features are within [0, 1] they are
-        unchanged; otherwise each is scaled, and a constant feature becomes 0. Columns of tables to ``leave`` as they
-        are, such as dates in seconds, are named.
+        unchanged; otherwise each is scaled, and a constant feature becomes 0. ``leave`` names columns of a table that
+        are not scaled, such as dates in seconds.
         """
         return replace(self, blocks=lambda: _scaled(self.blocks, leave))
 
@@ -176,7 +176,7 @@ def rechunked(blocks: Iterable[Chunk], chunk: int) -> Iterator[Chunk]:
 def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Generator[Piece, None, None]:
     """The same blocks, read ahead by another thread.
 
-    It reads several blocks ahead, so that neither side waits when some blocks take longer.
+    It reads several blocks ahead, so that neither side waits when some blocks take longer than others.
     """
     reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="devdan-reader")
     coming: deque[Future[Piece | None]] = deque()
@@ -185,7 +185,7 @@ def read_ahead(blocks: Generator[Piece, None, None], n_ahead: int = 4) -> Genera
         while (block := coming.popleft().result()) is not None:
             coming.append(reader.submit(next, blocks, None))
             yield block
-    finally:  # perhaps while Python ends, when no executor takes anything any more
+    finally:  # perhaps while Python ends, when no executor accepts tasks any more
         for some in coming:
             some.cancel()
         reader.shutdown()
@@ -255,14 +255,14 @@ def _scaled(blocks: Callable[[], Iterator[Chunk]], leave: Collection[str]) -> It
     for X, y in blocks():
         begin, end = (np.array([ends[name] for name in _numeric(X)]) for ends in (low, high))
         span = np.where(end > begin, end - begin, 1)
-        if isinstance(X, Rows):  # what else there is in a table becomes inputs in [0, 1] anyway
+        if isinstance(X, Rows):  # all other columns become inputs in [0, 1] anyway
             yield Rows(X.names, (X.numbers - begin) / span, X.others, X.flags), y
         else:
             yield (X - begin) / span, y
 
 
 def _numeric(X: Any) -> Sequence[Any]:
-    """The columns of numbers; a column of a table may hold words from some row on."""
+    """The numeric columns; in a table, a column may cease to be numeric at some row."""
     if isinstance(X, Rows):
         return [name for place, name in enumerate(X.names) if place not in X.others]
     return range(X.shape[1])

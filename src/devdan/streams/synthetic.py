@@ -99,7 +99,7 @@ def _check(n_samples: int | None, noise: float) -> None:
 
 
 def _within(n_samples: int | None, changes: Words | None) -> tuple[int, ...]:
-    """The samples at which another concept begins; by default, with each eighth of the stream."""
+    """The samples at which the concept changes; by default, every eighth of the stream."""
     if changes is None:
         changes = np.unique(-(-np.arange(1, 8) * (n_samples or _PERIOD) // 8))
     return tuple(change for change in changes.tolist() if change > 0 and (n_samples is None or change < n_samples))
