@@ -512,9 +512,7 @@ def compared(figures: Figures) -> list[str]:
     """What the parts are worth, in points; and of those streams on which it is most and least."""
     groups = at_hand()
     alone = list(groups["paper"])
-    lines = head(
-        "part", *alone, "13 held out", "11 real", "most", "least", "average precision, 8 real", "of transactions"
-    )
+    lines = head("part", *alone, "13 held out", "11 real", "most", "least", "average precision, 8 real")
     for case in cases():
         if (case.model, case.title) not in figures:
             continue
