@@ -1,6 +1,6 @@
-"""A client of ``devdan serve``: rows in, predictions out, labels later; what was not answered is sent again.
+"""Clients of ``devdan serve``: rows in, predictions out, labels later; requests without an answer are retried.
 
-Sending again is safe: ids make writes repeatable, so rows without one get theirs here, before they are first sent.
+Retries are safe, since an id counts once: rows without one get theirs here, before they are first sent.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _BATCH = 1000  # rows of a request
-_AGAIN = frozenset((429, 502, 503, 504))  # the server is busy or away
-_LONGEST = 30.0  # seconds between two attempts
+_RETRIED = frozenset((429, 502, 503, 504))  # the server is busy or away
+_LONGEST = 30.0  # seconds between two attempts, at most
 
 Row = Mapping[str, Any]  # features by column
 Label = int | str | bool
 
 
 class ServiceError(RuntimeError):
-    """The service has refused something; ``status`` is that of HTTP, ``answer`` what it said."""
+    """The service has refused a request; ``status`` is that of HTTP, ``answer`` the body of the answer."""
 
     def __init__(self, status: int, answer: Any) -> None:
         said = answer.get("error") if isinstance(answer, dict) else None
@@ -36,7 +36,7 @@ class ServiceError(RuntimeError):
 
 
 class Prediction(NamedTuple):
-    """The prediction for a row; the label is None, and there are no probabilities, before the first one was learned."""
+    """The prediction for a row; before the first label was learned, ``label`` is None and ``probabilities`` empty."""
 
     id: str
     label: Label | None
@@ -45,7 +45,7 @@ class Prediction(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What became of labels: how many were learned, known before, wait for their rows, or came too late."""
+    """How many labels were accepted, repeated, wait for their rows, or came too late (expired)."""
 
     accepted: int = 0
     repeated: int = 0
@@ -57,7 +57,7 @@ class Labelled(NamedTuple):
 
 
 class _Calls:
-    """What is sent, and how answers are read; how it is sent is up to the two clients."""
+    """The requests of both clients, and how answers are read; the clients differ in how they send."""
 
     def __init__(self, stream: str, attempts: int) -> None:
         self._path, self._attempts = f"/v1/streams/{stream}", attempts
@@ -83,10 +83,10 @@ class _Calls:
             yield {"labels": pairs[start : start + _BATCH]}
 
     def _waits(self, attempt: int, answer: httpx.Response | httpx.TransportError) -> float | None:
-        """Seconds after which to try again, or None if that is no use."""
+        """Seconds until the next attempt, or None if there is none."""
         if attempt + 1 >= self._attempts:
             return None
-        if isinstance(answer, httpx.Response) and answer.status_code not in _AGAIN:
+        if isinstance(answer, httpx.Response) and answer.status_code not in _RETRIED:
             return None
         told = answer.headers.get("retry-after", "") if isinstance(answer, httpx.Response) else ""
         return min(max(0.1 * 2.0**attempt, float(told) if told.isdigit() else 0.0), _LONGEST)
@@ -116,9 +116,9 @@ def _options(token: str | None, options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Client(_Calls):
-    """A stream of a service, for programs that wait for answers.
+    """A stream of a service; its methods wait for the answer.
 
-    ``attempts`` says how often something is sent before it fails; further options are those of ``httpx.Client``.
+    ``attempts`` is how often a request is sent before it fails; further options are those of ``httpx.Client``.
     """
 
     def __init__(self, url: str, stream: str, *, token: str | None = None, attempts: int = 8, **options: Any) -> None:
@@ -142,28 +142,28 @@ class Client(_Calls):
             attempt += 1
 
     def create(self, **settings: Any) -> dict[str, Any]:
-        """Make the stream, unless it is there with the same settings: ``options``, ``columns``, ``wait``, …"""
+        """Create the stream, unless it is there with the same settings: ``options``, ``columns``, ``wait``, …"""
         shown: dict[str, Any] = self._call("PUT", "", settings)
         return shown
 
     def show(self) -> dict[str, Any]:
-        """What there is to know about the stream."""
+        """The stream's settings and state."""
         shown: dict[str, Any] = self._call("GET", "")
         return shown
 
     def delete(self) -> None:
-        """Remove the stream with all that is kept of it."""
+        """Delete the stream with all its rows."""
         self._call("DELETE", "")
 
     def predict(
         self, rows: Sequence[Row], ids: Sequence[str] | None = None, keys: Sequence[str] | None = None
     ) -> list[Prediction]:
-        """Predict rows; they are kept until their labels come, under their ids or those in the predictions."""
+        """Predict rows; they wait for their labels under the ids given, or those in the predictions."""
         bodies = self._rows(rows, ids, keys, None)
         return [one for body in bodies for one in _predictions(self._call("POST", "/predict", body))]
 
     def label(self, labels: Mapping[str, Label]) -> Labelled:
-        """Tell labels, by id."""
+        """Send labels, by the ids of their rows."""
         return sum((_labelled(self._call("POST", "/labels", body)) for body in self._labels(labels)), Labelled())
 
     def teach(
@@ -173,7 +173,7 @@ class Client(_Calls):
         ids: Sequence[str] | None = None,
         keys: Sequence[str] | None = None,
     ) -> Labelled:
-        """Tell rows together with their labels."""
+        """Send rows with their labels."""
         bodies = self._rows(rows, ids, keys, labels)
         return sum((_labelled(self._call("POST", "/samples", body)) for body in bodies), Labelled())
 
@@ -194,7 +194,7 @@ class Client(_Calls):
 
 
 class AsyncClient(_Calls):
-    """The same for programs that do something else meanwhile; options are those of ``httpx.AsyncClient``."""
+    """The methods of :class:`Client` for ``await``; further options are those of ``httpx.AsyncClient``."""
 
     def __init__(self, url: str, stream: str, *, token: str | None = None, attempts: int = 8, **options: Any) -> None:
         super().__init__(stream, attempts)
@@ -217,17 +217,17 @@ class AsyncClient(_Calls):
             attempt += 1
 
     async def create(self, **settings: Any) -> dict[str, Any]:
-        """Make the stream, unless it is there with the same settings."""
+        """Create the stream, unless it is there with the same settings."""
         shown: dict[str, Any] = await self._call("PUT", "", settings)
         return shown
 
     async def show(self) -> dict[str, Any]:
-        """What there is to know about the stream."""
+        """The stream's settings and state."""
         shown: dict[str, Any] = await self._call("GET", "")
         return shown
 
     async def delete(self) -> None:
-        """Remove the stream with all that is kept of it."""
+        """Delete the stream with all its rows."""
         await self._call("DELETE", "")
 
     async def predict(
@@ -238,7 +238,7 @@ class AsyncClient(_Calls):
         return [one for body in bodies for one in _predictions(await self._call("POST", "/predict", body))]
 
     async def label(self, labels: Mapping[str, Label]) -> Labelled:
-        """Tell labels, by id."""
+        """Send labels, by the ids of their rows."""
         told = Labelled()
         for body in self._labels(labels):
             told += _labelled(await self._call("POST", "/labels", body))
@@ -251,7 +251,7 @@ class AsyncClient(_Calls):
         ids: Sequence[str] | None = None,
         keys: Sequence[str] | None = None,
     ) -> Labelled:
-        """Tell rows together with their labels."""
+        """Send rows with their labels."""
         told = Labelled()
         for body in self._rows(rows, ids, keys, labels):
             told += _labelled(await self._call("POST", "/samples", body))

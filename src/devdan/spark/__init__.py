@@ -1,4 +1,4 @@
-"""Fleets on Spark: a network for each key, whose state, checkpoints and scaling are the engine's.
+"""Fleets on Spark: a network for each key; the engine keeps state and checkpoints, and spreads the work.
 
 >>> from devdan.spark import learn
 """

@@ -53,13 +53,12 @@ def learn(
 ) -> DataFrame:
     """Predict rows and learn from them and their labels, with a network for each key, as a streaming or batch query.
 
-    A row of ``events`` has features (its label null), a label (its features null), or both; features and label belong
-    together by ``key`` and ``id``. Rows are taken by time, those of a key one by one: each is predicted, then learned
-    from, and its label when that comes. What a key learns is bit for bit what it learns in a :class:`DEVDANFleet` that
-    is given the same rows one by one.
+    A row of ``events`` has features (its label null), a label (its features null), or both; ``key`` and ``id`` say
+    which belong together. Rows are processed by time, those of a key one by one: each is predicted, then observed, and
+    taught when its label comes. A key learns bit for bit what it learns in a :class:`DEVDANFleet` that gets the same
+    rows one by one.
 
-    Keys are put into shards by a hash. A shard has an encoding of its columns, classes and a prior of its own, as if it
-    were a fleet by itself.
+    A hash puts keys into shards. A shard has its own encoding of columns, classes and prior, like a fleet by itself.
 
     Parameters
     ----------
@@ -68,22 +67,21 @@ def learn(
     key, id, label : str
         Names of columns of text, whole numbers or flags.
     time : str
-        Name of the column with the time of a row, a timestamp: that of the features, or that of the label.
+        Name of a column of timestamps: when the features came, or the label.
     features : list of str
         Names of columns of numbers, flags, text or times.
     estimator, prior : as in :class:`DEVDANFleet`
-        Without a prior, what keys learn does not depend on each other, nor on shards and batches.
+        Without a prior, what a key learns depends neither on other keys nor on shards and batches.
     wait : str, default="30 days"
-        For how long a sample waits for its label, a label for its sample, and an id is remembered, in event time.
+        How long, in event time, features wait for a label, a label for its features, and an id is remembered.
     forget : str or None, default=None
-        After which time a key that was not seen begins anew; None is never.
+        A key that was not seen for so long begins anew; None is never.
     late : str, default="1 hour"
-        By how much a row may come later than others of a later time; the engine drops those that come later still, and
-        counts them.
+        How much later than its time a row may come; the engine drops rows that come later still, and counts them.
     shards : int, default=64
-        Into how many parts the keys are put: best some times as many as there are cores.
+        Number of parts that keys are put into, best a few times the number of cores.
     output : "predictions" or "labels"
-        With "labels", there is also a row for each label, with what had been predicted.
+        With "labels", the result also has a row for each label, with what had been predicted.
     random_state : int, default=0
         Seed of the fleet.
 
@@ -93,7 +91,7 @@ def learn(
         With the columns ``kind``, key, id, time, ``prediction``, ``probabilities`` by class, ``version`` (rows and
         labels that the key had learned from), label and ``error``. The kind is ``prediction`` for a row of features,
         ``label`` for a label that was learned, ``repeated`` for what came before, and ``error`` for a row that could
-        not be used, with the reason. Prediction and probabilities are null while the shard knows no class.
+        not be used, with the reason. Prediction and probabilities are null until the shard has a class.
     """
     if output not in _OUTPUTS:
         raise ValueError(f"output must be one of {', '.join(map(repr, _OUTPUTS))}, got {output!r}")
@@ -126,7 +124,7 @@ def processed(
     late: str,
     processor: StatefulProcessor,
 ) -> DataFrame:
-    """What a processor makes of events, in shards; the columns are key, id, time and label, and keep their types."""
+    """The result of a processor over events, in shards; the columns (key, id, time, label) keep their types."""
     key, id_, time, label = columns
     read = events.withWatermark(time, late) if events.isStreaming else events
     mode = "EventTime" if events.isStreaming else "None"
@@ -157,7 +155,7 @@ def processed(
 
 
 def shard_and_key(key: str, shards: int) -> tuple[Any, Any]:
-    """The columns by which rows are put together; the hash is of the key's text."""
+    """The columns that rows are grouped by; the hash is of the key's text."""
     text = column_of(key).cast("string")
     return functions.pmod(functions.xxhash64(text), functions.lit(shards)).alias(SHARD), text.alias(KEY)
 
@@ -193,10 +191,10 @@ def evaluate(
     shards: int = 64,
     random_state: int = 0,
 ) -> DataFrame:
-    """Evaluate prequentially: the rows of a table by time, each predicted, then learned from, by its key's network.
+    """Evaluate a table prequentially: rows by time, each predicted, then learned, by the network of its key.
 
-    The arguments are those of :func:`learn`. Rows without a label are learned from and not counted; rows without key,
-    time or features are left out.
+    The arguments are those of :func:`learn`. Rows without a label are observed but not counted; rows without key, time
+    or features are left out.
 
     Returns
     -------
@@ -237,11 +235,13 @@ def evaluate(
 
 
 def _evaluated(plan: QueryPlan) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """What is to be done with the rows of a shard."""
+    """The function for the rows of a shard."""
 
     def evaluated(frame: pd.DataFrame) -> pd.DataFrame:
         features = [place_of(number) for number in range(len(plan.features))]
-        frame = frame.sort_values([AT, LABEL, *features], ignore_index=True, kind="stable")  # whatever their order was
+        frame = frame.sort_values(
+            [AT, LABEL, *features], ignore_index=True, kind="stable"
+        )  # in whatever order they came
         own = Features(plan, frame)
         shard = Shard(plan, None, (), lambda key: None, 0)
         usable = own.present & ~own.infinite
@@ -270,19 +270,19 @@ def _evaluated(plan: QueryPlan) -> Callable[[pd.DataFrame], pd.DataFrame]:
 
 
 def predict(df: DataFrame, fleet: str | os.PathLike[str], *, key: str, features: Sequence[str]) -> DataFrame:
-    """Predict the rows of a table, or of a stream, by a fleet that was saved; nothing is learned.
+    """Predict the rows of a table or a stream by a saved fleet; nothing is learned.
 
     Parameters
     ----------
     df : DataFrame
         A table or a stream.
     fleet : str or path
-        A file that :meth:`DEVDANFleet.save` has written. Every worker must be able to read it there, and has all of it
-        in memory, once for each of its Python processes.
+        A file written by :meth:`DEVDANFleet.save`. Every worker must be able to read it there, and has all of it in
+        memory, once in each Python process.
     key : str
         Name of a column.
     features : list of str
-        Names of columns: those of the fleet, or in its order if it knows no names.
+        Names of columns: those of the fleet, or in its order if it has no names.
 
     Returns
     -------
@@ -317,26 +317,26 @@ def predict(df: DataFrame, fleet: str | os.PathLike[str], *, key: str, features:
 
 
 def _predicted(plan: QueryPlan, path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What is to be done with batches of rows."""
+    """The function for batches of rows."""
 
     def predicted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         model = _loaded(path, os.stat(path).st_mtime_ns)
         names = list(map(text_of_value, model.classes_.tolist()))
-        probabilities = pa.map_(pa.string(), pa.float64())
+        map_type = pa.map_(pa.string(), pa.float64())
         for batch in batches:
             frame = batch.drop_columns(["row"]).to_pandas()
             features = Features(plan, frame)
             usable = features.present & ~features.infinite & frame[KEY].notna().to_numpy()
             labels: list[Any] = [None] * len(frame)
-            shares: list[Any] = [None] * len(frame)
+            probabilities: list[Any] = [None] * len(frame)
             rows = usable.nonzero()[0]
             if len(rows) > 0:
                 keys = [value_of(text, plan.key_kind) for text in frame[KEY][rows].tolist()]
                 found = model.predict_proba(keys, features.rows()[rows])
                 best = found.argmax(axis=1).tolist()
                 for row, own, place in zip(rows.tolist(), found.tolist(), best, strict=True):
-                    labels[row], shares[row] = names[place], list(zip(names, own, strict=True))
-            columns = [batch.column("row"), pa.array(labels, pa.string()), pa.array(shares, probabilities)]
+                    labels[row], probabilities[row] = names[place], list(zip(names, own, strict=True))
+            columns = [batch.column("row"), pa.array(labels, pa.string()), pa.array(probabilities, map_type)]
             yield pa.RecordBatch.from_arrays(columns, names=["row", "prediction", "probabilities"])
 
     return predicted
@@ -344,7 +344,7 @@ def _predicted(plan: QueryPlan, path: str) -> Callable[[Iterator[pa.RecordBatch]
 
 @cache
 def _loaded(path: str, written: int) -> DEVDANFleet:
-    """The fleet, once for a process as long as the file is not written again."""
+    """The fleet, loaded once in a process unless the file is written again."""
     fleet: DEVDANFleet = saving.load(DEVDANFleet, path, None, whole=True)
     fleet.n_jobs = 1
     return fleet
