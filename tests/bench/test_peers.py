@@ -131,7 +131,12 @@ def test_a_pickled_one_goes_on_as_it_was(name):
     assert (model.predict_proba(X[:40]) == again.predict_proba(X[:40])).all()
 
 
-SETTINGS = dict.fromkeys(("stream", "model", "labels"), "x") | {"seed": 0, "chunk": 100, "options": {}}
+SETTINGS = dict.fromkeys(("stream", "model", "labels"), "x") | {
+    "seed": 0,
+    "chunk": 100,
+    "options": {},
+    "devdan": "0.1.0",
+}
 
 
 def job(folder, name, **options):
@@ -164,7 +169,7 @@ def test_one_that_cannot_be_kept_is_run_all_the_same(tmp_path):
         records.close()
     assert one.n_safe == 0
     with job(tmp_path, "capymoa-srp", resume=True) as one:
-        with pytest.warns(UserWarning, match="stopped, it starts again"):
+        with pytest.warns(UserWarning, match="it cannot be resumed"):
             assert len(list(one.records())) == 6
         one.finish()
     assert one.folder.is_finished
