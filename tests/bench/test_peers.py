@@ -173,5 +173,4 @@ def test_one_that_cannot_be_kept_is_run_all_the_same(tmp_path):
             assert len(list(one.records())) == 6
         one.finish()
     assert one.folder.is_finished
-    assert one.folder.report_path.exists()
     assert not one.folder.pickled_model_path.exists()
