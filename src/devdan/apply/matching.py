@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from devdan.encoding.column import NOMINAL, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
@@ -153,6 +152,4 @@ def given(model: Model, rows: Rows, match: Matching) -> Any:
         for place, column in zip(match.own, rows.columns(), strict=True):
             columns[place] = _spelled(column, known[place])
         return Rows.of([column.name for column in known], columns, len(rows))
-    if rows.others or not hasattr(model, "feature_names_in_"):
-        return rows if rows.others else rows.numbers
-    return pa.table(dict(zip(rows.names, rows.numbers.T, strict=True)))
+    return rows if rows.others else rows.numbers

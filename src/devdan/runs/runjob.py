@@ -118,8 +118,8 @@ class RunJob:
             self._warn(error)
         result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
         model = self.evaluation.model
-        if isinstance(model, TableEstimator) and (told := model.column_records()):
-            result |= {"columns": told, "notes": model.encoding_.notes}
+        if isinstance(model, TableEstimator) and (described := model.column_records()):
+            result |= {"columns": described, "notes": model.encoding_.notes}
         if isinstance(model, EvolvingClassifier):
             result |= model.describe(self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}

@@ -248,19 +248,6 @@ def test_a_model_without_names_takes_columns_by_position(tmp_path):
     assert "400 samples, 400 labels" in devdan("learn", "run", "t.npz", folder=tmp_path).stdout
 
 
-def test_a_model_of_an_earlier_version_knows_names_but_no_kinds(tmp_path):
-    X = np.random.default_rng(0).random((100, 2)).round(6)
-    model = DEVDAN(random_state=0).fit(X, X[:, 0] > 0.5)
-    model.feature_names_in_ = np.array(["p", "q"], dtype=object)
-    model.save(tmp_path / "m.devdan")
-    write(tmp_path / "t.csv", [[b, a] for a, b in X.tolist()], ["q", "p"])
-    found = cells(devdan("predict", "m.devdan", "t.csv", "--proba", folder=tmp_path).stdout)
-    assert found[0] == ["prediction", "p(False)", "p(True)"]
-    open_ = DEVDAN.load(tmp_path / "m.devdan")
-    del open_.feature_names_in_
-    np.testing.assert_array_equal(np.array([row[1:] for row in found[1:]], dtype=float), open_.predict_proba(X))
-
-
 def test_ensembles_predict_learn_and_show(tmp_path):
     write(tmp_path / "t.csv", rows(400))
     devdan("run", "t.csv", "--target", "label", "--model", "devdan-ensemble", "--chunk", 50, "--out", "run",
