@@ -24,19 +24,13 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = False,
     path: Annotated[
         Optional[Path],
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            parser=opt.a_path("--out"),
-            help="Write to a .csv, .parquet or .jsonl file instead, which appears when it is complete.",
+        opt.path_option(
+            "--out", "FILE", "Write to a .csv, .parquet or .jsonl file instead, which appears when it is complete."
         ),
     ] = None,
     keep: Annotated[
         Optional[list[str]],
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns of the input to put first, unchanged, separated by commas; may be repeated.",
-        ),
+        opt.option("COLUMNS", "Columns of the input to put first, unchanged, separated by commas; may be repeated."),
     ] = None,
     key: opt.Key = None,
     header: opt.Header = None,
@@ -118,12 +112,7 @@ def learn(
     drop: opt.Drop = None,
     header: opt.Header = None,
     chunk: opt.Chunk = 500,
-    path: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--out", metavar="NEW", parser=opt.a_path("--out"), help="Save it here, and leave MODEL as it is."
-        ),
-    ] = None,
+    path: Annotated[Optional[Path], opt.path_option("--out", "NEW", "Save it here, and leave MODEL as it is.")] = None,
 ) -> None:
     """Let a saved model learn on from a file with labels, and save it again.
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -34,6 +34,16 @@ def a_path(option: str) -> Callable[[str | Path], Path]:
         return Path(text)
 
     return path
+
+
+def option(metavar: str, about: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+    """An option with a value."""
+    return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=panel, **more)
+
+
+def path_option(name: str, metavar: str, about: str, panel: str | None = None) -> Any:
+    """An option whose value is a path."""
+    return option(metavar, about, name, parser=a_path(name), panel=panel)
 
 
 def words(text: str) -> list[str]:
@@ -80,24 +90,17 @@ Source = Annotated[
 ]
 Target = Annotated[
     Optional[str],
-    typer.Option(
-        metavar="COLUMN",
-        help="The column with the labels, by name or position (0 is the first, -1 the last).",
-        rich_help_panel=STREAM,
-    ),
+    option("COLUMN", "The column with the labels, by name or position (0 is the first, -1 the last).", panel=STREAM),
 ]
 Key = Annotated[
     Optional[str],
-    typer.Option(
-        metavar="COLUMN",
-        help="The column that says which device or customer a row belongs to: a fleet has a network for each such key.",
-        rich_help_panel=STREAM,
+    option(
+        "COLUMN",
+        "The column that says which device or customer a row belongs to: a fleet has a network for each such key.",
+        panel=STREAM,
     ),
 ]
-Drop = Annotated[
-    Optional[list[str]],
-    typer.Option(metavar="COLUMN", help="A column to leave out; may be repeated.", rich_help_panel=STREAM),
-]
+Drop = Annotated[Optional[list[str]], option("COLUMN", "A column to leave out; may be repeated.", panel=STREAM)]
 Header = Annotated[
     Optional[bool],
     typer.Option(
@@ -108,101 +111,74 @@ Header = Annotated[
 ]
 Nominal = Annotated[
     Optional[list[str]],
-    typer.Option(
-        metavar="COLUMN",
-        help="A column of categories, whatever it looks like; may be repeated.",
-        rich_help_panel=STREAM,
-    ),
+    option("COLUMN", "A column of categories, whatever it looks like; may be repeated.", panel=STREAM),
 ]
 Numeric = Annotated[
-    Optional[list[str]],
-    typer.Option(
-        metavar="COLUMN", help="A column of numbers, whatever it looks like; may be repeated.", rich_help_panel=STREAM
-    ),
+    Optional[list[str]], option("COLUMN", "A column of numbers, whatever it looks like; may be repeated.", panel=STREAM)
 ]
 Dates = Annotated[
     Optional[list[str]],
-    typer.Option(
-        metavar="COLUMN[=FORMAT]",
-        help="A column of dates and, if not as in 2030-12-31, how they are written: born=dd/mm/yyyy, sent=epoch; may "
+    option(
+        "COLUMN[=FORMAT]",
+        "A column of dates and, if not as in 2030-12-31, how they are written: born=dd/mm/yyyy, sent=epoch; may "
         "be repeated.",
-        rich_help_panel=STREAM,
+        panel=STREAM,
     ),
 ]
 Ordered = Annotated[
     Optional[Order],
     typer.Option(help="Default: as in the paper, with kddcup and rlcps shuffled.", rich_help_panel=STREAM),
 ]
-Limit = Annotated[
-    Optional[int], typer.Option(metavar="N", min=1, help="Stop after this many samples.", rich_help_panel=STREAM)
-]
+Limit = Annotated[Optional[int], option("N", "Stop after this many samples.", min=1, panel=STREAM)]
 Endless = Annotated[
     bool, typer.Option("--endless", help="Generate sea or hyperplane endlessly.", rich_help_panel=STREAM)
 ]
 Data = Annotated[
     Optional[Path],
-    typer.Option(
-        metavar="DIR",
-        parser=a_path("--data"),
-        help="Folder with the paper's streams; default: DEVDAN_DATA, or ~/devdan-data.",
-        rich_help_panel=STREAM,
+    path_option(
+        "--data", "DIR", "Folder with the paper's streams; default: DEVDAN_DATA, or ~/devdan-data.", panel=STREAM
     ),
 ]
 Model = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help=f"{', '.join(models.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
-        rich_help_panel=MODEL,
+    option(
+        "NAME",
+        f"{', '.join(models.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
         autocompletion=lambda: list(models.NAMES),
+        panel=MODEL,
     ),
 ]
 Settings = Annotated[
     Optional[list[str]],
-    typer.Option(
-        "--set",
-        metavar="OPTION=VALUE",
-        help="An option of the model, such as masking=0.2; may be repeated.",
-        rich_help_panel=MODEL,
-    ),
+    option("OPTION=VALUE", "An option of the model, such as masking=0.2; may be repeated.", "--set", panel=MODEL),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of model and label policy.", rich_help_panel=MODEL)]
-Chunk = Annotated[int, typer.Option(metavar="N", min=1, help="Chunk size in samples.", rich_help_panel=RUN)]
+Seed = Annotated[int, option("N", "Seed of model and label policy.", min=0, panel=MODEL)]
+Chunk = Annotated[int, option("N", "Chunk size in samples.", min=1, panel=RUN)]
 Which = Annotated[
     str,
-    typer.Option(
-        metavar="WHICH",
-        help="Label policy: which labels arrive, and when; see above.",
-        rich_help_panel=RUN,
+    option(
+        "WHICH",
+        "Label policy: which labels arrive, and when; see above.",
         autocompletion=lambda: list(SPELLINGS),
+        panel=RUN,
     ),
 ]
 Out = Annotated[
-    Optional[Path],
-    typer.Option(
-        "--out",
-        parser=a_path("--out"),
-        metavar="DIR",
-        help=f"Output folder; by default a new one in {PARENT}/.",
-        rich_help_panel=RUN,
-    ),
+    Optional[Path], path_option("--out", "DIR", f"Output folder; by default a new one in {PARENT}/.", panel=RUN)
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.", rich_help_panel=RUN)]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Start again, even if --out contains a run.", rich_help_panel=RUN)
 ]
-Checkpoint = Annotated[
-    float,
-    typer.Option("--checkpoint", metavar="SECONDS", min=0.0, help="Seconds between checkpoints.", rich_help_panel=RUN),
-]
+Checkpoint = Annotated[float, option("SECONDS", "Seconds between checkpoints.", "--checkpoint", min=0.0, panel=RUN)]
 Logs = Annotated[
     Optional[list[str]],
-    typer.Option(
+    option(
+        "WHERE",
+        "Curves for tensorboard (tensorboard:DIR) or mlflow (mlflow:EXPERIMENT, mlflow:URI); may be repeated.",
         "--log",
-        metavar="WHERE",
-        help="Curves for tensorboard (tensorboard:DIR) or mlflow (mlflow:EXPERIMENT, mlflow:URI); may be repeated.",
-        rich_help_panel=RUN,
         autocompletion=lambda: list(LOGGERS),
+        panel=RUN,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]

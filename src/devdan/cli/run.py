@@ -294,19 +294,16 @@ def report(
     folders: Annotated[list[Path], typer.Argument(help="Run folders; several runs are compared.")],
     path: Annotated[
         Optional[Path],
-        typer.Option(
+        opt.path_option(
             "--out",
-            metavar="PATH",
-            parser=opt.a_path("--out"),
-            help="The page; by default report.html in the run's folder, or here "
+            "PATH",
+            "The page; by default report.html in the run's folder, or here "
             "comparison.html, comparison-2.html, …, whichever is free.",
         ),
     ] = None,
     picture: Annotated[
         Optional[Path],
-        typer.Option(
-            metavar="PATH", parser=opt.a_path("--picture"), help="Draw the run as an SVG figure to this file instead."
-        ),
+        opt.path_option("--picture", "PATH", "Draw the run as an SVG figure to this file instead."),
     ] = None,
 ) -> None:
     """Write the report of a run again from its records, or compare several runs."""

@@ -63,98 +63,63 @@ def _messages(
 
 
 def serve(
-    data: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--data", metavar="DIR", parser=opt.a_path("--data"), help="Folder of the log, created if needed."
-        ),
-    ] = None,
-    model: Annotated[
-        Optional[Path],
-        typer.Option("--model", metavar="FILE", parser=opt.a_path("--model"), help="A model that begins a stream."),
-    ] = None,
+    data: Annotated[Optional[Path], opt.path_option("--data", "DIR", "Folder of the log, created if needed.")] = None,
+    model: Annotated[Optional[Path], opt.path_option("--model", "FILE", "A model that begins a stream.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on; any but this machine needs --tokens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 chooses a free one.")] = 8000,
     store: Annotated[
-        Optional[str],
-        typer.Option(metavar="URL", help="postgresql://… instead of a folder, which several servers may share."),
+        Optional[str], opt.option("URL", "postgresql://… instead of a folder, which several servers may share.")
     ] = None,
     durability: Annotated[
         str,
-        typer.Option(
-            metavar="full|normal|off",
-            help="full: acknowledged rows and labels survive a power failure. normal: they survive a crash of the "
+        opt.option(
+            "full|normal|off",
+            "full: acknowledged rows and labels survive a power failure. normal: they survive a crash of the "
             "program; a power failure may lose the latest. off: with SQLite, a power failure may damage the log.",
         ),
     ] = "full",
     tokens: Annotated[
         Optional[Path],
-        typer.Option(
-            metavar="FILE",
-            parser=opt.a_path("--tokens"),
-            help="Tokens, one per line, with their rights: predict,label,admin.",
-        ),
+        opt.path_option("--tokens", "FILE", "Tokens, one per line, with their rights: predict,label,admin."),
     ] = None,
     certificate: Annotated[
-        Optional[Path],
-        typer.Option(
-            "--tls-certificate",
-            metavar="PEM",
-            parser=opt.a_path("--tls-certificate"),
-            help="Serve HTTPS with this certificate.",
-        ),
+        Optional[Path], opt.path_option("--tls-certificate", "PEM", "Serve HTTPS with this certificate.")
     ] = None,
-    key: Annotated[
-        Optional[Path],
-        typer.Option("--tls-key", metavar="PEM", parser=opt.a_path("--tls-key"), help="Its private key."),
-    ] = None,
+    key: Annotated[Optional[Path], opt.path_option("--tls-key", "PEM", "Its private key.")] = None,
     predict_unlogged: Annotated[
         bool,
         typer.Option("--predict-unlogged", help="Predict even while the log cannot be written; such rows are lost."),
     ] = False,
     kafka: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="BROKERS",
-            rich_help_panel=_KAFKA,
-            help="host:port, or several separated by commas: also read rows and labels from Kafka.",
+        opt.option(
+            "BROKERS", "host:port, or several separated by commas: also read rows and labels from Kafka.", panel=_KAFKA
         ),
     ] = None,
-    rows: Annotated[
-        Optional[str],
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic of the rows."),
-    ] = None,
-    labels: Annotated[
-        Optional[str],
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic of the labels."),
-    ] = None,
-    predictions: Annotated[
-        Optional[str],
-        typer.Option(metavar="TOPIC", rich_help_panel=_KAFKA, help="Topic to write predictions to."),
-    ] = None,
+    rows: Annotated[Optional[str], opt.option("TOPIC", "Topic of the rows.", panel=_KAFKA)] = None,
+    labels: Annotated[Optional[str], opt.option("TOPIC", "Topic of the labels.", panel=_KAFKA)] = None,
+    predictions: Annotated[Optional[str], opt.option("TOPIC", "Topic to write predictions to.", panel=_KAFKA)] = None,
     dead_letters: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="TOPIC",
-            rich_help_panel=_KAFKA,
-            help="Topic for invalid messages; by default, the name of their own topic with .dead-letters.",
+        opt.option(
+            "TOPIC",
+            "Topic for invalid messages; by default, the name of their own topic with .dead-letters.",
+            panel=_KAFKA,
         ),
     ] = None,
     stream: Annotated[
         Optional[str],
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=_KAFKA,
-            help="The stream they belong to, created if necessary; by default, named like --rows.",
+        opt.option(
+            "NAME", "The stream they belong to, created if necessary; by default, named like --rows.", panel=_KAFKA
         ),
     ] = None,
     kafka_config: Annotated[
         Optional[Path],
-        typer.Option(
-            metavar="FILE",
-            parser=opt.a_path("--kafka-config"),
-            rich_help_panel=_KAFKA,
-            help="Properties of librdkafka, one per line, such as security.protocol=SASL_SSL.",
+        opt.path_option(
+            "--kafka-config",
+            "FILE",
+            "Properties of librdkafka, one per line, such as security.protocol=SASL_SSL.",
+            panel=_KAFKA,
         ),
     ] = None,
 ) -> None:
@@ -216,18 +181,11 @@ def replay(
     data: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder of the log of devdan serve, or postgresql://… if it is there.")
     ],
-    stream: Annotated[
-        Optional[str],
-        typer.Option(help="Only this stream."),
-    ] = None,
+    stream: Annotated[Optional[str], typer.Option(help="Only this stream.")] = None,
     until: Annotated[
-        Optional[str],
-        typer.Option(metavar="TIME", help="Only what arrived up to this time, such as 2030-01-31T12:00."),
+        Optional[str], opt.option("TIME", "Only what arrived up to this time, such as 2030-01-31T12:00.")
     ] = None,
-    save: Annotated[
-        Optional[Path],
-        typer.Option("--save", metavar="FILE", parser=opt.a_path("--save"), help="Save the model that was rebuilt."),
-    ] = None,
+    save: Annotated[Optional[Path], opt.path_option("--save", "FILE", "Save the model that was rebuilt.")] = None,
     model: Annotated[
         Optional[str],
         typer.Option("--model", help="Evaluate another model on the same history instead, with the page of a run."),

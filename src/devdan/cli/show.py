@@ -24,10 +24,7 @@ _FEW = 20  # labels below which a key's accuracy says little
 
 def show(
     model: opt.Saved,
-    key: Annotated[
-        Optional[str],
-        typer.Option(metavar="KEY", help="Of a fleet: show the network of this key."),
-    ] = None,
+    key: Annotated[Optional[str], opt.option("KEY", "Of a fleet: show the network of this key.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Show a model: its options, columns, classes and size, what it has seen, and its latest changes.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from devdan.bench import models
-from devdan.cli.arguments import Data, Drop, Header, Target, a_path, command, words
+from devdan.cli.arguments import Data, Drop, Header, Target, command, option, path_option, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.streams import entries
 
@@ -25,44 +25,40 @@ SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05
 def table(
     names: Annotated[
         str,
-        typer.Option(
-            "--streams",
-            metavar="NAMES",
-            help="Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`. "
+        option(
+            "NAMES",
+            "Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`. "
             "Put a name that contains a comma in double quotes, as in CSV: 'sea,\"a, b.csv\"'.",
+            "--streams",
         ),
     ] = ",".join(entries.ENTRIES),
     target: Target = None,
     drop: Drop = None,
     header: Header = None,
-    wanted: Annotated[
-        str, typer.Option("--models", metavar="NAMES", help="Comma-separated models; default: all.")
-    ] = ",".join(models.NAMES),
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Runs of each, with seeds 0, 1, ….")] = 5,
-    labels: Annotated[
-        str, typer.Option(metavar="WHICH", help="Comma-separated label policies, as in `devdan run`.")
-    ] = "all",
+    wanted: Annotated[str, option("NAMES", "Comma-separated models; default: all.", "--models")] = ",".join(
+        models.NAMES
+    ),
+    seeds: Annotated[int, option("N", "Runs of each, with seeds 0, 1, ….", min=1)] = 5,
+    labels: Annotated[str, option("WHICH", "Comma-separated label policies, as in `devdan run`.")] = "all",
     scarce: Annotated[
         bool, typer.Option("--scarce", help=f"Short for --labels {','.join(SCARCE)}", show_default=False)
     ] = False,
-    chunk: Annotated[int, typer.Option(metavar="N", min=1, help="Chunk size in samples.")] = 500,
+    chunk: Annotated[int, option("N", "Chunk size in samples.", min=1)] = 500,
     limit: Annotated[
         Optional[int],
-        typer.Option(metavar="N", min=1, help="Stop each run after this many samples."),
+        option("N", "Stop each run after this many samples.", min=1),
     ] = None,
     stop_after: Annotated[
         Optional[float],
-        typer.Option(
-            metavar="MINUTES",
+        option(
+            "MINUTES",
+            "Stop a run that takes longer; it has no result, and is run again only if there is more time.",
             min=0.0,
-            help="Stop a run that takes longer; it has no result, and is run again only if there is more time.",
         ),
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Number of parallel processes.")] = 1,
+    jobs: Annotated[int, option("N", "Number of parallel processes.", min=1)] = 1,
     data: Data = None,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", parser=a_path("--out"), help="Output folder.")] = Path(
-        "table"
-    ),
+    folder: Annotated[Path, path_option("--out", "DIR", "Output folder.")] = Path("table"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Reproduce the paper's Table 1, next to its figures and other common methods, or compare methods on your files.
