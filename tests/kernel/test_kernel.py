@@ -370,12 +370,14 @@ def test_losses_that_are_far_apart_leave_one_opinion(network, opinion):
 
 
 def assessed(state, X, labels):
-    """The losses before and after the samples are judged, on scratch space that holds anything."""
+    """The losses before and after the samples are judged and learned, on scratch space that holds anything."""
+    state = resized(state, classes=4)
     net = kernel.Network(state)
     net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample is judged
     before = net.losses.copy()
     scratch = np.full(len(scratch_for(state)), 0.9)
-    kernel.assess(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)))
+    taught = kernel.DISCRIMINATIVE
+    assert kernel.learn(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)), 0, taught, taught) == len(X)
     return before, net.losses
 
 

@@ -12,7 +12,6 @@ This page has what the other packages use.
 """
 
 from devdan.kernel.entries import (
-    assess,
     calibrate,
     learn,
     learn_each,
@@ -150,7 +149,6 @@ __all__ = [
     "Network",
     "Work",
     "addresses",
-    "assess",
     "calibrate",
     "has_varied",
     "holds",

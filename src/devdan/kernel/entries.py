@@ -207,15 +207,6 @@ def shuffle(random: Random, order: Words) -> None:
 
 
 @entry
-def assess(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
-    """:func:`judge` one of several layers; all are judged before the lowest learns, since the others build on it."""
-    net = Network(state)
-    work = Work(scratch, net)
-    measure(net, work)
-    judge(net, work, X, labels, weights, order)
-
-
-@entry
 def weigh(state: Floats) -> float:
     """The network's evidence; -inf before the first label."""
     net = Network(state)
