@@ -34,9 +34,10 @@ $(READY)-%: $(READY)  ## and one of the extras in pyproject.toml
 run: $(READY)  ## a run on a built-in stream; prints where its report is
 	$(BIN)/devdan run sea
 
-test: $(READY)-docs  ## all but the slow tests, then the kernel tests again as plain Python, for coverage
+test: $(READY)-docs  ## all but the slow tests, then those of what is compiled again as plain Python, for coverage
+	$(BIN)/devdan compile --baselines
 	$(BIN)/python -m pytest $(PARALLEL) -m 'not slow'
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest $(PARALLEL) tests/kernel/test_kernel.py tests/kernel/test_horizons.py tests/kernel/test_scales.py tests/bench/test_rule_kernel.py tests/model/test_modelfile.py tests/fleet/test_fleet.py -q --cov --cov-fail-under=98
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'uncompiled and not fuzz' tests/kernel tests/fleet tests/bench --cov --cov-fail-under=98
 
 test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
 	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark

@@ -13,6 +13,7 @@ from devdan.bench.rule_base import RuleBase
 from devdan.bench.rule_kernel import DENSITY, N_RULES, N_STORED, SUPPORT, VOLUME, RuleSettings
 
 JIT = not config.DISABLE_JIT
+pytestmark = pytest.mark.uncompiled
 DEFAULTS = {"vigilance": 0.99, "spread": 0.01, "omega": 1000.0, "decay": 1e-15}
 
 

@@ -64,6 +64,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("chosen", OPTIONS, ids=str)
 def test_a_key_learns_what_a_model_of_its_own_learns(chosen):
     fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7, **chosen), prior=False)
@@ -95,6 +96,7 @@ def test_labels_that_come_late_or_never_are_the_keys_own():
     assert {key: fleet[key].n_seen_ for key in fleet} == {key: model.n_seen_ for key, model in models.models.items()}
 
 
+@pytest.mark.uncompiled
 def test_classes_named_in_advance_are_named_for_all_keys_and_weights_are_the_rows_own():
     fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
     models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7))
@@ -116,6 +118,7 @@ def test_classes_named_in_advance_are_named_for_all_keys_and_weights_are_the_row
     assert states(fleet) == models.states()
 
 
+@pytest.mark.uncompiled
 def test_options_that_change_meanwhile_change_for_all_keys_when_they_are_back():
     fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
     models = Dict(lambda key: clone(fleet.estimator))
@@ -163,6 +166,7 @@ def test_columns_of_tables_are_encoded_for_all_keys_at_once():
         np.testing.assert_array_equal(fleet.predict_proba([key] * n, table), model.predict_proba(X))
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("prior", [False, True])
 def test_the_number_of_threads_and_the_order_of_keys_do_not_matter(prior, monkeypatch):
     monkeypatch.setattr(threads, "_WORTH", 1)
@@ -228,6 +232,7 @@ def test_without_a_seed_fleets_differ_and_a_random_state_is_used_once():
 # --- The prior ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.uncompiled
 def test_a_new_key_starts_as_a_young_copy_of_the_prior():
     fleet = DEVDANFleet(random_state=1)
     models = {}
@@ -297,6 +302,7 @@ def test_the_prior_stops_to_grow_and_goes_on_when_units_are_gone(n_hidden):
     assert Network(fleet.mixture_.networks[0]).grows == 0.0
 
 
+@pytest.mark.uncompiled
 def test_what_is_young_knows_the_same_but_has_counted_little():
     X, y = np.random.default_rng(0).normal(size=(400, 3)), np.arange(400) % 2
     model = DEVDAN(rehearse=0, random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
@@ -332,6 +338,7 @@ def test_a_prior_helps_new_keys_of_a_common_concept():
 # --- Unknown keys ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.uncompiled
 def test_keys_without_labels_are_predicted_by_the_prior_or_by_the_shares_of_classes():
     random = np.random.default_rng(0)
     X, y = random.normal(size=(300, 3)), (np.arange(300) % 4 == 0).astype(int)
@@ -495,6 +502,7 @@ WRONG = {
 }
 
 
+@pytest.mark.uncompiled
 @pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("prior", [False, True])
 def test_rows_that_are_wrong_do_no_harm(wrong, prior):

@@ -7,10 +7,12 @@ need not learn along and long streams are cheap.
 import numpy as np
 import pytest
 from naive import Naive, Phase, Random
+from networks import needs_jit
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
 
+pytestmark = pytest.mark.uncompiled
 STILL = {
     "learning_rate": 0.0,
     "generative_learning_rate": 0.0,
@@ -112,7 +114,9 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("case", LEVELS, ids=str)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=needs_jit if "forgotten" in case else []) for case in LEVELS], ids=str
+)
 def test_a_real_drift_is_told_at_the_sample_where_the_oracle_tells_it(case):
     levels, spread = LEVELS[case]
     values = errors(levels, spread, seed=1)
@@ -164,6 +168,7 @@ def test_a_virtual_drift_is_told_at_the_sample_where_the_oracle_tells_it(case):
     assert expected
 
 
+@needs_jit
 def test_a_network_that_remembers_samples_tells_no_drift():
     X = np.random.default_rng(0).normal(size=(3000, 2))
     y = (X[:, 0] > 0) == (np.arange(3000) < 1000)  # the labels are swapped
@@ -178,6 +183,7 @@ def test_a_network_that_remembers_samples_tells_no_drift():
 # --- Weights of classes ------------------------------------------------------------------------------------------
 
 
+@needs_jit
 @pytest.mark.parametrize("share", [0.2, 0.001])
 def test_a_class_weighs_what_it_does_by_the_latest_labels(share):
     """After many labels a single step tells the weights: it moves the offsets by the weighted error."""

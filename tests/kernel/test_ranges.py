@@ -2,15 +2,17 @@
 
 import numpy as np
 import pytest
+from networks import SMALL, needs_jit
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, with_features
 
+pytestmark = pytest.mark.uncompiled
 MODELS = {
     "one network": lambda: DEVDAN(random_state=0, rehearse=0),
     "two networks": lambda: DEVDAN(random_state=0),
-    "ensemble": lambda: DEVDANEnsemble(random_state=0),
+    "ensemble": lambda: DEVDANEnsemble(SMALL, random_state=0),
 }
 models = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 
@@ -54,6 +56,7 @@ def test_what_is_within_is_seen_as_it_is(make):
     np.testing.assert_array_equal(without_ranges(model).predict_proba(recent), predicted)
 
 
+@needs_jit
 def test_a_date_does_not_mislead_the_next_chunk():
     """The class depends on the season, too: what was learned of the date must not go on rising."""
     generator = np.random.default_rng(3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from naive import Naive
+from networks import needs_jit
 from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
 
@@ -10,6 +11,7 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.kernel import Network
 from devdan.model.scales import QUICK, REHEARSED, SCALES, is_scales
 
+pytestmark = pytest.mark.uncompiled
 SMALL = ((1,), (3, 2, 7), (2, 0, 20, 3), (4, 3, 40, 5), (5, 2, 30, 2, 4))
 RAW = DEVDAN(calibrate=False)  # test_calibration.py has the rest
 CASES = {
@@ -108,6 +110,7 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     assert max(len(oracle.remembered) for oracle in oracles) > 40  # the rings are full and have turned
 
 
+@needs_jit
 @pytest.mark.parametrize("missing", [0.0, 0.004])
 @pytest.mark.parametrize("renewing", [(4, 1, 224, 3, 8, 1), (4, 1, 200, 0, 0, 1)])
 def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewing, missing):
@@ -135,6 +138,7 @@ def test_other_units_and_skewed_features_are_seen_as_the_oracle_sees_them(renewi
     assert set(oracles[1].ranked) == ({1, 2} if renewing[4] else set())
 
 
+@needs_jit
 @pytest.mark.parametrize(("n_features", "n_asked"), [(10_000, 10), (9_091, 10), (50_000, 3)])
 def test_of_many_features_fewer_samples_are_asked(n_features, n_asked):
     """But never fewer than those that vote. The nearest one has another label, and is a sample older than those."""

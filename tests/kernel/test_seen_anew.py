@@ -88,6 +88,7 @@ def test_what_is_even_or_has_few_values_is_not_skewed():
     assert not Network(model.mixture_.networks[0]).field_places.any()
 
 
+@pytest.mark.uncompiled
 def test_values_as_large_as_numbers_can_be():
     X, y = squares(1000)
     X[400:, 0] *= 1e200
@@ -98,6 +99,7 @@ def test_values_as_large_as_numbers_can_be():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+@pytest.mark.uncompiled
 def test_an_outlier_in_memory_does_not_spoil_a_new_unit():
     X, y = squares(1000)
     X[576 + 15, 0] = 1e300  # in the block in which the unit changes, which is not compared
@@ -124,6 +126,7 @@ def test_a_state_from_before_goes_on_as_it_was():
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+@pytest.mark.uncompiled
 def test_fields_out_of_order_are_refused():
     X, y = squares(300)
     model = DEVDAN(random_state=0).partial_fit(np.exp(4 * X), y)

@@ -1,5 +1,9 @@
-"""Small ensembles, and what networks have learned, to compare."""
+"""Small ensembles, what a network has learned, to compare, and what plain Python is too slow for."""
 
+import pytest
+from numba import config
+
+needs_jit = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes too long as plain Python")
 SMALL = ((1,), (3, 2, 20), (2, 1, 30, 3))  # the scales of an ensemble whose members are of all kinds
 
 
