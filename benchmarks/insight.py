@@ -103,13 +103,13 @@ def by_gradient(model: Any, X: Floats, places: list[list[int]]) -> Floats:
 def by_loss(model: Any, X: Floats, places: list[list[int]]) -> Floats:
     """How much the loss on the remembered labels rises if a column is permuted; none without labels."""
     net = Network(model.mixture_.networks[-1])
-    n = min(net.n_remembered, net.max_samples, len(X))
+    n = min(net.n_stored, net.max_samples, len(X))
     if n == 0:
         return np.zeros(len(places))
-    kept = (net.n_remembered - 1 - np.arange(n)) % net.max_samples
+    kept = (net.n_stored - 1 - np.arange(n)) % net.max_samples
     X, place = (
-        net.remembered[kept, : net.n_features],
-        np.argsort(model.mixture_.classes.outputs)[net.remembered_label[kept]],
+        net.buffer[kept, : net.n_features],
+        np.argsort(model.mixture_.classes.outputs)[net.buffer_label[kept]],
     )
 
     def loss(X: Floats) -> float:

@@ -34,8 +34,9 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
     face = DEVDANClassifier(seed=1)
     for x, label in zip(rows, y.tolist(), strict=True):  # as large as it will be
         face.learn_one(x, label)
-    network, out = face._online, np.zeros((n_samples, 2))
-    scratch = scratch_for(network.state)
+    assert face._online.mixture is not None
+    state, out, order = face._online.mixture.networks[0], np.zeros((n_samples, 2)), np.arange(n_samples)
+    scratch = scratch_for(state)
 
     def through_the_face() -> None:
         for x, label in zip(rows, y.tolist(), strict=True):
@@ -43,8 +44,8 @@ def overhead(n_samples: int, n_features: int = 10) -> dict[str, float]:
             face.learn_one(x, label)
 
     def alone() -> None:
-        kernel.predict_proba(network.state, scratch, X, out, 1.0)
-        kernel.learn_each(network.state, scratch, X, y, NO_WEIGHTS, 0, kernel.DISCRIMINATIVE)
+        kernel.predict_proba(state, scratch, X, out, 1.0)
+        kernel.learn(state, scratch, X, y, NO_WEIGHTS, order, 1, 0, kernel.GENERATIVE, kernel.DISCRIMINATIVE)
 
     whole, inner = (1e6 * best(run, 5) / n_samples for run in (through_the_face, alone))
     return {"face": whole, "kernel": inner, "overhead": whole - inner}

@@ -28,7 +28,7 @@ from devdan.encoding.rows import joined
 from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
 from devdan.kernel import Network
-from devdan.kernel.state import check_state, new_state, with_features
+from devdan.kernel.state import check_state, new_evolving, new_replaying, with_features
 from devdan.streams import StreamError, open_stream
 
 N = 600
@@ -564,18 +564,18 @@ def test_texts_are_read_as_people_write_them():
 
 
 def test_inputs_that_come_find_room():
-    state = new_state(3, 16, 2, 10, seed=1)
+    state = new_evolving(3, 16, 2, 10, seed=1)
     Network(state).n_hidden = 1
-    larger = with_features(state, 3, [1], 4)
+    larger = with_features(state, [1], 4)
     assert Network(larger).n_features == 6 < Network(larger).max_features + 1
 
 
 def test_weights_of_fields_go_with_their_inputs():
-    state = new_state(3, 16, 2, 10, 5, 4, seed=1)
+    state = new_replaying(3, 16, 2, 5, 4, seed=1)
     net = Network(state)
-    net.n_hidden, net.field_weights[:] = 2, np.arange(3 * 4 * 16).reshape(3, 4, 16)
+    net.field_weights[:] = np.arange(3 * 4 * 8).reshape(3, 4, 8)
     net.field_weights_slow[:] = -net.field_weights
-    changed = Network(with_features(state, 3, [1], 4))
+    changed = Network(with_features(state, [1], 4))
     for name in ("field_weights", "field_weights_slow"):
         before, after = getattr(net, name), getattr(changed, name)
         np.testing.assert_array_equal(after[:2], before[[0, 2]])

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from fleets import FEWER, portions, states, words
+from interpreters import python
 from numba import config
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -22,9 +23,9 @@ from devdan.fleet.keys import checked, of_text, seed_of, text_of
 from devdan.fleet.shared import MOST_UNITS, make_young
 from devdan.fleet.slots import EVENTS
 from devdan.kernel import Network
+from devdan.kernel.memory import Sizes
 from devdan.kernel.state import check_state, with_features, with_room
 from devdan.model import threads
-from devdan.model.mixture import prediction_weights
 
 
 class Dict:
@@ -155,7 +156,7 @@ def test_columns_of_tables_are_encoded_for_all_keys_at_once():
             if before != encoding.order:
                 gone = [place for place, number in enumerate(before) if number not in encoding.order]
                 n_new = len(encoding.order) - len(before) + len(gone)
-                model.mixture_.replace(0, with_features(model.mixture_.networks[0], len(before), gone, n_new))
+                model.mixture_.replace(0, with_features(model.mixture_.networks[0], gone, n_new))
                 model.n_features_in_ = len(encoding.order)
             model.partial_fit(X[own], y[own])
             orders[key] = encoding.order
@@ -187,15 +188,34 @@ def test_the_number_of_threads_and_the_order_of_keys_do_not_matter(prior, monkey
         assert states(other) == states(fleets[0])
 
 
+ALONE_OR_AFTER = """
+import hashlib, sys
+import numpy as np
+from devdan import DEVDAN, DEVDANFleet
+random = np.random.default_rng(0)
+X, y = random.normal(size=(600, 5)), random.integers(0, 3, 600)
+def learned(model, *keys):
+    for start in range(0, 600, 50):
+        model.partial_fit(*keys, X[start : start + 50], y[start : start + 50])
+    return model
+chosen = DEVDAN(rehearse=0, random_state=3)
+if sys.argv[1:] == ["after"]:
+    learned(chosen).predict(X)
+fleet = learned(DEVDANFleet(chosen, prior=False), np.zeros(50, int))
+model = learned(DEVDAN(rehearse=0, random_state=3))
+for one in (fleet.predict_proba(np.zeros(600, int), X), model.predict_proba(X)):
+    print(hashlib.sha256(one.tobytes()).hexdigest())
+"""
+
+
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="there is no machine code without the JIT")
-def test_the_machine_code_that_steps_a_fleet_is_that_of_a_model():
-    entries = kernel.addresses().tolist()
-    assert len(set(entries)) == 4
-    model = DEVDAN(rehearse=0).fit(np.zeros((40, 3)), np.arange(40) % 2)
-    model.partial_fit(np.zeros((40, 3)), np.arange(40) % 2).predict(np.zeros((2, 3)))
-    for entry in (kernel.learn, kernel.predict_proba, kernel.calibrate, kernel.temper):
-        assert len(entry.signatures) == 1
-    assert kernel.addresses().tolist() == entries
+def test_a_key_has_the_bits_of_a_model_by_itself_whichever_was_first():
+    """Each has compiled code of its own, and what both contain may run from either."""
+    alone, after = (
+        set(python(f"import sys; sys.argv = ['', {way!r}]{ALONE_OR_AFTER}")[0].split()) for way in ("alone", "after")
+    )
+    assert alone == after
+    assert len(alone) == 1
 
 
 # --- Seeds -------------------------------------------------------------------------------------------------------
@@ -241,7 +261,7 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
         prior = fleet.prior_
         for key in dict.fromkeys(keys.tolist()):
             if key not in models:
-                state = with_room(prior.mixture_.networks[0], (4, 64, 8, EVENTS, 0, 0))
+                state = with_room(prior.mixture_.networks[0], Sizes(4, 64, 8, EVENTS))
                 make_young(Network(state))
                 Network(state).random[0] = seed_of(key, fleet._seed)
                 Network(state).grows = 1.0
@@ -308,7 +328,7 @@ def test_what_is_young_knows_the_same_but_has_counted_little():
     model = DEVDAN(rehearse=0, random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
     before = model.predict_proba(X)
     net = model.mixture_.nets[0]
-    share = prediction_weights(net.words)[kernel.BY_AVERAGES]
+    share = kernel.predictor_weight(net, kernel.BY_AVERAGES)
     make_young(net)
     check_state(model.mixture_.networks[0])
     after = model.predict_proba(X)

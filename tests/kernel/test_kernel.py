@@ -12,12 +12,11 @@ from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
-from devdan.kernel import arithmetic, network, paper
-from devdan.kernel import state as state_module
+from devdan.kernel import arithmetic, inputs, mixing, network, paper
+from devdan.kernel.memory import N
 from devdan.kernel.state import (
     check_state,
-    new_state,
-    remove_feature,
+    new_evolving,
     resized,
     scratch_for,
     set_settings,
@@ -47,10 +46,10 @@ def called(function, *args):
     return njit(lambda *args: function(*args))(*args)  # noqa: PLW0108 (Python must not call it)
 
 
-def on_network(function):
+def on_network(function, block=kernel.Evolving):
     """A function of a network and its work, for Python."""
-    network, work = kernel.Network, kernel.Work
-    return njit(lambda state, scratch, *more: function(network(state), work(scratch, network(state)), *more))
+    work = kernel.Work
+    return njit(lambda state, scratch, *more: function(block(state), work(scratch, block(state)), *more))
 
 
 CASES = {
@@ -189,7 +188,7 @@ def test_shuffle_makes_every_order_equally_likely():
     [(10, 0.1, 1), (3, 0.1, 1), (20, 0.1, 2), (10, 0.5, 5), (10, 0.9, 9), (4, 0.99, 3), (1, 0.1, 0), (10, 0.0, 0)],
 )
 def test_masking_draws_its_features_anew_for_each_sample(n_features, masking, n_masked):
-    state = new_state(n_features, 4, 2, 0, seed=1)
+    state = new_evolving(n_features, 4, 2, 1, seed=1)
     scratch = scratch_for(state)
     net = kernel.Network(state)
     net.masking = masking
@@ -212,12 +211,12 @@ def test_a_unit_grown_in_the_generative_phase_improves_the_reconstruction_of_its
     random, forward = np.random.default_rng(0), on_network(paper.forward)
     grow = on_network(njit(grow_generative))
     for seed in range(30):
-        state = new_state(5, 8, 2, 0, seed=seed)
+        state = new_evolving(5, 8, 2, 1, seed=seed)
         net = kernel.Network(state)
-        net.start = 2
+        net.start, net.generates = 2, 1
         scratch = scratch_for(state)
         X = random.random((3, 5))
-        kernel.learn(state, scratch, X, np.zeros(0, np.int64), NO_WEIGHTS, np.arange(3), 0, 0, 0)
+        kernel.learn(state, scratch, X, np.zeros(0, np.int64), NO_WEIGHTS, np.arange(3), 3, 0, 0, 0)
         work = kernel.Work(scratch, net)
         forward(state, scratch, kernel.GENERATIVE)
         before = np.abs(work.reconstruction[0] - work.target)
@@ -260,39 +259,40 @@ def test_features_come_and_go():
     """A network that gains a feature and loses it again goes on as it was; one that loses another keeps the rest."""
     X, y = stream(200, 3, 2, 0.0, seed=2)
     for state in DEVDAN(random_state=0).partial_fit(X, y).mixture_.networks:
-        more = with_features(state, 3, [], 1)  # there was no room
+        more = with_features(state, [], 1)  # there was no room
         assert kernel.Network(more).n_features == 4
         assert (kernel.Network(more).encoder[3] == 0).all()
-        remove_feature(more, 3)
         wider = resized(state, features=6)
-        assert more.tobytes() == wider.tobytes()
-        remove_feature(wider, 1)
-        old, new = kernel.Network(state), kernel.Network(wider)
-        for name in ("encoder", "encoder_slow", "encoder_moment", "decoder_bias", "mean", "square", "scale_count"):
-            np.testing.assert_array_equal(getattr(new, name)[:2], getattr(old, name)[[0, 2]])
-        for name in ("input_mean", "remembered"):
-            np.testing.assert_array_equal(getattr(new, name)[:, :2], getattr(old, name)[:, [0, 2]])
-        check_state(wider)
+        assert with_features(more, [3], 0).tobytes() == wider.tobytes()
+        fewer = with_features(wider, [1], 0)
+        check_state(fewer)
+        old, new = kernel.Network(state), kernel.Network(fewer)
+        by_feature = {name: field.shape.index(N) for name, field in new.fields().items() if N in field.shape}
+        assert {"encoder", "encoder_slow", "mean", "lowest"} < by_feature.keys()
+        for name, axis in by_feature.items():
+            kept, expected = np.take(getattr(new, name), [0, 1], axis), np.take(getattr(old, name), [0, 2], axis)
+            np.testing.assert_array_equal(kept, expected)
+            assert (np.isin(np.take(getattr(new, name), [2, 3], axis), [0, np.inf, -np.inf]) | (name == "buffer")).all()
 
 
-def test_a_feature_that_comes_is_missing_in_what_is_remembered():
+def test_a_feature_that_comes_is_missing_in_the_buffer():
     X, y = stream(200, 3, 2, 0.0, seed=2)
     state = DEVDAN(random_state=0).partial_fit(X, y).mixture_.networks[1]
-    old, new = kernel.Network(state), kernel.Network(with_features(state, 3, [1], 2))
-    np.testing.assert_array_equal(new.remembered[:200, :2], old.remembered[:200, [0, 2]])
-    assert np.isnan(new.remembered[:200, 2:4]).all()
+    old, new = kernel.Network(state), kernel.Network(with_features(state, [1], 2))
+    np.testing.assert_array_equal(new.buffer[:200, :2], old.buffer[:200, [0, 2]])
+    assert np.isnan(new.buffer[:200, 2:4]).all()
 
 
 def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
     X, y = stream(300, 4, 3, 0.1, seed=1)
-    ample, tight = (new_state(4, room, 3, 10, seed=1) for room in (64, 3))
+    ample, tight = (new_evolving(4, room, 3, 10, seed=1) for room in (64, 3))
     for state in (ample, tight):
         set_settings(kernel.Network(state), SETTINGS)
     order = np.arange(300)
-    assert kernel.learn(ample, scratch_for(ample), X, y, NO_WEIGHTS, order, 0, 0, 1) == 300
+    assert kernel.learn(ample, scratch_for(ample), X, y, NO_WEIGHTS, order, 300, 0, 0, 1) == 300
     done, stops = 0, 0
     while done < 300:
-        done = kernel.learn(tight, scratch_for(tight), X, y, NO_WEIGHTS, order, done, 0, 1)
+        done = kernel.learn(tight, scratch_for(tight), X, y, NO_WEIGHTS, order, 300, done, 0, 1)
         if done < 300:
             stops += 1
             tight = resized(tight, 4, int(kernel.Network(tight).max_hidden) + 1, 3)
@@ -302,7 +302,7 @@ def test_learning_stops_for_more_room_and_goes_on_as_if_there_had_been_enough():
 
 def test_a_network_that_was_never_taught_predicts_nothing():
     X, _ = stream(10, 4, 3, 0.0, seed=1)
-    state, out = new_state(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
+    state, out = new_evolving(4, 16, 3, 10, seed=1), np.full((10, 3), 7.0)
     kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     assert (out == 7.0).all()
 
@@ -338,70 +338,66 @@ def test_of_units_that_are_equally_significant_the_first_is_pruned():
     assert model.weights_["output"][:, 0].tolist() == [2.0, 3.0]
 
 
-OPINIONS = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2)]  # of whom, and which
+PREDICTORS = [(network, predictor) for network in range(3) for predictor in range(2)]
 
 
-def of_three_scales(X, y):
-    """An ensemble in which only the last member votes."""
-    return DEVDANEnsemble(SMALL, random_state=0).partial_fit(X, y)
-
-
-def trust(nets, network, opinion):
-    """Let only one opinion count."""
+def trust(nets, network, predictor):
+    """Let only one predictor count."""
     for net in nets:
         net.losses[:] = 5000.0
-    nets[network].losses[opinion] = 0.0
+    nets[network].losses[predictor] = 0.0
 
 
-@pytest.mark.parametrize(("network", "opinion"), OPINIONS)
-def test_losses_that_are_far_apart_leave_one_opinion(network, opinion):
+@pytest.mark.parametrize(("network", "predictor"), PREDICTORS)
+def test_losses_that_are_far_apart_leave_one_predictor(network, predictor):
     random = np.random.default_rng(0)
     X, y = random.random((300, 3)), random.integers(2, size=300)
-    model = of_three_scales(X, y)
+    model = DEVDANEnsemble(SMALL, random_state=0).partial_fit(X, y)
     nets = model.mixture_.nets
-    trust(nets, network, opinion)
+    trust(nets, network, predictor)
     mixed = model.predict_proba(X)
     for k, net in enumerate(nets):  # what is not trusted may be anything
-        for name in state_module.AVERAGED:
-            if (k, 0) != (network, opinion):
-                getattr(net, name)[...] = 0.0
-            if (k, 1) != (network, opinion):
-                getattr(net, f"{name}_slow")[...] = 0.0
-        if (k, 2) != (network, opinion):
-            net.remembered_label[:] = 0
+        for name in net.fields():
+            if name.endswith("_slow"):
+                if (k, 0) != (network, predictor):
+                    getattr(net, name.removesuffix("_slow"))[...] = 0.0
+                if (k, 1) != (network, predictor):
+                    getattr(net, name)[...] = 0.0
     np.testing.assert_array_equal(model.predict_proba(X), mixed)
 
 
-def assessed(state, X, labels):
-    """The losses before and after the samples are judged and learned, on scratch space that holds anything."""
-    state = resized(state, classes=4)
+def compare(net, work, X, labels, weights, order):
+    inputs.prepare_scaling(net, work)
+    mixing.update_losses(net, work, X, labels, weights, order)
+
+
+def compared(state, X, labels):
+    """The losses before and after predictors are compared on samples, on scratch space that holds anything."""
     net = kernel.Network(state)
-    net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample is judged
+    net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample counts
     before = net.losses.copy()
     scratch = np.full(len(scratch_for(state)), 0.9)
-    taught = kernel.DISCRIMINATIVE
-    assert kernel.learn(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)), 0, taught, taught) == len(X)
+    on_network(njit(compare), kernel.Network)(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)))
     return before, net.losses
 
 
 def test_a_class_that_is_not_known_yet_counts_as_a_large_loss():
     X = np.random.default_rng(0).random((1, 3))
-    model = of_three_scales(X, [0]).partial_fit(X, [1])
-    for k, state in enumerate(model.mixture_.networks):
-        before, after = assessed(state, X, [2])
-        opinions = [opinion for network, opinion in OPINIONS if network == k]
-        np.testing.assert_allclose(after[opinions], 0.992 * before[opinions] - math.log(1e-4))
+    model = DEVDANEnsemble(SMALL, random_state=0).partial_fit(X, [0]).partial_fit(X, [1])
+    for state in model.mixture_.networks:
+        before, after = compared(state, X, [2])
+        np.testing.assert_allclose(after, 0.992 * before - math.log(1e-4))
 
 
-@pytest.mark.parametrize(("network", "opinion"), OPINIONS)
-def test_an_opinion_is_judged_by_what_it_predicts(network, opinion):
+@pytest.mark.parametrize(("network", "predictor"), PREDICTORS)
+def test_the_loss_of_a_predictor_is_that_of_what_it_predicts(network, predictor):
     random = np.random.default_rng(0)
     X = random.random((400, 3))
-    model = of_three_scales(X, X[:, 0] > 0.5)
-    trust(model.mixture_.nets, network, opinion)
+    model = DEVDANEnsemble(SMALL, random_state=0).partial_fit(X, X[:, 0] > 0.5)
+    trust(model.mixture_.nets, network, predictor)
     predicted = model.predict_proba(X[:1])[0]
-    before, after = assessed(model.mixture_.networks[network], X[:1], [model.mixture_.classes.outputs[1]])
-    assert after[opinion] == pytest.approx(0.992 * before[opinion] - math.log(predicted[1]), rel=1e-12)
+    before, after = compared(model.mixture_.networks[network], X[:1], [model.mixture_.classes.outputs[1]])
+    assert after[predictor] == pytest.approx(0.992 * before[predictor] - math.log(predicted[1]), rel=1e-12)
 
 
 def test_a_chunk_is_judged_once_however_often_room_is_made():
@@ -435,4 +431,4 @@ def test_a_network_is_judged_by_every_fourth_sample():
     kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
     losses = -np.log(out[judged, codes[judged]]) / np.sqrt(together)
     expected = losses @ 0.992 ** np.arange(len(judged))[::-1]
-    np.testing.assert_allclose(kernel.Network(state).losses, [expected, expected, 0], rtol=1e-9)
+    np.testing.assert_allclose(kernel.Network(state).losses, [expected, expected], rtol=1e-9)

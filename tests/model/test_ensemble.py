@@ -47,7 +47,9 @@ def test_each_member_learns_from_all_samples_by_itself(interleave):
         for first, last in [(0, 1)] if interleave else [(0, 0), (1, 1)]:
             order = np.arange(len(X))
             kernel.shuffle(Network(state).random, order)
-            assert kernel.learn(state, scratch_for(state), X, outputs, NO_WEIGHTS, order, 0, first, last) == len(X)
+            assert kernel.learn(
+                state, scratch_for(state), X, outputs, NO_WEIGHTS, order, len(X), 0, first, last
+            ) == len(X)
         assert state.tobytes() == after.tobytes()
 
 
@@ -56,10 +58,7 @@ def test_it_mixes_its_members_by_their_losses():
     each = np.zeros((3, len(X), 2))
     for state, out in zip(model.mixture_.networks, each, strict=True):
         kernel.predict_proba(state, scratch_for(state), X, out, 1.0)
-    trust = [
-        np.exp(-0.4 * net.losses[:n_opinions]).sum()
-        for net, n_opinions in zip(model.mixture_.nets, (2, 2, 3), strict=True)
-    ]
+    trust = [np.exp(-0.4 * net.losses).sum() for net in model.mixture_.nets]
     np.testing.assert_allclose(model.network_weights_, trust / np.sum(trust), rtol=1e-12)
     mean = np.tensordot(model.network_weights_, each, axes=1)
     np.testing.assert_allclose(model.predict_proba(X), mean[:, model.mixture_.classes.outputs], atol=1e-12)
@@ -132,11 +131,17 @@ def test_a_file_whose_members_do_not_make_an_ensemble(tmp_path):
     model = learned()
     model.save(tmp_path / "m")
     header, words = modelfile.read(tmp_path / "m")
-    for scales in (SMALL[:2], [*SMALL, (1,)], SMALL[::-1], [(1,), (3, 2, 21), (2, 1, 30, 3)]):
+    for scales in (
+        SMALL[:2],
+        [*SMALL, (1,)],
+        SMALL[::-1],
+        [(1,), (3, 2, 21), (4, 1, 30, 4)],
+        [(1,), (3, 2, 20), (4, 1, 30, 2)],
+    ):
         modelfile.write(tmp_path / "other", header | {"options": header["options"] | {"scales": scales}}, words)
         with pytest.raises(ModelFileError, match="its networks are not of its scales"):
             DEVDANEnsemble.load(tmp_path / "other")
-    for scales in ([(1,), (3, 1, 20), (2, 1, 30, 3)], [(1,), (3, 2, 20), (2, 1, 30, 2)]):
+    for scales in ([(1,), (3, 1, 20), (4, 1, 30, 4)], [(1,), (3, 2, 20), (4, 2, 30, 4)]):
         modelfile.write(tmp_path / "other", header | {"options": header["options"] | {"scales": scales}}, words)
         with pytest.raises(ModelFileError, match="options and states do not match"):
             DEVDANEnsemble.load(tmp_path / "other")
@@ -173,12 +178,12 @@ def interrupt(*args):
 def test_what_it_shows():
     model = learned()
     assert repr(model).startswith(
-        "<DEVDANEnsemble(random_state=0, scales=((1,), (3, 2, 20), (2, 1, 30, 3))): 3 features, 3 members with "
+        "<DEVDANEnsemble(random_state=0, scales=((1,), (3, 2, 20), (4, 1, 30, 4))): 3 features, 3 members with "
     )
     assert model.n_members_ == 3
     assert model.n_seen_ == 6000
     assert {event.network for event in learned(scales=[(1,)] * 3).events_} == set(range(3))
-    assert model.n_events_ == len(model.events_) == sum(net.n_events for net in model.mixture_.nets)
+    assert model.n_events_ == len(model.events_) == model.mixture_.nets[0].n_events
     assert set(model.bias2_) == set(model.growths_) == {"generative", "discriminative"}
     assert DEVDANEnsemble(random_state=0).partial_fit(X, Y).n_members_ == len(SCALES)
 

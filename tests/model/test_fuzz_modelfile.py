@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from networks import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
-from devdan.kernel.state import UNSEEN
 from devdan.model import modelfile
 
 pytestmark = [
@@ -61,10 +60,10 @@ def loads_or_says_so(path, kind):
             probabilities = model.predict_proba(rows % 1)
             np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-9)
         for state in model.mixture_.networks:
-            net, fields = kernel.Network(state), kernel.Network.fields()
-            learned = [getattr(net, name) for name in fields if name not in ("remembered", *UNSEEN)]
-            assert all(np.isfinite(array).all() for array in learned)
-            assert not np.isinf(net.remembered).any()
+            net = kernel.Network(state)
+            always = [name for name, field in net.fields().items() if field.empty == 0.0]
+            assert all(np.isfinite(getattr(net, name)).all() for name in always)
+            assert not np.isinf(getattr(net, "buffer", 0.0)).any()
     assert repr(model)
     assert len(model.events_) <= model.n_events_
 

@@ -78,10 +78,10 @@ def test_the_latest_samples_come_first_also_where_labels_were_forgotten():
     X = np.arange(1500.0)[:, None]
     model = DEVDAN(random_state=0, shuffle=False).fit(X, X[:, 0] > 700)
     net = Network(model.mixture_.networks[1])
-    net.n_remembered, net.remembered_weight[:] = 1200, 1.0  # as if no drift had been noticed
-    net.remembered[:, 0] = np.roll(np.arange(200.0, 1200.0), 200)
+    net.n_stored, net.buffer_weight[:] = 1200, 1.0  # as if no drift had been noticed
+    net.buffer[:, 0] = np.roll(np.arange(200.0, 1200.0), 200)
     np.testing.assert_array_equal(remembered_inputs(net)[:, 0], np.arange(1199.0, 199.0, -1))
-    net.n_remembered = 0
+    net.n_stored = 0
     assert sorted(remembered_inputs(net)[:, 0]) == list(range(200, 1200))
     np.testing.assert_array_equal(recent_inputs(model.mixture_.networks, 30), remembered_inputs(net)[:30])
 
@@ -99,9 +99,9 @@ def test_unlabelled_samples_take_the_places_that_are_free():
     model.observe(X[2500:4000])
     assert sorted(remembered_inputs(net)[:, 0]) == [*range(2450, 2500), *range(3050, 4000)]
     model.teach(X[2500:4000], np.zeros(1500))
-    full = net.remembered.copy()
+    full = net.buffer.copy()
     model.observe(X[:100])
-    np.testing.assert_array_equal(net.remembered, full)
+    np.testing.assert_array_equal(net.buffer, full)
 
 
 def test_what_is_kept_without_labels_changes_no_prediction():
@@ -109,8 +109,8 @@ def test_what_is_kept_without_labels_changes_no_prediction():
     model = DEVDANEnsemble(random_state=0, n_jobs=1).fit(X, X[:, 0] > 0)
     model.observe(X[:50])
     before = model.predict_proba(X)
-    for net in map(Network, model.mixture_.networks):
-        net.remembered[net.n_remembered :] = 1e6
+    for net in model.mixture_.nets[1:]:
+        net.buffer[net.n_stored :] = 1e6
     np.testing.assert_array_equal(model.predict_proba(X), before)
 
 

@@ -56,7 +56,7 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     ample.learn_rows(X, Y)
     monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert [net.max_hidden for net in tight.mixture.nets] == [3, REHEARSED.n_hidden + 2]
+    assert [net.max_hidden for net in tight.mixture.nets] == [3, REHEARSED.n_hidden]
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
     assert tight.mixture.nets[0].max_hidden > 3

@@ -15,8 +15,8 @@ MODELS = {
     "min-max, no averages": DEVDAN(scaling="minmax", averaging=0.0, random_state=0),
     "the paper's": DEVDAN.paper(random_state=0),
     "ensemble": DEVDANEnsemble(SMALL, random_state=0),
-    "fields by rank": DEVDANEnsemble([(1,), (4, 2, 100, 0, 5, 1)], random_state=0),
-    "min-max, with neighbours": DEVDANEnsemble([(2, 1, 300, 7)], estimator=DEVDAN(scaling="minmax"), random_state=0),
+    "fields by rank": DEVDANEnsemble([(1,), (4, 2, 100, 5)], random_state=0),
+    "min-max, replaying alone": DEVDANEnsemble([(2, 1, 300)], estimator=DEVDAN(scaling="minmax"), random_state=0),
 }
 LABELS = {
     "numbers": np.array([3, 7, 9]),

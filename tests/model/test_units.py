@@ -25,7 +25,7 @@ def test_what_is_reconstructed_is_what_the_kernel_reconstructs(scaling):
     hidden = model.transform(inputs[:20])
     a = (hidden @ net.encoder[:3, : net.n_hidden].T + net.decoder_bias[:3]).T
     np.testing.assert_allclose(
-        units.reconstructed(model.mixture_.networks[0], a).T, model.reconstruct(inputs[:20]), rtol=1e-9
+        units.reconstructed(model.mixture_.nets[0], a).T, model.reconstruct(inputs[:20]), rtol=1e-9
     )
 
 
@@ -45,7 +45,7 @@ def test_units_are_on_for_what_drives_them_and_pull_towards_classes(monkeypatch)
         assert [pulls[label] for label in model.classes_] == pytest.approx((output - output.mean()).tolist())
         assert max(map(abs, drivers.values())) == abs(unit.weights[0][1])
         limit = 2 * kernel.WIDEST * deviation
-        for j in range(3):  # exactly the weight in the units of the stream, unless the whole is clipped
+        for j in range(3):  # exactly the weight on the scale of the stream, unless the whole is clipped
             assert abs(adds.get(f"x{j}", 0)) <= min(abs(drivers[f"x{j}"]) * deviation[j], limit[j]) * (1 + 1e-9)
 
 
@@ -55,16 +55,16 @@ def test_a_unit_that_sees_through_fields_is_driven_as_far_as_a_feature_moves_it(
     model = DEVDAN(random_state=0, scaling=scaling).fit(X, y)
     state = model.mixture_.networks[1]
     net = Network(state)
-    found = [unit for unit in model.units_ if unit.network == 1][kernel.plain_units(net) :]
+    found = [unit for unit in model.units_ if unit.network == 1][-net.n_field_units :]
     assert len(found) == net.n_hidden // 2 > 0
-    centres = (np.arange(net.max_fields) + 0.5) / net.max_fields
+    centres = (np.arange(net.n_fields) + 0.5) / net.n_fields
     for j in range(3):
-        rows = np.tile(X.mean(axis=0), (net.max_fields, 1))
+        rows = np.tile(X.mean(axis=0), (net.n_fields, 1))
         if scaling == "standard":
             rows[:, j] = net.mean[j] + np.sqrt(net.square[j]) * 5 * (centres - 0.5)
         else:
             rows[:, j] = net.low[j] + (net.high[j] - net.low[j]) * centres
-        hidden = np.empty((net.max_fields, net.n_hidden))
+        hidden = np.empty((net.n_fields, net.n_hidden))
         kernel.transform(state, scratch_for(state), rows, hidden)
         moved = np.log(hidden / (1 - hidden))
         for unit in found:

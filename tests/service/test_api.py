@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from served import limit, served_here, until, wait_until
 
 from devdan import DEVDAN
-from devdan.kernel import LOG_SHARPNESS, Network
+from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.service import sql
 from devdan.service.auth import Tokens, TokensError
 from devdan.service.engine import InitialModel
@@ -132,7 +132,7 @@ def test_answers_and_the_log_have_the_probabilities_of_the_model_file(http, stre
         until(http, stream, lambda now, version=shown["version"]: now["version"] >= version)
         (tmp_path / "m").write_bytes(http.get(f"{stream}/model").content)
         model = DEVDAN.load(tmp_path / "m")
-        assert abs(Network(model.mixture_.networks[0]).calibration[LOG_SHARPNESS]) > 0.05
+        assert abs(Network(model.mixture_.networks[0]).calibration[LOG_TEMPERATURE]) > 0.05
         asked = [{"id": id_, "features": {"x": 0.3 + 0.1 * k}} for k, id_ in enumerate(ids)]
         answer = http.post(f"{stream}/predict", json={"rows": asked}).json()
         expected = model.predict_proba([row["features"] for row in asked])

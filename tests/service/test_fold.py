@@ -7,7 +7,7 @@ import pytest
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
-from devdan.kernel import LOG_SHARPNESS, Network
+from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, sql
 from devdan.service.counts import MOST_SPANS, Counts
@@ -159,7 +159,7 @@ def test_what_the_model_cannot_take_is_counted():
 
 def calibration(model):
     """The logarithm of the power to which the model raises its probabilities; 0 before calibration has moved."""
-    return Network(model.mixture_.networks[0]).calibration[LOG_SHARPNESS]
+    return Network(model.mixture_.networks[0]).calibration[LOG_TEMPERATURE]
 
 
 @pytest.mark.parametrize("options", [{}, {"rehearse": 0}])

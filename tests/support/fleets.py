@@ -6,6 +6,7 @@ from numba import config
 
 from devdan.fleet import store as stores
 from devdan.kernel import Network
+from devdan.kernel.memory import Sizes
 from devdan.kernel.state import sizes_of, with_room
 
 FEWER = 10 if config.DISABLE_JIT else 1  # by how much less there is to do where every step takes Python
@@ -25,7 +26,7 @@ def portions(seed=0, n_portions=6, n_keys=12, most=300, n_features=4):
 
 def words(state):
     """A state without what its room is, and without its events, of which a DEVDAN remembers more."""
-    room = (max(sizes_of(state)[0], 64), 64, 16, 1, 0, 0)
+    room = Sizes(max(sizes_of(state).features, 64), 64, 16, 1)
     bare = with_room(state, room)
     Network(bare).events[:] = 0
     Network(bare).causes[:] = 0

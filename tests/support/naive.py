@@ -117,15 +117,14 @@ class Phase:
 
 
 class Naive:
-    """One network; with a time scale it starts from as many units and revisits as many samples as that says."""
+    """One network; with a time scale it starts from as many units and replays as many samples as that says."""
 
     def __init__(self, n_features, word, options, scale=None):
         self.n, self.options, self.random = n_features, options, Random(word)
-        scale = (*(scale or [options.n_hidden]), 0, 0, 0, 0, 0)[:6]
-        n_hidden, self.rehearse, self.reach, self.neighbours, self.fields, self.renews = scale
+        n_hidden, self.rehearse, self.reach, self.fields = (*(scale or [options.n_hidden]), 0, 0, 0)[:4]
         self.horizon = max(self.reach, 100) if self.reach else 2000  # of the scaling
-        self.remembered = []  # samples, their labels and weights
-        self.told_anew, self.ranked = {}, {}  # by feature: since when its scale is another, where its fields are
+        self.buffer = []  # samples, their labels and weights
+        self.ranked = {}  # by skewed feature: where its fields are
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.ranges, self.n_ranged = [[[] for _ in range(n_features)]], 0  # values taught, by the horizon and feature
         self.n_seen = self.taught = self.observed = 0
@@ -140,7 +139,7 @@ class Naive:
         self.velocity = {name: np.zeros_like(getattr(self, name)) for name in ("W", "b", "output", "eta")}
         self.square = {name: np.zeros_like(getattr(self, name)) for name in ("b", "eta")}  # of the gradients, the mean
         self.slow = {name: getattr(self, name).copy() for name in ("W", "b", "output", "eta")}
-        self.losses, self.averaged_since = np.zeros(3), 0  # of the opinions: weights, averages, memory
+        self.losses, self.averaged_since = np.zeros(2), 0  # of the predictors: weights, averages
         self.names = range(1000)  # what the classes are called in the option, in the order of the outputs
         self.labels, self.label_weights = np.zeros(0, int), np.zeros(0)  # all that was taught
         self.events = []
@@ -184,13 +183,6 @@ class Naive:
 
     def location(self, j):
         values = np.clip(self.seen[:, j][~np.isnan(self.seen[:, j])], -1e150, 1e150)
-        if j in self.told_anew:  # from then on, sample by sample
-            known, mean, square = self.told_anew[j]
-            for count in range(known + 1, len(values) + 1):
-                share, step = max(1 / count, 1 / self.horizon), values[count - 1] - mean
-                mean += share * step
-                square += share * (step * (values[count - 1] - mean) - square)
-            return mean, math.sqrt(square)
         return recent(values, self.horizon) if len(values) else (math.nan, math.nan)
 
     def varied(self, values):
@@ -381,9 +373,9 @@ class Naive:
         self.observed += 1
         self.seen = np.vstack([self.seen, row])
         x, target = self.scale(row)
-        x = self.corrupt(x)
         present = ~np.isnan(row)
         if self.options.generative and present.any() and self.reach == 0:
+            x = self.corrupt(x)
             self.learn(self.generative, x, np.nan_to_num(target), present, weight)
 
     def weight_of_class(self, label):
@@ -398,13 +390,13 @@ class Naive:
         return min(sum(counts.values()) / (len(counts) * counts[label]), 100) if label in counts else 1
 
     def judge(self, rows, labels, weights=None):
-        """Compare the opinions on every fourth sample, before any of their labels is learned."""
+        """Compare the predictors on every fourth sample, before any of their labels is learned."""
         if len(self.eta) == 0:
             return
         judged = [k for k in range(len(rows)) if (self.taught + k) % 4 == 3]
         for k in judged:
             weight = self.weight_of_class(labels[k]) * (1 if weights is None else weights[k]) / math.sqrt(len(judged))
-            for which, shares in enumerate(self.opinions(rows[k])):
+            for which, shares in enumerate(self.predictions(rows[k])):
                 seen = shares[labels[k]] if labels[k] < len(shares) else 0
                 self.losses[which] = 0.992 * self.losses[which] - weight * math.log(max(seen, 1e-4))
         if self.options.averaging > 0 and self.trust() < 0.01:
@@ -441,94 +433,40 @@ class Naive:
         else:
             x = self.see(row)
             if phase.surprise.drifts(((self.outputs(phase, sigmoid(x @ self.W + self.b)) - target) ** 2).sum()):
-                self.remembered = self.remembered if self.looks_strange() else []
+                self.buffer = []
             self.descend(phase, x, target, every, full)
-            self.remembered.append((row.copy(), label, weight))
-            if self.renews and self.options.scaling == "standard":
-                self.see_anew()
+            self.buffer.append((row.copy(), label, weight))
+            if self.fields and self.options.scaling == "standard":
+                self.place_fields()
         for _ in range(self.rehearse):
-            self.revisit()
+            self.replay()
         self.follow()
 
-    def see_anew(self):
-        """After 32 samples, other units; after twice as many as before, or all that are kept, skewed features."""
-        n = len(self.remembered)
-        rows = [row for row, _, _ in self.remembered[-self.reach :]]
+    def place_fields(self):
+        """Those of skewed features, where the samples are twice as many as before, or all that are kept are others."""
+        n, n_kept = len(self.buffer), min(len(self.buffer), self.reach)
+        if n_kept < 64 or not (n % self.reach == 0 or (n <= self.reach and math.log2(n).is_integer())):
+            return
+        ring = [self.at(place) for place in range(n_kept)][:: math.ceil(n_kept / 128)]
         for j in range(self.n):
-            newest_first = np.array([row[j] for row in rows[::-1]])
-            blocks = newest_first[: len(rows) // 32 * 32].reshape(-1, 32)
-            if n % 32 == 0 and len(blocks) >= 6 and self.has_other_unit(j, blocks):
-                self.convert(j, rows, blocks)
-        if self.fields and len(rows) >= 64 and (n % self.reach == 0 or (n <= self.reach and math.log2(n).is_integer())):
-            ring = [self.at(place) for place in range(len(rows))][:: math.ceil(len(rows) / 128)]
-            for j in range(self.n):
-                values = np.sort([row[j] for row, _, _ in ring if not np.isnan(row[j])])
-                if len(values) >= self.fields:
-                    shares = np.clip(np.arange(self.fields) / (self.fields - 1), 0.01, 0.99)
-                    places = values[np.floor(shares * (len(values) - 1) + 0.5).astype(int)]
-                    even = np.clip((places - values.mean()) / (values.std() or 1) / 5 + 0.5, 0, 1 - 1e-12) * self.fields
-                    n_even = len(np.unique(np.floor(even)))
-                    if j in self.ranked or (n_even <= 3 and len(np.unique(places)) >= 2 * n_even):
-                        self.ranked[j] = places
-                if j in self.ranked and len(np.unique(self.ranked[j])) == 1:
-                    del self.ranked[j]
-
-    def levels_and_spreads(self, blocks):
-        """What varies only by rounding has no spread."""
-        levels = blocks.mean(axis=-1)
-        spreads = np.abs(blocks - levels[..., None]).mean(axis=-1)
-        return levels, np.where(spreads <= 1e-9 * np.abs(levels), 0, spreads)
-
-    def is_usual(self, j, values):
-        mean, std = self.location(j)
-        spread = self.levels_and_spreads(values)[1]
-        return abs(values.mean() - mean) <= std and std / 3 <= spread <= 1.5 * std
-
-    def looks_strange(self):
-        if not self.renews or self.options.scaling != "standard" or len(self.remembered) < 192:
-            return False
-        latest = np.array([row for row, _, _ in self.remembered[-32:]])
-        spreads = self.levels_and_spreads(latest.T)[1]
-        return any(spreads[j] > 0 and not self.is_usual(j, latest[:, j]) for j in range(self.n))
-
-    def has_other_unit(self, j, blocks):
-        new, old = blocks[:2], blocks[3:]
-        if np.isnan(new).any() or np.isnan(old).any():
-            return False
-        levels, spreads = self.levels_and_spreads(blocks)
-        if self.is_usual(j, blocks[0]):
-            return False
-        if min(spreads[:2].min(), spreads[3:].min()) == 0 or np.ptp(levels[3:]) > 2 * spreads[3:].max():
-            return False
-        if np.ptp(levels[:2]) > 2 * spreads[:2].min() or spreads[:2].max() > 2 * spreads[:2].min():
-            return False
-        wide, narrow = spreads[:2].min() > 4 * spreads[3:].max(), spreads[:2].max() < spreads[3:].min() / 4
-        far = 4 * (np.ptp(levels[3:]) + spreads[3:].max())
-        away = levels[:2].min() > levels[3:].max() + far or levels[:2].max() < levels[3:].min() - far
-        return wide or narrow or away
-
-    def convert(self, j, rows, blocks):
-        levels, spreads = self.levels_and_spreads(blocks)
-        (level, spread), (before, width) = [(levels[k : k + 2].mean(), spreads[k : k + 2].mean()) for k in (0, 3)]
-        for row in rows:
-            density = np.exp(-abs(row[j] - level) / spread) / spread
-            if np.exp(-abs(row[j] - before) / width) / width > density:
-                row[j] = level + (row[j] - before) / width * spread
-        values = np.clip([row[j] for row in rows if not np.isnan(row[j])], -1e150, 1e150)
-        self.told_anew[j] = (~np.isnan(self.seen[:, j])).sum(), values.mean(), values.var()
-        for window in self.ranges[:-1]:
-            window[j] = []
-        self.ranges[-1][j] = list(values)
-        if j in self.ranked:
-            self.ranked[j] = level + (self.ranked[j] - before) / width * spread
+            values = np.clip(np.sort([row[j] for row, _, _ in ring if not np.isnan(row[j])]), -1e150, 1e150)
+            if len(values) >= self.fields:
+                shares = np.clip(np.arange(self.fields) / (self.fields - 1), 0.01, 0.99)
+                places = values[np.floor(shares * (len(values) - 1) + 0.5).astype(int)]
+                even = np.clip((places - values.mean()) / (values.std() or 1) / 5 + 0.5, 0, 1 - 1e-12) * self.fields
+                n_even = len(np.unique(np.floor(even)))
+                if j in self.ranked or (n_even <= 3 and len(np.unique(places)) >= 2 * n_even):
+                    self.ranked[j] = places
+            if j in self.ranked and len(np.unique(self.ranked[j])) == 1:
+                del self.ranked[j]
 
     def at(self, place):
         """What is at a place of the ring."""
-        return self.remembered[(len(self.remembered) - 1 - place) // self.reach * self.reach + place]
+        return self.buffer[(len(self.buffer) - 1 - place) // self.reach * self.reach + place]
 
-    def revisit(self):
+    def replay(self):
         """One more step on one of the samples in reach, which lie in a ring."""
-        row, label, weight = self.at(int(self.random.uniform() * min(len(self.remembered), self.reach)))
+        row, label, weight = self.at(int(self.random.uniform() * min(len(self.buffer), self.reach)))
         target = np.eye(len(self.eta))[label]
         x = self.see(row)
         self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))
@@ -548,34 +486,23 @@ class Naive:
     def transform(self, row):
         return sigmoid(self.see(self.within(row)) @ self.W + self.b)
 
-    def opinions(self, row):
-        """What the weights say, what their averages do, and what the nearest of the remembered samples do."""
-        row = self.within(row)
-        x = np.nan_to_num(self.scale(row)[0])
-        seen = self.see(row)
+    def predictions(self, row):
+        """What the weights predict, and what their averages do."""
+        seen = self.see(self.within(row))
         for owner in (self.__dict__, self.slow):
             yield softmax(sigmoid(seen @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
-        if self.neighbours > 0:
-            newest = self.remembered[-self.reach :][::-1][: max(100_000 // self.n, self.neighbours)]
-            distances = [((np.nan_to_num(self.scale(other)[0]) - x) ** 2).sum() for other, _, _ in newest]
-            near = np.argsort(distances, kind="stable")[: self.neighbours]
-            votes = np.bincount([newest[k][1] for k in near], minlength=len(self.eta))
-            yield (votes + 0.5 / len(votes)) / (len(near) + 0.5)
 
     def predict_proba(self, row):
-        return self.shares() @ list(self.opinions(row))
+        return self.weights() @ list(self.predictions(row))
 
-    def shares(self):
-        """The share of each opinion in a prediction."""
-        held = np.array([True, self.options.averaging > 0, self.neighbours > 0])[: 3 if self.neighbours else 2]
-        losses = self.losses[: len(held)]
-        weights = np.exp(-0.4 * (losses - losses.min())) * held
+    def weights(self):
+        """The weight of each predictor in a prediction."""
+        weights = np.exp(-0.4 * (self.losses - self.losses.min())) * [True, self.options.averaging > 0]
         return weights / weights.sum()
 
     def evidence(self):
         """By this, networks are mixed."""
-        held = np.array([True, self.options.averaging > 0, self.neighbours > 0])
-        return np.exp(-0.4 * self.losses[held]).sum()
+        return np.exp(-0.4 * self.losses[[True, self.options.averaging > 0]]).sum()
 
     def reconstruct(self, row):
         a = sigmoid(self.see(row) @ self.W + self.b) @ self.W.T + self.c

@@ -4,7 +4,7 @@ import pytest
 from numba import config
 
 needs_jit = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="takes too long as plain Python")
-SMALL = ((1,), (3, 2, 20), (2, 1, 30, 3))  # the scales of an ensemble whose members are of all kinds
+SMALL = ((1,), (3, 2, 20), (4, 1, 30, 4))  # the scales of an ensemble whose members are of all kinds
 
 
 def words(online):

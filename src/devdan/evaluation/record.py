@@ -12,7 +12,7 @@ from devdan.evaluation import measures
 from devdan.evaluation.confusion import Confusion, beyond
 from devdan.evaluation.reliability import Binned, Reliability
 from devdan.html_table import html_table
-from devdan.kernel.state import KINDS, PHASES, Event
+from devdan.kernel.state import EVENT_KINDS, PHASES, Event
 
 
 class Phases(NamedTuple):
@@ -148,7 +148,7 @@ _FIELDS = tuple(f.name for f in fields(Record) if f.init)
 
 def _event(*values: Any) -> Event:
     event = Event(*values)
-    if event.kind not in KINDS or event.phase not in PHASES or not isinstance(event.sample, int):
+    if event.kind not in EVENT_KINDS or event.phase not in PHASES or not isinstance(event.sample, int):
         raise ValueError(f"no event: {values}")
     return event._replace(value=float(event.value), bound=float(event.bound))
 

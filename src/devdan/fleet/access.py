@@ -17,7 +17,7 @@ from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import Networks
 from devdan.fleet.shared import Shared, mixture_of, prior_of
-from devdan.fleet.slots import words_of
+from devdan.fleet.slots import columns_of
 from devdan.fleet.store import FIGURES
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
@@ -129,7 +129,7 @@ class FleetAccess(TableEstimator):
         The networks come into memory for that, as when they predict.
         """
         with self._lock:
-            n_words = sum(len(words_of(name)) for name in names)
+            n_words = sum(len(columns_of(name)) for name in names)
             found = np.zeros((len(keys), n_words), np.int64)
             if self.__sklearn_is_fitted__() and len(keys) > 0:
                 slots = self._networks.bring(keys, self.max_in_memory)

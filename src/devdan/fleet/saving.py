@@ -18,8 +18,8 @@ from devdan.fleet.keys import kind_of, of_text, text_of
 from devdan.fleet.shared import DEFAULT, Shared, scale_of
 from devdan.fleet.slots import EVENTS, Kept
 from devdan.fleet.store import Row, Store
-from devdan.kernel import CHANGED, Network
-from devdan.kernel.state import HEADER, LARGEST_COUNT, aligned, check_state, check_states, sizes_of
+from devdan.kernel import CHANGED, EVOLVING, Evolving
+from devdan.kernel.state import HEADER, LARGEST_COUNT, SETTINGS, aligned, check_state, check_states, sizes_of
 from devdan.model import modelfile, options
 from devdan.model.devdan import DEVDAN
 from devdan.model.modelfile import ModelFileError
@@ -188,11 +188,11 @@ def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Share
 def _check_network(state: Floats) -> None:
     """As for any state, but it may have no hidden units yet."""
     begun = state.copy()
-    where = Network.n_hidden.start  # type: ignore[attr-defined]
+    where = Evolving.n_hidden.start  # type: ignore[attr-defined]
     if len(state) > where and begun.view(np.int64)[where] == 0:
         begun.view(np.int64)[where] = 1
     check_state(begun)
-    if sizes_of(state)[3:] != (EVENTS, 0, 0):
+    if state.view(np.int64)[0] != EVOLVING or sizes_of(state).events != EVENTS:
         raise ValueError("its network has another size than those of a fleet")
 
 
@@ -242,17 +242,19 @@ def _check_networks(shared: Shared, group: Sequence[Kept]) -> None:
     """For states of the same sizes."""
     states = np.array([kept.state for kept in group])
     check_states(states)
+    if states.view(np.int64)[0, 0] != EVOLVING:
+        raise ValueError("it does not evolve")
     integers, sizes = states.view(np.int64), sizes_of(states[0])
-    places = {name: place for name, (place, _) in Network.places(sizes).items()}
+    places = {name: place for name, (place, _) in Evolving.places(sizes).items()}
     n_known = np.array([len(kept.codes) for kept in group])
     n_features, n_classes, n_named = (integers[:, places[name]] for name in ("n_features", "n_classes", "n_named"))
-    _, _, max_classes, *others = sizes
     n_inputs = np.array([len(order) or shared.mixture.n_inputs for order in shared.inputs])
-    if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or others != [EVENTS, 0, 0]:
+    if (n_features != n_inputs[[kept.inputs for kept in group]]).any() or sizes.events != EVENTS:
         raise ValueError("its inputs are not those of the fleet")
-    if (n_known > max_classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
+    if (n_known > sizes.classes).any() or (np.maximum(n_classes, n_named) > n_known).any():
         raise ValueError("it has other outputs than classes")
-    have = states[:, [places[name] for name in shared.settings]]
+    names = [name for name in SETTINGS[Evolving] if name in shared.settings]
+    have = states[:, [places[name] for name in names]]
     is_up_to_date = np.array([kept.settings for kept in group]) == shared.n_settings
-    if (have[is_up_to_date] != list(shared.settings.values())).any():
+    if (have[is_up_to_date] != [shared.settings[name] for name in names]).any():
         raise ValueError("its settings are not those of the fleet")

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding
 from devdan.fleet.slots import Kept, Slots, room, room_for
-from devdan.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Network
-from devdan.kernel.state import AVERAGED, aligned, set_settings, sizes_of, with_features, with_room
+from devdan.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Evolving, predictor_weight
+from devdan.kernel.state import aligned, set_settings, sizes_of, with_features, with_room
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels, weights_given
 from devdan.model.devdan import DEVDAN
-from devdan.model.mixture import Mixture, prediction_weights
+from devdan.model.mixture import Mixture
 from devdan.model.scales import QUICK, Scale
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ ALL_ROWS, EVERY = 10_000, 4  # rows from all of which the prior learns, and from
 WORTH = 20  # samples that what a new key knows counts for at most, so that it soon learns where it differs
 SCALE_WORTH = 5  # for which the scale of its inputs counts: keys often have scales and zeros of their own
 _NO_CODES, _ONE_ROW = np.empty(0, np.int64), np.zeros(1, np.int64)
-_N_HIDDEN, _GROWS = Network.n_hidden.start, Network.grows.start  # type: ignore[attr-defined]
 
 
 def scale_of(chosen: dict[str, Any]) -> Scale:
@@ -119,11 +118,12 @@ class Shared:
         elif own is not self._placed:  # it has other inputs, or room for more classes
             memory.put(self.slot, Kept(own, _NO_CODES))
         else:
-            n_hidden, grows = own.view(np.int64).item(_N_HIDDEN), own.item(_GROWS)
-            if grows == self._may_grow(n_hidden):
+            net = self.mixture.nets[0]
+            assert isinstance(net, Evolving)
+            if net.grows == self._may_grow(net.n_hidden):
                 return
         self._placed = memory.state(self.slot)
-        net = Network(self._placed)
+        net = Evolving(self._placed)
         net.grows = self._may_grow(net.n_hidden)
         self._give_room(memory, max(net.n_hidden, self._most_units) + 2)
 
@@ -142,14 +142,14 @@ class Shared:
 
     def stop_growing(self, memory: Slots) -> None:
         """Go on without another hidden unit, where there is no room for one."""
-        net = Network(self._placed)
+        net = Evolving(self._placed)
         net.grows = 0.0
         self._give_room(memory, net.n_hidden + 2)
 
     def network(self) -> Floats:
         """A copy of its state; where a prior has stopped to grow, that is no option of a copy."""
         state: Floats = self.mixture.networks[0].copy()
-        Network(state).grows = self.settings["grows"]
+        Evolving(state).grows = self.settings["grows"]
         return state
 
     def _give_room(self, memory: Slots, hidden: int) -> None:
@@ -210,10 +210,10 @@ class Shared:
         hidden = room_for(max(net.n_hidden, int(net.start)))
         state = with_room(self.network(), room(net.n_features, hidden, n_known))
         if self.is_prior:
-            make_young(Network(state))
+            make_young(Evolving(state))
         else:
-            Network(state).n_named = 0
-            Network(state).class_weight[:] = 0.0
+            Evolving(state).n_named = 0
+            Evolving(state).class_weight[:] = 0.0
         inputs, settings = self.versions
         return Kept(state, np.arange(n_known), inputs=inputs, settings=settings)
 
@@ -224,17 +224,17 @@ class Shared:
         if kept.inputs != inputs:
             before, now = self.inputs[kept.inputs], set(self.inputs[inputs])
             gone = [place for place, number in enumerate(before) if number not in now]
-            state = with_features(state, len(before), gone, len(now) - len(before) + len(gone))
+            state = with_features(state, gone, len(now) - len(before) + len(gone))
         if kept.settings != settings:
-            set_settings(Network(state), self.settings)
-            Network(state).class_weight[:] = 0.0  # those given are set where they are used
+            set_settings(Evolving(state), self.settings)
+            Evolving(state).class_weight[:] = 0.0  # those given are set where they are used
         return kept._replace(state=state, inputs=inputs, settings=settings)
 
 
-def make_young(net: Network) -> None:
+def make_young(net: Evolving) -> None:
     """Keep what a network has learned, but not for how long, so that it soon learns where a key differs."""
-    averages_are_better = prediction_weights(net.words)[BY_AVERAGES] > 0.5
-    for name in AVERAGED:
+    averages_are_better = predictor_weight(net, BY_AVERAGES) > 0.5
+    for name in ("encoder", "encoder_bias", "output", "output_bias"):
         weights, slow = getattr(net, name), getattr(net, f"{name}_slow")
         if averages_are_better:
             weights[:] = slow
@@ -288,7 +288,7 @@ def kept_of(shared: Shared, mixture: Mixture) -> Kept:
     codes, classes = shared.classes.encode(labels) if len(labels) > 0 else (np.empty(0, np.int64), shared.classes)
     net = mixture.nets[0]
     state = with_room(mixture.networks[0], room(net.n_features, room_for(net.n_hidden), len(labels)))
-    set_settings(Network(state), shared.settings)
+    set_settings(Evolving(state), shared.settings)
     shared.mixture.prepare(classes=classes)
     return Kept(state, codes, inputs=inputs, settings=shared.versions[1])
 

@@ -6,6 +6,7 @@ from which compiled code knows where the network is. What is kept of a key besid
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from itertools import repeat
@@ -16,7 +17,7 @@ import numpy as np
 from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.fleet.keys import Key
-from devdan.kernel import Network, Work
+from devdan.kernel import Evolving, Work
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import aligned, resized, sizes_of
 
@@ -49,13 +50,14 @@ def room_for(n_hidden: int) -> int:
 
 def room(features: int, hidden: int, classes: int) -> Sizes:
     """What a network of a fleet has room for; it remembers no samples, which would take more than all the rest."""
-    return features, hidden, max(classes, 2), EVENTS, 0, 0
+    return Sizes(features, hidden, max(classes, 2), EVENTS)
 
 
-def words_of(name: str) -> range:
-    """Where the words of a counter are in every state."""
-    field = getattr(Network, name)
-    return range(field.start, field.start + int(np.prod(field.shape, dtype=np.int64)))
+def columns_of(name: str) -> range:
+    """The columns of a counter in what :func:`kernel.look_up` finds."""
+    widths = [math.prod(getattr(Evolving, counter).shape) for counter in kernel.COUNTERS]
+    begin = sum(widths[: kernel.COUNTERS.index(name)])
+    return range(begin, begin + widths[kernel.COUNTERS.index(name)])
 
 
 class Slots:
@@ -64,7 +66,7 @@ class Slots:
     def __init__(self) -> None:
         self.table = np.zeros((0, _WIDTH), np.int64)
         self.index: dict[Key, int] = {}
-        self.largest: Sizes = (0, 0, 0, 0, 0, 0)  # room that any of them has had
+        self.largest = Sizes()  # room that any of them has had
         self.scratch = self.new_scratch()  # of the thread that has the fleet
         self._keys: list[Any] = []
         self._words: list[Any] = []  # of each slot: the state, and after it the codes of the classes
@@ -140,7 +142,7 @@ class Slots:
         row[INPUTS:_LAST] = kept.inputs, kept.settings
         self._words[slot] = words
         if any(map(operator.gt, sizes, self.largest)):
-            self.largest = tuple(map(max, self.largest, sizes))  # type: ignore[assignment]
+            self.largest = Sizes(*map(max, self.largest, sizes))
             self.scratch = self.new_scratch()
 
     def make_room(self, slot: int, hidden: int = 0, classes: int = 0) -> None:
@@ -171,7 +173,7 @@ class Slots:
 
     def words(self, slots: Words, *names: str) -> Words:
         """Words of the states in these slots, by the names of fields; a row for each."""
-        places = [place for name in names for place in words_of(name)]
-        out = np.empty((len(slots), len(places)), np.int64)
-        kernel.look_up(self.table, slots, np.array(places), out)
-        return out
+        out = np.empty((len(slots), columns_of(kernel.COUNTERS[-1]).stop), np.int64)
+        kernel.look_up(self.table, slots, out)
+        columns = [column for name in names for column in columns_of(name)]
+        return np.ascontiguousarray(out[:, columns])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -16,8 +16,6 @@ from devdan.model import threads
 from devdan.model.estimator import Chunk
 
 _PARTS = 4  # per thread, so that one that is done early takes another
-
-_addresses = cache(kernel.addresses)
 
 
 def grouped(slots: Words, rows: Words, prior: int, prior_rows: Words) -> tuple[Words, Words, Words]:
@@ -67,13 +65,12 @@ def learn(
     order, stages, done = np.empty_like(rows), np.zeros(len(slots), np.int64), np.zeros(len(slots), np.int64)
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
-        return kernel.learn_keys(
-            _addresses(), memory.table, slots, cuts, rows, order, stages, done, begin, end,
-            *(scratch or memory.new_scratch()), chunk.X, chunk.codes, own, chunk.weights, named, class_weights,
-            first, last, shared.slot, judges, bool(chosen["shuffle"]), bool(chosen["interleave"]), now,
-        )  # fmt: skip
+        return kernel.learn_keys(memory.table, turns, batch, way, begin, end, *(scratch or memory.new_scratch()))
 
-    own, named, class_weights = np.empty_like(chunk.codes), shared.named_codes, shared.class_weights
+    turns = slots, cuts, rows, order, stages, done
+    outputs = np.empty_like(chunk.codes)
+    batch = chunk.X, chunk.codes, outputs, chunk.weights, shared.named_codes, shared.class_weights
+    way = first, last, shared.slot, judges, bool(chosen["shuffle"]), bool(chosen["interleave"]), now
     n_threads = threads.n_threads(n_jobs, len(rows) * (last - first + 1))
     if n_threads == 1:
         n_stopped = step(0, len(slots), memory.scratch)
@@ -104,7 +101,7 @@ def predict(memory: Slots, shared: Shared, slots: Words, X: Floats, out: Floats,
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:
         scratch = scratch or memory.new_scratch()
-        return kernel.predict_keys(_addresses(), memory.table, slots, *scratch, X, out, begin, end)
+        return kernel.predict_keys(memory.table, slots, *scratch, X, out, begin, end)
 
     n_threads = threads.n_threads(n_jobs, len(X))
     if n_threads == 1:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from devdan.arrays import Floats
+from devdan.arrays import Floats, Words
 from devdan.kernel.jit import compiled
 from devdan.kernel.network import Random
 
@@ -27,6 +27,14 @@ def normal(random: Random, variance: float) -> float:
     """A draw from N(0, variance), by Box and Muller."""
     radius = math.sqrt(-2.0 * variance * math.log(1.0 - uniform(random)))
     return radius * math.cos(2.0 * math.pi * uniform(random))
+
+
+@compiled
+def shuffle_order(random: Random, order: Words) -> None:
+    """Put a row in random order."""
+    for i in range(len(order) - 1, 0, -1):
+        j = int(uniform(random) * (i + 1))
+        order[i], order[j] = order[j], order[i]
 
 
 @compiled
@@ -84,25 +92,6 @@ def add_product(x: Floats, W: Floats, y: Floats, n: int, r: int) -> None:
         x0 = x[j]
         for i in range(r):
             y[i] += x0 * W[j, i]
-
-
-@compiled
-def encode(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
-    """y = s(xW + b)."""
-    for i in range(r):
-        y[i] = b[i]
-    add_product(x, W, y, n, r)
-    sigmoid(y, r)
-
-
-@compiled
-def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
-    """yW' + c: the input of the decoder's sigmoid (W, c) or, with Φ' and η instead, of the softmax."""
-    for j in range(n):
-        a = c[j]
-        for i in range(r):
-            a += y[i] * W[j, i]
-        z[j] = a
 
 
 @compiled

@@ -7,166 +7,22 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from devdan.arrays import Floats, Words
-from devdan.kernel.arithmetic import encode, normal, project, uniform
-from devdan.kernel.drift import record, watch_drift
-from devdan.kernel.inputs import (
-    aim,
-    find,
-    keep_within,
-    learn_scaling,
-    measure,
-    n_plain,
-    scale,
-    unscale,
-    widen,
-)
-from devdan.kernel.jit import compiled, entry
+from devdan.kernel.arithmetic import shuffle_order
+from devdan.kernel.evolving import learn_evolving
+from devdan.kernel.inputs import find, look_at, prepare_scaling, see, unscale
+from devdan.kernel.jit import entry
 from devdan.kernel.mixing import (
-    COMPARED_EVERY,
-    NEGLIGIBLE,
-    NEVER,
-    STRIDE,
     activate,
+    add_predictions,
+    apply_temperature,
     evidence,
-    follow,
-    join_averages,
-    judge,
-    learn_sharpness,
-    leave_averages,
-    opine,
-    share_of,
-    sharpen,
+    labels_until_compared,
+    learn_temperature,
 )
-from devdan.kernel.network import (
-    ACTUAL,
-    ALIKE,
-    ALONE,
-    BY_WEIGHTS,
-    DISCRIMINATIVE,
-    GENERATIVE,
-    GROWTH,
-    LAYERED,
-    LOG_SHARPNESS,
-    MINMAX,
-    UNCHANGED,
-    Network,
-    Random,
-    Work,
-)
-from devdan.kernel.paper import WEIGHT_VARIANCE, corrupt, evolve, expect_input, forward, step_generative
-from devdan.kernel.replay import learn_again
-from devdan.kernel.steps import count_label, know, step_labelled, weight_of_class, weight_of_sample
-
-# --- Learning ----------------------------------------------------------------------------------------------------
-
-
-@compiled
-def learn_sample(net: Network, work: Work, phase: int, weight: float) -> None:
-    """One sample in one phase: grow or prune by the network's significance, then one SGD step.
-
-    Beyond the paper, drifts and events are recorded, the averages of the weights follow, and the loss may have a weight
-    and the step an adaptive rate.
-    """
-    expect_input(net, work, phase)
-    forward(net, work, phase)
-    watch_drift(net, work, phase)
-    change = evolve(net, work, phase)
-    if change.kind != UNCHANGED:
-        record(net, phase, change.unit, change.kind, change.value, change.bound)
-        if change.kind == GROWTH:
-            join_averages(net, change.unit)
-        else:
-            leave_averages(net, change.unit)
-        forward(net, work, phase)
-    if phase == GENERATIVE:
-        step_generative(net, work, weight)
-    else:
-        step_labelled(net, work, weight)
-
-
-@compiled
-def begin(net: Network) -> None:
-    """Draw the first hidden units."""
-    n, n_units = net.n_features, int(net.start)
-    net.n_hidden = n_units
-    plain, n_fields = n_plain(net), n * net.max_fields
-    for unit in range(n_units):
-        for j in range(n):
-            if unit < plain:
-                net.encoder[j, unit] = normal(net.random, WEIGHT_VARIANCE / (n + 1))
-            else:
-                for k in range(net.max_fields):
-                    net.field_weights[j, k, unit] = normal(net.random, WEIGHT_VARIANCE / (n_fields + 1))
-        join_averages(net, unit)
-
-
-@compiled
-def visit(
-    state: Floats,
-    scratch: Floats,
-    X: Floats,
-    labels: Words,
-    weights: Floats,
-    order: Words,
-    start: int,
-    first: int,
-    last: int,
-) -> int:
-    """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; returns where it stopped.
-
-    It stops at the end, or before the sample at which the state may need room for more hidden units. Labels are only
-    read in the discriminative phase. The scaling learns only from new samples: those that are observed, and those that
-    are taught when as many were taught as seen, so that they cannot have been observed. Learning a range twice does no
-    harm, so ranges are always learned. ``weights`` are those of the samples in the loss; without any, all weigh 1.
-    """
-    net = Network(state)
-    work = Work(scratch, net)
-    if net.n_hidden == 0:
-        if net.start > net.max_hidden:
-            return start
-        begin(net)
-    judged = start > 0 or last != DISCRIMINATIVE or net.company == LAYERED
-    judged = judged or (net.company == ALONE and net.averaging == 0.0 and net.neighbours == 0.0)
-    for t in range(start, len(order)):
-        if net.n_hidden + 2 > net.max_hidden:  # each phase may grow one
-            return t
-        n_present = find(X[order[t]], work.clean, work.present, net.n_features)
-        new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
-        if new:
-            net.n_seen += 1
-        if new or net.scaling == MINMAX:
-            learn_scaling(net, work)
-        if new or net.scaling == MINMAX or t == start:
-            measure(net, work)
-        scale(net, work)
-        weight = weight_of_sample(weights, order[t])
-        for phase in range(first, last + 1):
-            if phase == DISCRIMINATIVE and not judged:
-                judge(net, work, X, labels, weights, order)
-                judged = True
-                find(X[order[t]], work.clean, work.present, net.n_features)
-                scale(net, work)
-            net.n_learned[phase] += 1
-            if phase == GENERATIVE:
-                aim(net, work)
-                corrupt(net, work)
-            else:
-                know(net, work, labels[order[t]])
-                if net.stays_within == 1.0:
-                    widen(net, X[order[t]])
-                if net.weighing != ALIKE:
-                    count_label(net, labels[order[t]], weight)
-                    weight *= weight_of_class(net, labels[order[t]])
-            if phase == DISCRIMINATIVE and net.max_samples > 0:
-                learn_again(net, work, X[order[t]], labels[order[t]], weight_of_sample(weights, order[t]), weight)
-            elif net.max_samples == 0 and (phase == DISCRIMINATIVE or (net.generates == 1.0 and n_present > 0)):
-                learn_sample(net, work, phase, weight)
-            if phase == DISCRIMINATIVE and net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
-                follow(net)
-    return len(order)
+from devdan.kernel.network import ACTUAL, BY_WEIGHTS, REPLAYING, Evolving, Network, Random, Work
+from devdan.kernel.paper import encode, project
+from devdan.kernel.replay import learn_replaying
 
 
 @entry
@@ -177,33 +33,26 @@ def learn(
     labels: Words,
     weights: Floats,
     order: Words,
+    chunk: int,
     start: int,
     first: int,
     last: int,
 ) -> int:
-    """:func:`visit`, for Python; what is compiled calls that, since a copy of an entry may round differently."""
-    return visit(state, scratch, X, labels, weights, order, start, first, last)
+    """Visit the samples ``order[start:]`` once, each in the phases ``first`` to ``last``; returns where it stopped.
 
-
-@entry
-def learn_each(state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, start: int, last: int) -> int:
-    """:func:`learn` from the samples ``X[start:]`` one by one, in the phases up to ``last``; each is a chunk."""
-    none, first = np.int64(0), np.int64(GENERATIVE)  # literals are compiled separately
-    only = Work(scratch, Network(state)).only
-    only[0] = 0
-    for t in range(start, len(X)):
-        x, label, weight = X[t : t + 1], labels[t : t + 1], weights[t : t + 1]
-        if visit(state, scratch, x, label, weight, only, none, first, last) == 0:  # type: ignore[arg-type]
-            return t
-    return len(X)
+    It stops at the end, or before the sample at which the state may need room for more hidden units. Labels are only
+    read in the discriminative phase. There, predictors are compared before the first of each ``chunk`` of samples is
+    learned. ``weights`` are those of the samples in the loss; without any, all weigh 1.
+    """
+    if Network(state).kind == REPLAYING:
+        return learn_replaying(state, scratch, X, labels, weights, order, chunk, start, first, last)
+    return learn_evolving(state, scratch, X, labels, weights, order, chunk, start, first, last)
 
 
 @entry
 def shuffle(random: Random, order: Words) -> None:
     """Shuffle the order in which a chunk is visited."""
-    for i in range(len(order) - 1, 0, -1):
-        j = int(uniform(random) * (i + 1))
-        order[i], order[j] = order[j], order[i]
+    shuffle_order(random, order)
 
 
 @entry
@@ -217,54 +66,25 @@ def weigh(state: Floats) -> float:
 def predict_proba(state: Floats, scratch: Floats, X: Floats, out: Floats, weight: float) -> None:
     """Add the class probabilities times a weight to ``out``, one row per sample."""
     net = Network(state)
-    work = Work(scratch, net)
-    n, m, prediction = net.n_features, min(net.n_classes, out.shape[1]), work.prediction[ACTUAL]
-    if m == 0:
-        return
-    of_all = evidence(net)
-    measure(net, work)
-    for t in range(len(X)):
-        find(X[t], work.clean, work.present, n)
-        keep_within(net, work)
-        scale(net, work)
-        for opinion in range(3):
-            part = share_of(net, opinion, of_all)
-            if part > NEGLIGIBLE:
-                opine(net, work, opinion, prediction, m)
-                for o in range(m):
-                    out[t, o] += weight * part * prediction[o]
+    add_predictions(net, Work(scratch, net), X, out, weight)
 
 
 @entry
 def until_compared(state: Floats) -> int:
     """How many labels are to be learned before the next one with which a prediction is compared."""
-    net = Network(state)
-    if net.calibrates == 0.0:
-        return NEVER
-    n_taught: int = net.n_learned[DISCRIMINATIVE]
-    return COMPARED_EVERY - 1 - n_taught % COMPARED_EVERY
+    return labels_until_compared(Network(state))
 
 
 @entry
 def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) -> None:
-    """Compare mixed predictions, made before these labels were learned, with the labels."""
-    net = Network(state)
-    for t in range(len(predicted)):
-        weight = weight_of_sample(weights, t)
-        if net.weighing != ALIKE:
-            weight *= weight_of_class(net, labels[t])
-        learn_sharpness(net, predicted[t], min(net.n_classes, predicted.shape[1]), labels[t], weight)
+    """Learn the temperature from mixed predictions, made before these labels were learned."""
+    learn_temperature(Network(state), predicted, labels, weights)
 
 
 @entry
 def temper(state: Floats, predicted: Floats) -> None:
-    """Make mixed predictions as sure as such ones turned out right, if that is wanted; the first network knows how."""
-    net = Network(state)
-    if net.calibrates == 0.0 or net.calibration[LOG_SHARPNESS] == 0.0:
-        return
-    sharpness = math.exp(net.calibration[LOG_SHARPNESS])
-    for t in range(len(predicted)):
-        sharpen(predicted[t], min(net.n_classes, predicted.shape[1]), sharpness)
+    """Apply the temperature, which is stored in the first network, to mixed predictions, if that is wanted."""
+    apply_temperature(Network(state), predicted)
 
 
 @entry
@@ -273,24 +93,22 @@ def transform(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
     net = Network(state)
     work = Work(scratch, net)
     r = min(net.n_hidden, out.shape[1])
-    measure(net, work)
+    prepare_scaling(net, work)
     for t in range(len(X)):
-        find(X[t], work.clean, work.present, net.n_features)
-        keep_within(net, work)
-        scale(net, work)
+        look_at(net, work, X[t])
         activate(net, work, BY_WEIGHTS, out[t], r)
 
 
 @entry
 def reconstruct(state: Floats, scratch: Floats, X: Floats, out: Floats) -> None:
-    """The reconstructions in the units of the stream, one row of ``out`` per sample."""
-    net = Network(state)
+    """The reconstructions of an evolving network on the scale of the stream, one row of ``out`` per sample."""
+    net = Evolving(state)
     work = Work(scratch, net)
-    n, r, hidden, target = net.n_features, net.n_hidden, work.hidden[ACTUAL], work.target
-    measure(net, work)
+    n, r, hidden, a = net.n_features, net.n_hidden, work.hidden[ACTUAL], work.target
+    prepare_scaling(Network(net), work)
     for t in range(len(X)):
         find(X[t], work.clean, work.present, n)
-        scale(net, work)
+        see(Network(net), work)
         encode(work.clean, net.encoder, net.encoder_bias, hidden, n, r)
-        project(hidden, net.encoder, net.decoder_bias, target, n, r)
-        unscale(net, target, out[t])
+        project(hidden, net.encoder, net.decoder_bias, a, n, r)
+        unscale(net, a, out[t])

@@ -1,35 +1,63 @@
-"""A fleet: a network for each key, stepped by the same machine code as a network by itself."""
+"""A fleet: a network for each key, which learns and predicts as one by itself.
+
+Networks lie anywhere in memory. A table has a row for each, its *slot*, which says where the network is, and keeps what
+else is known of its key.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import types
+from typing import Any, NamedTuple
 
 from devdan.arrays import Floats, Words
-from devdan.kernel.entries import calibrate, learn, predict_proba, shuffle, temper, until_compared
-from devdan.kernel.jit import address_of, by_address, compiled, entry
+from devdan.kernel.arithmetic import shuffle_order
+from devdan.kernel.evolving import learn_evolving
+from devdan.kernel.jit import compiled, entry
 from devdan.kernel.memory import fetch_ahead, floats_at, integers_at
-from devdan.kernel.mixing import COMPARED_EVERY
-from devdan.kernel.network import DISCRIMINATIVE, GIVEN, Network
-
-_FLOATS, _INTEGERS, _ROWS = types.float64[::1], types.int64[::1], types.float64[:, ::1]
-_LEARN = types.int64(
-    _FLOATS, _FLOATS, _ROWS, _INTEGERS, _FLOATS, _INTEGERS, types.int64, types.int64, types.int64
-)  # the signatures that Python's calls have
-_PREDICT = types.none(_FLOATS, _FLOATS, _ROWS, _ROWS, types.float64)
-_CALIBRATE = types.none(_FLOATS, _ROWS, _INTEGERS, _FLOATS)
-_TEMPER = types.none(_FLOATS, _ROWS)
-_learn_at, _predict_at = by_address(learn, _LEARN), by_address(predict_proba, _PREDICT)
-_calibrate_at, _temper_at = by_address(calibrate, _CALIBRATE), by_address(temper, _TEMPER)
+from devdan.kernel.mixing import (
+    COMPARED_EVERY,
+    add_predictions,
+    apply_temperature,
+    labels_until_compared,
+    learn_temperature,
+)
+from devdan.kernel.network import DISCRIMINATIVE, GIVEN, Evolving, Network, Work
 
 STATE, N_WORDS, CODES, N_KNOWN, N_JUDGED, JUDGED, SEEN, CHANGED = range(8)  # words of a slot: a network, and its key
 NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLING on there are two for each pass
 
 
-def addresses() -> Words:
-    """The addresses of the entries that a fleet calls."""
-    called = (learn, _LEARN), (predict_proba, _PREDICT), (calibrate, _CALIBRATE), (temper, _TEMPER)
-    return np.array([address_of(function, signature) for function, signature in called])
+class Turns(NamedTuple):
+    """Which networks learn, each from its own rows, and how far each has come."""
+
+    slots: Words
+    cuts: Words  # the k-th network's rows are those from cuts[k] to cuts[k + 1]
+    rows: Words
+    order: Words  # in which they are visited
+    stages: Words
+    done: Words  # rows, in this pass
+
+
+class Batch(NamedTuple):
+    """Rows to learn from, and what the fleet knows of classes, which have codes here."""
+
+    X: Floats
+    labels: Words  # codes
+    outputs: Words  # of the row's own network: found here
+    weights: Floats  # of the rows, or none
+    named: Words  # codes of the classes named in advance
+    class_weights: Floats  # by code, or none
+
+
+class Way(NamedTuple):
+    """How to learn."""
+
+    first: int  # phase
+    last: int
+    prior: int  # slot of the prior, which knows the classes by their codes, or -1
+    judges: bool  # whether predictions are made before, and compared with the labels
+    shuffles: bool
+    interleaves: bool
+    now: int  # noted as the time when keys were seen
 
 
 @compiled
@@ -50,24 +78,22 @@ def output_of(place: Words, codes: Words, code: int) -> int:
 
 
 @compiled
-def know_classes(
-    net: Network, place: Words, codes: Words, stage: int, named: Words, labels: Words, own: Words, rows: Words
-) -> int:
+def find_outputs(net: Network, place: Words, codes: Words, stage: int, batch: Batch, rows: Words) -> int:
     """Find the outputs for the classes named in advance and for the labels of a key's rows; returns the next stage.
 
     That is the same stage where there is no room for a class.
     """
     if stage == NAMING:
-        for k in range(len(named)):
-            if output_of(place, codes, named[k]) < 0:
+        for k in range(len(batch.named)):
+            if output_of(place, codes, batch.named[k]) < 0:
                 return NAMING
-        if len(named) > 0:
+        if len(batch.named) > 0:
             net.n_named = place[N_KNOWN]
     for t in range(len(rows)):
-        output = output_of(place, codes, labels[rows[t]])
+        output = output_of(place, codes, batch.labels[rows[t]])
         if output < 0:
             return LABELLING
-        own[rows[t]] = output
+        batch.outputs[rows[t]] = output
     return SHUFFLING
 
 
@@ -82,24 +108,31 @@ def best(probabilities: Floats, m: int) -> int:
 
 
 @compiled
-def predict_key(at: Words, state: Floats, scratch: Floats, X: Floats, row: int, guess: Floats, n_classes: int) -> None:
-    """The probabilities of a network's outputs for one row."""
-    for o in range(n_classes):
+def predict_row(net: Network, work: Work, X: Floats, row: int, guess: Floats) -> None:
+    """The probabilities of a network's outputs for one row, before calibration."""
+    for o in range(net.n_classes):
         guess[0, o] = 0.0
-    _predict_at(at[1], (state, scratch, X[row : row + 1], guess, 1.0))
+    add_predictions(net, work, X[row : row + 1], guess, 1.0)
 
 
 @compiled
-def calibrate_key(
-    at: Words, state: Floats, scratch: Floats, X: Floats, labels: Words, weights: Floats, rows: Words, guess: Floats
-) -> None:
-    """Compare what a network predicts for some of the rows whose labels it is about to learn with these."""
-    net = Network(state)
+def judge(net: Network, work: Work, place: Words, batch: Batch, rows: Words, guess: Floats) -> None:
+    """Note whether predictions for the rows are right: one bit for each of the latest."""
+    for t in range(len(rows)):
+        predict_row(net, work, batch.X, rows[t], guess)
+        right = 1 if best(guess[0], net.n_classes) == batch.outputs[rows[t]] else 0
+        place[JUDGED] = place[JUDGED] << 1 | right
+    place[N_JUDGED] += len(rows)
+
+
+@compiled
+def calibrate_key(net: Network, work: Work, batch: Batch, outputs: Words, rows: Words, guess: Floats) -> None:
+    """Calibrate a network by some of the rows whose labels it is about to learn."""
     if net.n_classes > 0:
-        for t in range(until_compared(state), len(rows), COMPARED_EVERY):
+        for t in range(labels_until_compared(net), len(rows), COMPARED_EVERY):
             row = rows[t]
-            predict_key(at, state, scratch, X, row, guess, net.n_classes)
-            _calibrate_at(at[2], (state, guess, labels[row : row + 1], weights[row : row + 1]))
+            predict_row(net, work, batch.X, row, guess)
+            learn_temperature(net, guess, outputs[row : row + 1], batch.weights[row : row + 1])
 
 
 NETWORKS_AHEAD, SLOTS_AHEAD = 3, 8  # by how many turns they are fetched
@@ -120,88 +153,71 @@ def look_ahead(table: Words, slots: Words, t: int) -> None:
 
 @entry
 def learn_keys(
-    at: Words,
     table: Words,
-    slots: Words,
-    cuts: Words,
-    rows: Words,
-    order: Words,
-    stages: Words,
-    done: Words,
+    given_turns: Any,
+    given_batch: Any,
+    given_way: Any,
     begin: int,
     end: int,
     scratch: Floats,
     guess: Floats,
-    X: Floats,
-    labels: Words,
-    own: Words,
-    weights: Floats,
-    named: Words,
-    class_weights: Floats,
-    first: int,
-    last: int,
-    prior: int,
-    judges: bool,
-    shuffles: bool,
-    interleaves: bool,
-    now: int,
 ) -> int:
-    """Let networks learn, each from its own rows, as :class:`devdan.DEVDAN` does; returns how many need more room.
+    """Let the networks from ``begin`` to ``end`` learn, as :class:`devdan.DEVDAN` does; returns how many need room.
 
-    The k-th of them is in ``slots[k]``, its rows are ``rows[cuts[k] : cuts[k + 1]]``; those from ``begin`` to ``end``
-    learn now. ``stages`` and ``done`` keep how far each has come. The ``prior``, in one of the slots or in none, knows
-    the classes by the fleet's codes. ``now`` is what is noted as the time when keys were seen.
+    Turns, batch and way are plain tuples, which takes Numba less time to take apart than named ones.
     """
+    turns, batch, way = Turns(*given_turns), Batch(*given_batch), Way(*given_way)
     n_stopped = 0
-    n_passes = 1 if interleaves else last - first + 1
+    n_passes = 1 if way.interleaves else way.last - way.first + 1
     for k in range(begin, end):
-        look_ahead(table, slots, k)
-        place, mine, visited = table[slots[k]], rows[cuts[k] : cuts[k + 1]], order[cuts[k] : cuts[k + 1]]
+        slot = turns.slots[k]
+        look_ahead(table, turns.slots, k)
+        place, rows = table[slot], turns.rows[turns.cuts[k] : turns.cuts[k + 1]]
+        visited = turns.order[turns.cuts[k] : turns.cuts[k + 1]]
         state = floats_at(place[STATE], place[N_WORDS])
         net = Network(state)
-        place[SEEN], place[CHANGED] = now, 1
-        outputs = labels if slots[k] == prior else own
-        is_new = stages[k] < SHUFFLING and last == DISCRIMINATIVE
-        if is_new and slots[k] != prior:
+        work = Work(scratch, net)
+        place[SEEN], place[CHANGED] = way.now, 1
+        outputs = batch.labels if slot == way.prior else batch.outputs
+        is_new = turns.stages[k] < SHUFFLING and way.last == DISCRIMINATIVE
+        if is_new and slot != way.prior:
             codes = integers_at(place[CODES], net.max_classes)
-            stages[k] = know_classes(net, place, codes, stages[k], named, labels, own, mine)
-            if stages[k] < SHUFFLING:
+            turns.stages[k] = find_outputs(net, place, codes, turns.stages[k], batch, rows)
+            if turns.stages[k] < SHUFFLING:
                 n_stopped += 1
                 continue
             if net.weighing == GIVEN:
                 for o in range(place[N_KNOWN]):
-                    net.class_weight[o] = class_weights[codes[o]]
-            if judges and net.n_classes > 0:
-                for t in range(len(mine)):
-                    predict_key(at, state, scratch, X, mine[t], guess, net.n_classes)
-                    right = 1 if best(guess[0], net.n_classes) == own[mine[t]] else 0
-                    place[JUDGED] = place[JUDGED] << 1 | right
-                place[N_JUDGED] += len(mine)
+                    net.class_weight[o] = batch.class_weights[codes[o]]
+            if way.judges and net.n_classes > 0:
+                judge(net, work, place, batch, rows, guess)
         if is_new:
-            calibrate_key(at, state, scratch, X, outputs, weights, mine, guess)
-        stages[k] = max(stages[k], SHUFFLING)
-        while stages[k] < SHUFFLING + 2 * n_passes:
-            stage = stages[k] - SHUFFLING
+            calibrate_key(net, work, batch, outputs, rows, guess)
+        turns.stages[k] = max(turns.stages[k], SHUFFLING)
+        while turns.stages[k] < SHUFFLING + 2 * n_passes:
+            stage = turns.stages[k] - SHUFFLING
             if stage % 2 == 0:
-                for t in range(len(mine)):
-                    visited[t] = mine[t]
-                if shuffles and len(mine) > 1:
-                    shuffle(net.random, visited)
-                stages[k] += 1
-                done[k] = 0
-            from_phase = first + stage // 2
-            to_phase = last if interleaves else from_phase
-            done[k] = _learn_at(at[0], (state, scratch, X, outputs, weights, visited, done[k], from_phase, to_phase))
-            if done[k] < len(mine):
+                for t in range(len(rows)):
+                    visited[t] = rows[t]
+                if way.shuffles and len(rows) > 1:
+                    shuffle_order(net.random, visited)
+                turns.stages[k] += 1
+                turns.done[k] = 0
+            first = way.first + stage // 2
+            last = way.last if way.interleaves else first
+            turns.done[k] = learn_evolving(
+                state, scratch, batch.X, outputs, batch.weights, visited, len(rows), turns.done[k], first, last
+            )
+            if turns.done[k] < len(rows):
                 n_stopped += 1
                 break
-            stages[k] += 1
+            turns.stages[k] += 1
     return n_stopped
 
 
 @entry
 def predict_keys(
-    at: Words, table: Words, slots: Words, scratch: Floats, guess: Floats, X: Floats, out: Floats, begin: int, end: int
+    table: Words, slots: Words, scratch: Floats, guess: Floats, X: Floats, out: Floats, begin: int, end: int
 ) -> int:
     """Predict rows, each by the network in its slot, if it has one; returns how many no network has an answer for.
 
@@ -213,12 +229,11 @@ def predict_keys(
         n_classes = 0
         if slots[t] >= 0:
             place = table[slots[t]]
-            state = floats_at(place[STATE], place[N_WORDS])
-            net = Network(state)
+            net = Network(floats_at(place[STATE], place[N_WORDS]))
             codes, n_classes = integers_at(place[CODES], net.max_classes), net.n_classes
             if n_classes > 0:
-                predict_key(at, state, scratch, X, t, guess, n_classes)
-                _temper_at(at[3], (state, guess))
+                predict_row(net, Work(scratch, net), X, t, guess)
+                apply_temperature(net, guess)
                 for o in range(n_classes):
                     out[t, codes[o]] = guess[0, o]
         if n_classes == 0:
@@ -226,10 +241,17 @@ def predict_keys(
     return n_open
 
 
+COUNTERS = ("n_features", "n_classes", "n_hidden", "n_seen", "n_learned", "n_drifts", "n_changes")
+
+
 @entry
-def look_up(table: Words, slots: Words, words: Words, out: Words) -> None:
-    """Some words of many states, by where they are in a state; a row of ``out`` for each network."""
+def look_up(table: Words, slots: Words, out: Words) -> None:
+    """The ``COUNTERS`` of many networks, a row of ``out`` for each."""
     for k in range(len(slots)):
-        state = integers_at(table[slots[k], STATE], table[slots[k], N_WORDS])
-        for i in range(len(words)):
-            out[k, i] = state[words[i]]
+        net = Evolving(floats_at(table[slots[k], STATE], table[slots[k], N_WORDS]))
+        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = net.n_features, net.n_classes, net.n_hidden, net.n_seen
+        for phase in range(2):
+            out[k, 4 + phase] = net.n_learned[phase]
+            out[k, 6 + phase] = net.n_drifts[phase]
+            for kind in range(2):
+                out[k, 8 + 2 * phase + kind] = net.n_changes[phase, kind]

@@ -1,4 +1,4 @@
-"""From a row to what the units see: missing values, scaling, ranges, and fields."""
+"""From a row to what hidden units see: missing values, scaling, clipping to the recent range, and fields."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import math
 from devdan.arrays import Floats
 from devdan.kernel.arithmetic import sigmoid, step_count, step_mean
 from devdan.kernel.jit import compiled
-from devdan.kernel.network import MINMAX, STANDARD, UNSCALED, Network, Work
+from devdan.kernel.network import MINMAX, STANDARD, UNSCALED, Evolving, Network, Replaying, Work
 
 # --- Scaling, learned online -------------------------------------------------------------------------------------
-
 
 LARGEST = 1e150  # larger values are clipped to this, so that their squares are finite
 WIDEST = 5.0  # in standard deviations; values farther away are clipped
@@ -45,39 +44,58 @@ def learn_scaling(net: Network, work: Work) -> None:
 
 
 @compiled
-def measure(net: Network, work: Work) -> None:
-    """What features are scaled by until the scaling learns again: their zeros and units.
+def prepare_scaling(net: Network, work: Work) -> None:
+    """The offsets and divisors by which features are scaled until the scaling learns again.
 
-    The unit of one that never varied is infinite, so that it takes the neutral value 0.
+    The divisor of one that never varied is infinite, so that it takes the neutral value 0.
     """
-    zero, unit = work.zero, work.unit
+    offset, divisor = work.offset, work.divisor
     for j in range(net.n_features):
         if net.scaling == STANDARD:
-            zero[j], unit[j] = net.mean[j], math.sqrt(net.square[j]) if net.square[j] > 0.0 else math.inf
+            offset[j], divisor[j] = net.mean[j], math.sqrt(net.square[j]) if net.square[j] > 0.0 else math.inf
         elif net.scaling == MINMAX:
             seen = net.high[j] > net.low[j]
-            zero[j], unit[j] = net.low[j] if seen else 0.0, net.high[j] - net.low[j] if seen else math.inf
+            offset[j], divisor[j] = net.low[j] if seen else 0.0, net.high[j] - net.low[j] if seen else math.inf
         else:
-            zero[j], unit[j] = 0.0, 1.0
+            offset[j], divisor[j] = 0.0, 1.0
 
 
 @compiled
-def scale(net: Network, work: Work) -> None:
-    """Scale x; a missing feature, or one that never varied, takes the neutral value 0."""
-    n, x, present, zero, unit = net.n_features, work.clean, work.present, work.zero, work.unit
+def see(net: Network, work: Work) -> None:
+    """Scale x, and find the fields that see it; what is missing, or never varied, takes the neutral value 0."""
+    n, x, raw, present, offset, divisor = net.n_features, work.clean, work.raw, work.present, work.offset, work.divisor
     low, high = (-WIDEST, WIDEST) if net.scaling == STANDARD else (0.0, 1.0)
-    if net.max_fields > 0:
+    if net.n_fields > 0:
         for j in range(n):
-            work.raw[j] = x[j]
+            raw[j] = x[j]
     for j in range(n):
-        x[j] = present[j] * min(max((x[j] - zero[j]) / unit[j], low), high)
-    if net.max_fields > 0:
-        locate(net, work)
+        x[j] = present[j] * min(max((x[j] - offset[j]) / divisor[j], low), high)
+    if net.n_fields > 0:
+        locate(Replaying(net), work)
 
 
-# A weighted sum goes on rising beyond all samples that it was fitted to. Where a feature is a date, or drifts, the
-# samples of the next chunk lie there. So to predict them, a value beyond those that were lately taught is seen as the
-# farthest of these, as a tree sees it.
+@compiled
+def take_in(net: Network, work: Work, row: Floats, is_new: bool, is_first: bool) -> float:
+    """See a sample that is learned from; returns the number of features that are present.
+
+    The scaling learns from new samples only, those that it has not learned from in another phase. Learning a range
+    twice does no harm, so that is always done.
+    """
+    n_present = find(row, work.clean, work.present, net.n_features)
+    if is_new:
+        net.n_seen += 1
+    if is_new or net.scaling == MINMAX:
+        learn_scaling(net, work)
+    if is_new or is_first or net.scaling == MINMAX:
+        prepare_scaling(net, work)
+    see(net, work)
+    return n_present
+
+
+# --- Clipping to the recent range --------------------------------------------------------------------------------
+#
+# Linear units extrapolate: a weighted sum goes on rising beyond all samples that it was fitted to. Where a feature is a
+# date, or drifts, the next samples lie there. So to predict them, values are clipped to the range lately taught.
 
 LEAST_RANGED = 100  # samples taught before a range is known
 
@@ -101,9 +119,9 @@ def widen(net: Network, row: Floats) -> None:
 
 
 @compiled
-def keep_within(net: Network, work: Work) -> None:
-    """Before x is scaled to predict it: values beyond the ranges are seen as their ends."""
-    if net.stays_within == 0.0 or net.n_ranged[0] + net.n_ranged[1] < LEAST_RANGED:
+def clip(net: Network, work: Work) -> None:
+    """Clip x to both ranges, before it is scaled to predict it."""
+    if net.clips == 0.0 or net.n_ranged[0] + net.n_ranged[1] < LEAST_RANGED:
         return
     x, lowest, highest = work.clean, net.lowest, net.highest
     for j in range(net.n_features):
@@ -113,7 +131,18 @@ def keep_within(net: Network, work: Work) -> None:
 
 
 @compiled
-def aim(net: Network, work: Work) -> None:
+def look_at(net: Network, work: Work, row: Floats) -> None:
+    """See a sample that is predicted."""
+    find(row, work.clean, work.present, net.n_features)
+    clip(net, work)
+    see(net, work)
+
+
+# --- The autoencoder's target ------------------------------------------------------------------------------------
+
+
+@compiled
+def aim(net: Evolving, work: Work) -> None:
     """What the reconstruction should be: the scaled input, squeezed into [0, 1] unless it lies there."""
     for j in range(net.n_features):
         work.target[j] = work.clean[j]
@@ -122,8 +151,8 @@ def aim(net: Network, work: Work) -> None:
 
 
 @compiled
-def unscale(net: Network, a: Floats, row: Floats) -> None:
-    """The input of the decoder's sigmoid in the units of the stream; NaN for a feature that was never seen."""
+def unscale(net: Evolving, a: Floats, row: Floats) -> None:
+    """The input of the decoder's sigmoid on the scale of the stream; NaN for a feature that was never seen."""
     scaling, n = net.scaling, net.n_features
     if scaling != STANDARD:  # with STANDARD the target is the sigmoid of the input, so nothing is left to do
         sigmoid(a, n)
@@ -131,8 +160,8 @@ def unscale(net: Network, a: Floats, row: Floats) -> None:
         if scaling == MINMAX:
             row[j] = net.low[j] + a[j] * (net.high[j] - net.low[j])
         elif scaling == STANDARD:
-            unit = math.sqrt(net.square[j]) if net.scale_count[j] > 0.0 else math.nan
-            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * unit
+            deviation = math.sqrt(net.square[j]) if net.scale_count[j] > 0.0 else math.nan
+            row[j] = net.mean[j] + min(max(a[j], -WIDEST), WIDEST) * deviation
         else:
             row[j] = a[j]
 
@@ -147,14 +176,6 @@ def unscale(net: Network, a: Floats, row: Floats) -> None:
 FARTHEST = 2.5  # deviations from the mean that fields reach
 
 
-def plain_units(net: Network) -> int:
-    """How many units, the first ones, see the features as they are."""
-    return net.n_hidden if net.max_fields == 0 else net.n_hidden // 2
-
-
-n_plain = compiled(plain_units)
-
-
 def has_varied(net: Network, feature: int) -> bool:
     """Whether a feature was seen with different values, so that it can be scaled."""
     if net.scaling == STANDARD:
@@ -166,10 +187,10 @@ varies = compiled(has_varied)
 
 
 @compiled
-def is_ranked(net: Network, feature: int) -> bool:
+def is_ranked(net: Replaying, feature: int) -> bool:
     """Whether the fields of a feature are at values of their own."""
     places = net.field_places[feature]
-    return places[net.max_fields - 1] > places[0]  # type: ignore[no-any-return]
+    return places[net.n_fields - 1] > places[0]  # type: ignore[no-any-return]
 
 
 @compiled
@@ -189,22 +210,22 @@ def rank(places: Floats, n_fields: int, value: float) -> float:
 
 
 @compiled
-def locate(net: Network, work: Work) -> None:
+def locate(net: Replaying, work: Work) -> None:
     """Find the two neighbouring fields that see each feature, the nearer one more of it.
 
     The fields divide [0, 1], or as many deviations around the mean, evenly. A skewed feature is halfway between where
     it is there and its rank, so that both its many alike and its few far out are told apart. None sees a feature that
     is missing, or one that never varied.
     """
-    n, last, lowest, width = net.n_features, net.max_fields - 1, 0.0, 1.0
+    n, last, lowest, width = net.n_features, net.n_fields - 1, 0.0, 1.0
     if net.scaling == STANDARD:
         lowest, width = -FARTHEST, 2.0 * FARTHEST
     x, at, in_lower, in_upper, present = work.clean, work.lower, work.in_lower, work.in_upper, work.present
-    per_unit = net.max_fields / width
+    density = net.n_fields / width
     for j in range(n):
-        place = min(max((x[j] - lowest) * per_unit - 0.5, 0.0), float(last))
+        place = min(max((x[j] - lowest) * density - 0.5, 0.0), float(last))
         if is_ranked(net, j):
-            place = 0.5 * (place + rank(net.field_places[j], net.max_fields, work.raw[j]))
+            place = 0.5 * (place + rank(net.field_places[j], net.n_fields, work.raw[j]))
         lower = min(int(place), last - 1)
         seen = present[j] if varies(net, j) else 0.0
         at[j] = lower
@@ -213,14 +234,14 @@ def locate(net: Network, work: Work) -> None:
 
 
 @compiled
-def add_fields(weights: Floats, work: Work, y: Floats, n: int, first: int, r: int) -> None:
-    """Add what the fields contribute to the units from ``first`` on, two features at a time, as :func:`add_product`."""
+def add_fields(weights: Floats, work: Work, y: Floats, n: int, r: int) -> None:
+    """Add what the fields contribute to the units that see them, two features at a time, as ``add_product``."""
     at, in_lower, in_upper = work.lower, work.in_lower, work.in_upper
     whole = n - n % 2
     for j in range(0, whole, 2):
         k0, x0, x1 = at[j], in_lower[j], in_upper[j]
         k2, x2, x3 = at[j + 1], in_lower[j + 1], in_upper[j + 1]
-        for i in range(first, r):
+        for i in range(r):
             y[i] += (
                 x0 * weights[j, k0, i]
                 + x1 * weights[j, k0 + 1, i]
@@ -229,16 +250,5 @@ def add_fields(weights: Floats, work: Work, y: Floats, n: int, first: int, r: in
             )
     for j in range(whole, n):
         k0, x0, x1 = at[j], in_lower[j], in_upper[j]
-        for i in range(first, r):
+        for i in range(r):
             y[i] += x0 * weights[j, k0, i] + x1 * weights[j, k0 + 1, i]
-
-
-@compiled
-def step_fields(net: Network, work: Work, factor: float) -> None:
-    """A step of the fields' weights, by that of the units' offsets times a factor."""
-    weights, delta, first, r = net.field_weights, work.delta, n_plain(net), net.n_hidden
-    for j in range(net.n_features):
-        lower, in_lower, in_upper = work.lower[j], factor * work.in_lower[j], factor * work.in_upper[j]
-        for i in range(first, r):
-            weights[j, lower, i] -= in_lower * delta[i]
-            weights[j, lower + 1, i] -= in_upper * delta[i]

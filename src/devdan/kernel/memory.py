@@ -2,19 +2,18 @@
 
 >>> class Pair(Block):
 ...     max_features: int = integer()
-...     max_hidden: int = integer()
-...     max_classes: int = integer()
-...     max_events: int = integer()
-...     max_samples: int = integer()
-...     max_fields: int = integer()
 ...     weights: Floats = numbers(N, 2)
->>> pair = Pair.empty((3, 0, 0, 0, 0, 0))
+...     lowest: Floats = numbers(N, empty=math.inf)
+>>> pair = Pair.empty(Sizes(features=3))
 >>> pair.weights[1] = 5, 7
->>> pair.weights.shape, pair.words[6:].tolist()
-((3, 2), [0.0, 0.0, 5.0, 7.0, 0.0, 0.0])
+>>> pair.weights.shape, pair.words[1:].tolist()
+((3, 2), [0.0, 0.0, 5.0, 7.0, 0.0, 0.0, inf, inf, inf])
 
 In compiled code ``Pair(words)`` and ``pair.weights`` mean the same. There a block is no more than an address and its
 sizes, so that it is passed on at no cost, and a field is an array made where it is used.
+
+A subclass adds fields after those of its parent, so that its words are a block of the parent's, too:
+``Parent(words)``, or ``Parent(block)``, has the fields that both have.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from __future__ import annotations
 import ctypes
 import math
 from collections import Counter
-from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from functools import cache, lru_cache, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -46,22 +45,45 @@ from devdan.arrays import Floats, Words
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-N, R, M, E, K, F = SIZES = (
+N, R, M, E, K, F, U = SIZES = (
     "max_features",
     "max_hidden",
     "max_classes",
     "max_events",
     "max_samples",
-    "max_fields",
+    "n_fields",
+    "n_field_units",
 )
-Sizes = tuple[int, int, int, int, int, int]
+CACHE_LINE = 8  # words
+
+
+class Sizes(NamedTuple):
+    """How much room there is."""
+
+    features: int = 0
+    hidden: int = 0
+    classes: int = 0
+    events: int = 0
+    samples: int = 0
+    fields: int = 0  # of each feature
+    field_units: int = 0  # hidden units that see these
 
 
 class Field:
-    """Words of one type: a single one, or an array whose shape may name sizes. ``same`` are words of another field."""
+    """Words of one type: a single one, or an array whose shape may name sizes. ``same`` are words of another field.
 
-    def __init__(self, dtype: type[np.generic], *shape: int | str, same: Field | None = None) -> None:
-        self.dtype, self.shape, self.same = np.dtype(dtype), shape, same
+    Where nothing is stored yet, there is ``empty``. An ``aligned`` field starts with a cache line, if the block does.
+    """
+
+    def __init__(
+        self,
+        dtype: type[np.generic],
+        *shape: int | str,
+        same: Field | None = None,
+        empty: float = 0.0,
+        aligned: bool = False,
+    ) -> None:
+        self.dtype, self.shape, self.same, self.empty, self.aligned = np.dtype(dtype), shape, same, empty, aligned
         self.name = ""
         self.start: int | None = None  # where it begins, if that does not depend on sizes
         self.end: int | None = None  # where it ends, if that does not either
@@ -106,9 +128,9 @@ def integers(*shape: int | str) -> Any:
     return Field(np.int64, *shape)
 
 
-def numbers(*shape: int | str) -> Any:
+def numbers(*shape: int | str, empty: float = 0.0, aligned: bool = False) -> Any:
     """An array of floats."""
-    return Field(np.float64, *shape)
+    return Field(np.float64, *shape, empty=empty, aligned=aligned)
 
 
 def randomness() -> Any:
@@ -125,40 +147,51 @@ class Block:
     """Words with the fields that a subclass lists, one after the other; reading and writing goes through to the words.
 
     The sizes are fields before all whose place depends on them, or those of another block.
+    A size that is no field is 0.
     """
 
-    _size_places: tuple[int, ...] = ()
+    _size_places: tuple[int | None, ...] = ()
 
-    def __init__(self, words: Floats, sized_as: Block | None = None) -> None:
-        self.words, self._sized_as = words, sized_as
+    def __init__(self, words: Floats | Block, sized_as: Block | None = None) -> None:
+        self.words: Floats = words.words if isinstance(words, Block) else words
+        self._sized_as = sized_as
         self.arrays: dict[str, Any] = {}  # of the fields that were asked for
 
     @property
     def sizes(self) -> Sizes:
-        """The room that there is: features, hidden units, classes, events, samples and fields."""
+        """The room that there is."""
         if self._sized_as is not None:
             return self._sized_as.sizes
         words = self.words.view(np.int64)
-        n, r, m, events, samples, fields = [words.item(place) for place in self._size_places]
-        return n, r, m, events, samples, fields
+        return Sizes(*[0 if place is None else words.item(place) for place in self._size_places])
 
     @classmethod
     def empty(cls, sizes: Sizes, words: Floats | None = None) -> Self:
-        """A block of zeros, or of these words, with this much room."""
-        block = cls(np.zeros(cls.n_words(sizes)) if words is None else words)
-        block.words.view(np.int64)[list(cls._size_places)] = sizes
+        """A block with this much room and nothing in it, in these words or in new ones."""
+        block = cls.__new__(cls)
+        Block.__init__(block, np.empty(cls.n_words(sizes)) if words is None else words)
+        block.words[:] = 0.0
+        for name, field in cls.fields().items():
+            if field.empty != 0.0:
+                start, shape = cls.places(sizes)[name]
+                block.words[start : start + math.prod(shape)] = field.empty
+        integers = block.words.view(np.int64)
+        for place, size in zip(cls._size_places, sizes, strict=True):
+            if place is not None:
+                integers[place] = size
         return block
 
     def __init_subclass__(cls) -> None:
         start = 0
         for field in cls.fields().values():
             if field.same is None:
+                start += -start % CACHE_LINE if field.aligned else 0
                 field.start = start
                 lengths = [size for size in field.shape if isinstance(size, int)]
                 if len(lengths) < len(field.shape):
                     break
                 field.end = start = start + math.prod(lengths)
-        cls._size_places = tuple(cls.fields()[size].start or 0 for size in SIZES if size in cls.fields())
+        cls._size_places = tuple(cls.fields()[size].start if size in cls.fields() else None for size in SIZES)
         _compile(cls)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -166,9 +199,12 @@ class Block:
         return self.__dict__ | {"arrays": {}}
 
     @classmethod
+    @cache
     def fields(cls) -> dict[str, Field]:
-        """All fields in their order."""
-        return {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
+        """All fields in their order, those of the parent first."""
+        own = {name: field for name, field in vars(cls).items() if isinstance(field, Field)}
+        parent = cls.__mro__[1]
+        return {**parent.fields(), **own} if issubclass(parent, Block) else own
 
     @classmethod
     @lru_cache(maxsize=4096)
@@ -181,6 +217,7 @@ class Block:
             if field.same is not None:
                 found[name] = found[field.same.name][0], (math.prod(shape),)
             else:
+                end += -end % CACHE_LINE if field.aligned else 0
                 found[name] = end, shape
                 end += math.prod(shape)
         return found
@@ -250,16 +287,23 @@ def _product(builder: Any, block: Any, shape: tuple[int | str, ...]) -> Any:
 
 def _address(context: Any, builder: Any, kind: _BlockType, block: Any, name: str) -> Any:
     """Where a field begins, as a pointer to its type of words."""
-    field = kind.fields[name]
-    counts: Counter[tuple[str, ...]] = Counter()  # of the fields before it, those of the same sizes taken together
+    field, place = kind.fields[name], _WORD(0)
+    counts: Counter[tuple[str, ...]] = Counter()  # of the fields since the latest aligned one, by their sizes
+
+    def end() -> Any:
+        terms = [_product(builder, block, (count, *sizes)) for sizes, count in counts.items()]
+        return reduce(builder.add, terms, place)
+
     for other in kind.fields.values():
+        if other.aligned:
+            place = builder.and_(builder.add(end(), _WORD(CACHE_LINE - 1)), _WORD(-CACHE_LINE))
+            counts.clear()
         if other is (field.same or field):
             break
         if other.same is None:
             sizes = tuple(size for size in other.shape if isinstance(size, str))
             counts[sizes] += math.prod(size for size in other.shape if isinstance(size, int))
-    terms = [_product(builder, block, (count, *sizes)) for sizes, count in counts.items()]
-    pointer = builder.gep(block.address, [reduce(builder.add, terms, _WORD(0))], inbounds=True)
+    pointer = builder.gep(block.address, [end()], inbounds=True)
     return builder.bitcast(pointer, context.get_data_type(from_dtype(field.dtype)).as_pointer())
 
 
@@ -289,7 +333,7 @@ def _set(context: Any, builder: Any, signature: Any, args: tuple[Any, Any], name
 
 
 def _compile(block: type[Block]) -> None:
-    """Let compiled code make such blocks: of words that hold their sizes, or of words and another block."""
+    """Let compiled code make such blocks: of words that hold their sizes, with the sizes of a block, or of a block."""
     kind = _BlockType(block)
 
     @type_callable(block)  # type: ignore[untyped-decorator]
@@ -307,13 +351,18 @@ def _compile(block: type[Block]) -> None:
     def of_words(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = make_array(signature.args[0])(context, builder, args[0]).data
         first = builder.bitcast(data, _WORD.as_pointer())
-        sizes = [builder.load(builder.gep(first, [_WORD(place)])) for place in block._size_places]
+        places = block._size_places
+        sizes = [_WORD(0) if place is None else builder.load(builder.gep(first, [_WORD(place)])) for place in places]
         return made(context, builder, args[0], signature.args[0], sizes)
 
     @lower_builtin(block, types.Array, _BlockType)  # type: ignore[untyped-decorator]
     def sized_as(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         other = cgutils.create_struct_proxy(signature.args[1])(context, builder, value=args[1])
         return made(context, builder, args[0], signature.args[0], [getattr(other, size) for size in SIZES])
+
+    @lower_builtin(block, _BlockType)  # type: ignore[untyped-decorator]
+    def of_block(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return args[0]  # all are an address and sizes
 
 
 def _compile_lookup(function: Any, kind: Any) -> None:

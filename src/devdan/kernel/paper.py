@@ -1,7 +1,7 @@
 """The paper, from top to bottom: denoising autoencoder, significance, growing and pruning, SGD in both phases.
 
 docs/algorithm.md maps the paper's equations to these functions. Nothing here goes beyond the paper: what does is in the
-other chapters, and :func:`devdan.kernel.entries.learn_sample` puts both together.
+other chapters, and :func:`devdan.kernel.evolving.learn_sample` puts both together.
 """
 
 from __future__ import annotations
@@ -29,21 +29,16 @@ from devdan.kernel.network import (
     SQUARE,
     UNCHANGED,
     VARIANCE,
+    Evolving,
     Network,
     Work,
 )
-
-TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
-
-
-WEIGHT_VARIANCE = 32.0  # of random weights, times (fan-in + fan-out): Glorot's 2, four times as wide for sigmoids
-
 
 # --- Denoising autoencoder ---------------------------------------------------------------------------------------
 
 
 @compiled
-def corrupt(net: Network, work: Work) -> None:
+def corrupt(net: Evolving, work: Work) -> None:
     """Masking noise, x̃: n' features, drawn for each sample, take the neutral value."""
     n, x, masked = net.n_features, work.inputs[ACTUAL], work.masked
     for j in range(n):
@@ -63,11 +58,30 @@ def corrupt(net: Network, work: Work) -> None:
             x[j] *= 1.0 - masked[j]
 
 
+@compiled
+def encode(x: Floats, W: Floats, b: Floats, y: Floats, n: int, r: int) -> None:
+    """y = s(xW + b)."""
+    for i in range(r):
+        y[i] = b[i]
+    add_product(x, W, y, n, r)
+    sigmoid(y, r)
+
+
+@compiled
+def project(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int) -> None:
+    """yW' + c: the input of the decoder's sigmoid (W, c) or, with Φ' and η instead, of the softmax."""
+    for j in range(n):
+        a = c[j]
+        for i in range(r):
+            a += y[i] * W[j, i]
+        z[j] = a
+
+
 # --- Network significance: what comes out for the expected input -------------------------------------------------
 
 
 @compiled
-def expect_input(net: Network, work: Work, phase: int) -> None:
+def expect_input(net: Evolving, work: Work, phase: int) -> None:
     """Running μ and σ of the (corrupted) input, without missing features, and μ / sqrt(1 + πσ²/8)."""
     n, mean, square, share = net.n_features, net.input_mean[phase], net.input_square[phase], work.share
     step_count(net.input_count[phase], work.present, share, n)
@@ -117,7 +131,7 @@ def project_expected(y: Floats, W: Floats, c: Floats, z: Floats, n: int, r: int)
 
 
 @compiled
-def forward(net: Network, work: Work, phase: int) -> None:
+def forward(net: Evolving, work: Work, phase: int) -> None:
     """Pass one sample through the network: the output, its expectation, and the expectation of its square.
 
     Without the softmax, as the paper has it in the discriminative phase, E[Ĉ] would be on no scale that C is on:
@@ -149,6 +163,9 @@ def significance(z: Floats, x: Floats, weight: Floats, length: int) -> tuple[flo
 
 
 # --- Growing and pruning: one rule for both phases ---------------------------------------------------------------
+
+TOLERANCE, WIDEST_SCOPE = 0.99, 1024.0  # of the adaptive scope
+WEIGHT_VARIANCE = 32.0  # of random weights, times (fan-in + fan-out): Glorot's 2, four times as wide for sigmoids
 
 
 @compiled
@@ -209,7 +226,7 @@ def squared_error(z: Floats, x: Floats, weight: Floats, length: int) -> float:
 
 
 @compiled
-def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Floats, length: int) -> None:
+def grow(net: Evolving, work: Work, phase: int, z: Floats, x: Floats, weight: Floats, length: int) -> None:
     """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
 
     With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error
@@ -241,7 +258,7 @@ def grow(net: Network, work: Work, phase: int, z: Floats, x: Floats, weight: Flo
 
 
 @compiled
-def prune(net: Network, work: Work) -> int:
+def prune(net: Evolving, work: Work) -> int:
     """Remove the hidden unit with the lowest significance HS = E[y]; those after it move up. Returns which it was."""
     r, significance = net.n_hidden, work.hidden[EXPECTED]
     unit = r - 1
@@ -277,7 +294,7 @@ class Change(NamedTuple):
 
 
 @compiled
-def evolve(net: Network, work: Work, phase: int) -> Change:
+def evolve(net: Evolving, work: Work, phase: int) -> Change:
     """Grow if bias² is high, otherwise prune if the variance is."""
     monitors = net.monitors[phase]
     if phase == GENERATIVE:
@@ -304,13 +321,13 @@ def evolve(net: Network, work: Work, phase: int) -> Change:
     return Change(UNCHANGED, 0, 0.0, 0.0)
 
 
-# --- Both phases: one pass of SGD --------------------------------------------------------------------------------
+# --- SGD in both phases ------------------------------------------------------------------------------------------
 
 
 @compiled
-def step_generative(net: Network, work: Work, weight: float) -> None:
-    """SGD on the cross-entropy L(x, z), times a weight, over W, which encodes and decodes, b and c."""
-    n, r, rate = net.n_features, net.n_hidden, weight * net.generative_rate
+def step_generative(net: Evolving, work: Work, rate: float) -> None:
+    """SGD on the cross-entropy L(x, z) over W, which encodes and decodes, b and c."""
+    n, r = net.n_features, net.n_hidden
     error, y, delta, x = work.reconstruction[ACTUAL], work.hidden[ACTUAL], work.delta, work.inputs[ACTUAL]
     W, b, c = net.encoder, net.encoder_bias, net.decoder_bias
     for j in range(n):
@@ -350,9 +367,9 @@ def backpropagate(error: Floats, output: Floats, y: Floats, delta: Floats, m: in
 
 
 @compiled
-def step_classifier(net: Network, work: Work, weight: float) -> None:
+def step_classifier(net: Network, work: Work, rate: float) -> None:
     """Momentum steps over Φ, η and b; ``work.delta`` is then the gradient before the encoder's sigmoid."""
-    r, m, rate, momentum = net.n_hidden, net.n_classes, weight * net.discriminative_rate, net.momentum
+    r, m, momentum = net.n_hidden, net.n_classes, net.momentum
     y, delta, error = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL]
     for o in range(m):
         error[o] = rate * (error[o] - work.one_hot[o])
@@ -364,9 +381,9 @@ def step_classifier(net: Network, work: Work, weight: float) -> None:
 
 
 @compiled
-def step_discriminative(net: Network, work: Work, weight: float) -> None:
-    """SGD with momentum on the cross-entropy L(C, Ĉ), times a weight, over Φ, η, b and W."""
-    step_classifier(net, work, weight)
+def step_discriminative(net: Evolving, work: Work, rate: float) -> None:
+    """SGD with momentum on the cross-entropy L(C, Ĉ) over Φ, η, b and W."""
+    step_classifier(net, work, rate)
     for j in range(net.n_features):
         x_j = work.inputs[ACTUAL, j]
         accelerate(net.encoder[j], net.encoder_moment[j], x_j, work.delta, net.n_hidden, net.momentum)

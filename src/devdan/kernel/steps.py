@@ -1,4 +1,4 @@
-"""Steps beyond plain SGD: a rate that adapts to each unit, and weights of samples and classes in the loss."""
+"""Beyond plain SGD: a rate that adapts to each unit, and the weights of samples and classes in the loss."""
 
 from __future__ import annotations
 
@@ -6,95 +6,10 @@ import math
 
 from devdan.arrays import Floats
 from devdan.kernel.arithmetic import normal
-from devdan.kernel.inputs import n_plain, step_fields
+from devdan.kernel.inputs import widen
 from devdan.kernel.jit import compiled
-from devdan.kernel.network import ACTUAL, DISCRIMINATIVE, GIVEN, Network, Work
-from devdan.kernel.paper import accelerate, backpropagate, step_classifier, step_discriminative
-
-# --- A label ----------------------------------------------------------------------------------------------------
-
-
-@compiled
-def know(net: Network, work: Work, label: int) -> None:
-    """Set the clean input and its class C; a new class adds an output and leaves the odds of the others unchanged."""
-    r, x, clean = net.n_hidden, work.inputs[ACTUAL], work.clean
-    while net.n_classes < max(label + 1, net.n_named):
-        new = net.n_classes
-        for i in range(r):
-            net.output[new, i] = normal(net.random, 2.0 / (r + 1))
-            net.output_slow[new, i] = net.output[new, i]
-        net.n_classes = new + 1
-    for o in range(net.n_classes):
-        work.one_hot[o] = 1.0 if o == label else 0.0
-        work.every_class[o] = 1.0
-    for j in range(net.n_features):
-        x[j] = clean[j]
-
-
-# --- A rate that adapts to each unit -----------------------------------------------------------------------------
-
-GRADIENT_HORIZON = 300.0  # horizon of the mean square of a gradient, in samples
-DAMPING = 0.03  # so that small gradients make small steps
-SMOOTHING = 0.05  # share of a label spread evenly over all classes, so that no output weight grows without bound
-DECAY = 0.005  # of the output weights, times the rate
-
-
-@compiled
-def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: float) -> None:
-    """Turn gradients into steps: each times the rate, divided by its root mean square."""
-    for i in range(length):
-        moment[i] += share * (gradient[i] * gradient[i] - moment[i])
-        gradient[i] *= rate / (math.sqrt(moment[i]) + DAMPING)
-
-
-@compiled
-def step_adaptive(net: Network, work: Work, weight: float) -> None:
-    """:func:`step_discriminative` at a rate that adapts to each unit instead, and with smoothed labels."""
-    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate
-    share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
-    y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
-    W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias
-    for o in range(m):
-        error[o] = weight * (error[o] - (1.0 - SMOOTHING) * work.one_hot[o] - SMOOTHING / m)
-    backpropagate(error, output, y, delta, m, r)
-    adapt(error, net.output_bias_moment, m, rate, share)
-    adapt(delta, net.encoder_bias_moment, r, rate, share)
-    for o in range(m):
-        error_o = error[o]
-        for i in range(r):
-            output[o, i] -= error_o * y[i] + rate * DECAY * output[o, i]
-        output_bias[o] -= error_o
-    for i in range(r):
-        b[i] -= delta[i]
-    plain = n_plain(net)
-    for j in range(n):
-        x_j = x[j]
-        for i in range(plain):
-            W[j, i] -= x_j * delta[i]
-    if net.max_fields > 0:
-        step_fields(net, work, 1.0)
-
-
-@compiled
-def step_labelled(net: Network, work: Work, weight: float) -> None:
-    """One step of the discriminative phase."""
-    if net.adaptive_rate == 1.0:
-        step_adaptive(net, work, weight)
-    elif net.max_fields == 0:
-        step_discriminative(net, work, weight)
-    else:
-        step_with_fields(net, work, weight)
-
-
-@compiled
-def step_with_fields(net: Network, work: Work, weight: float) -> None:
-    """:func:`step_discriminative` where half of the units see fields; these step as far as with momentum in the end."""
-    step_classifier(net, work, weight)
-    for j in range(net.n_features):
-        x_j = work.inputs[ACTUAL, j]
-        accelerate(net.encoder[j], net.encoder_moment[j], x_j, work.delta, n_plain(net), net.momentum)
-    step_fields(net, work, 1.0 / (1.0 - net.momentum))
-
+from devdan.kernel.network import ACTUAL, ALIKE, DISCRIMINATIVE, GIVEN, Network, Work
+from devdan.kernel.paper import backpropagate
 
 # --- Weights of samples and classes: what their losses are multiplied by -----------------------------------------
 
@@ -119,6 +34,8 @@ def count_label(net: Network, label: int, weight: float) -> None:
 @compiled
 def weight_of_class(net: Network, label: int) -> float:
     """The weight given, or n / (K n_c) for the n_c of n labels, of K classes, that are of this class; 1 if none is."""
+    if net.weighing == ALIKE:
+        return 1.0
     if net.weighing == GIVEN:
         return net.class_weight[label]  # type: ignore[no-any-return]
     if net.class_count[label] == 0.0:
@@ -129,3 +46,79 @@ def weight_of_class(net: Network, label: int) -> float:
         n_counted += 1.0 if net.class_count[o] > 0.0 else 0.0
     weight: float = min(total / (n_counted * net.class_count[label]), HEAVIEST)
     return weight
+
+
+# --- A label -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def target(net: Network, work: Work, label: int) -> None:
+    """Set the input and its class C; a new class adds an output and leaves the odds of the others unchanged."""
+    r, x, clean = net.n_hidden, work.inputs[ACTUAL], work.clean
+    while net.n_classes < max(label + 1, net.n_named):
+        new = net.n_classes
+        for i in range(r):
+            net.output[new, i] = normal(net.random, 2.0 / (r + 1))
+            net.output_slow[new, i] = net.output[new, i]
+        net.n_classes = new + 1
+    for o in range(net.n_classes):
+        work.one_hot[o] = 1.0 if o == label else 0.0
+        work.every_class[o] = 1.0
+    for j in range(net.n_features):
+        x[j] = clean[j]
+
+
+@compiled
+def meet_label(net: Network, work: Work, row: Floats, label: int, weight: float) -> float:
+    """Take in the label of a sample that was seen; returns the weight of its loss, with that of its class."""
+    net.n_learned[DISCRIMINATIVE] += 1
+    target(net, work, label)
+    if net.clips == 1.0:
+        widen(net, row)
+    if net.weighing != ALIKE:
+        count_label(net, label, weight)
+    return weight * weight_of_class(net, label)
+
+
+# --- A rate that adapts to each unit -----------------------------------------------------------------------------
+
+GRADIENT_HORIZON = 300.0  # horizon of the mean square of a gradient, in samples
+DAMPING = 0.03  # so that small gradients make small steps
+SMOOTHING = 0.05  # share of a label spread evenly over all classes, so that no output weight grows without bound
+DECAY = 0.005  # of the output weights, times the rate: to the same end
+
+
+@compiled
+def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: float) -> None:
+    """Turn gradients into steps: each times the rate, divided by its root mean square."""
+    for i in range(length):
+        moment[i] += share * (gradient[i] * gradient[i] - moment[i])
+        gradient[i] *= rate / (math.sqrt(moment[i]) + DAMPING)
+
+
+@compiled
+def step_adaptive(net: Network, work: Work, weight: float) -> None:
+    """One step on the cross-entropy L(C, Ĉ), times a weight, at a rate that adapts to each unit.
+
+    It is over Φ, η, b, and the encoder of the units that see no fields. C is smoothed, and Φ decays.
+    """
+    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate
+    share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
+    y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
+    W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias
+    for o in range(m):
+        error[o] = weight * (error[o] - (1.0 - SMOOTHING) * work.one_hot[o] - SMOOTHING / m)
+    backpropagate(error, output, y, delta, m, r)
+    adapt(error, net.output_bias_moment, m, rate, share)
+    adapt(delta, net.encoder_bias_moment, r, rate, share)
+    for o in range(m):
+        error_o = error[o]
+        for i in range(r):
+            output[o, i] -= error_o * y[i] + rate * DECAY * output[o, i]
+        output_bias[o] -= error_o
+    for i in range(r):
+        b[i] -= delta[i]
+    for j in range(n):
+        x_j = x[j]
+        for i in range(r - net.n_field_units):
+            W[j, i] -= x_j * delta[i]

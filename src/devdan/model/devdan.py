@@ -11,6 +11,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from devdan import kernel
 from devdan.arrays import Floats
+from devdan.kernel import Evolving
 from devdan.kernel.state import scratch_for
 from devdan.model import options
 from devdan.model.estimator import Chunk
@@ -190,6 +191,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     @property
     def weights_(self) -> dict[str, Floats]:
         net = self._fitted().nets[0]
+        assert isinstance(net, Evolving)
         n, r, m = net.n_features, net.n_hidden, net.n_classes
         outputs = self._classes.outputs[self._classes.outputs < m]  # in the order of classes_
         return {

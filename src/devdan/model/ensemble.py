@@ -23,7 +23,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     """Ensemble of DEVDANs at several time scales, for data streams.
 
     One member learns from each sample once, and starts from one hidden unit. The others start from more, and with each
-    label they revisit some of the latest 10, 100, 500, 1,000 or 5,000 labelled samples; the nearest of 1,000 vote, too.
+    label they replay some of the latest 10, 500, 1,000 or 5,000 labelled samples.
     All these opinions are mixed by their losses on recent labels, before these were learned: where only the moment
     counts, those who look far back count little, and the other way round. It raises the same errors as a DEVDAN.
 

@@ -22,7 +22,7 @@ import numpy as np
 from devdan import kernel
 from devdan.arrays import Floats, Words
 from devdan.encoding.encoding import Encoding
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving, Network
 from devdan.kernel.state import (
     PHASES,
     Event,
@@ -34,6 +34,7 @@ from devdan.kernel.state import (
     room_for,
     scratch_for,
     set_settings,
+    settings_of,
     with_features,
 )
 from devdan.model import options, threads
@@ -116,7 +117,8 @@ class Mixture:
     def check(self) -> None:
         """Raise a ``ValueError`` unless networks, classes, encoding and options, as from a file, fit together."""
         nets, settings = self.nets, self._settings()
-        if len(nets) != len(self.scales) or [net.max_samples for net in nets] != [each.reach for each in self.scales]:
+        rooms = [(net.max_samples, net.n_fields) for net in nets]
+        if rooms != [(scale.reach, scale.fields) for scale in self.scales]:
             raise ValueError("its networks are not of its scales")
         if len({(net.n_features, net.max_classes) for net in nets}) != 1:
             raise ValueError("its networks are inconsistent")
@@ -128,13 +130,13 @@ class Mixture:
         if self.scales[0].n_hidden > nets[0].max_hidden:
             raise ValueError("it has no room for its initial hidden units")
         for net, own in zip(nets, settings, strict=True):
-            if any(getattr(net, name) != value for name, value in own.items()):
+            if any(own[name] != value for name, value in settings_of(net).items()):
                 raise ValueError("options and states do not match")
 
     def _settings(self) -> list[dict[str, float]]:
         """The kernel's settings of each network."""
         common = options.settings(self.options) | {
-            "company": kernel.MIXED if len(self.scales) > 1 else kernel.ALONE,
+            "mixed": float(len(self.scales) > 1),
         }
         return [common | settings_at(scale) for scale in self.scales]
 
@@ -205,7 +207,7 @@ class Mixture:
             return
         gone, n_new = before.changes(encoding)
         n_new -= len(before) == 0  # a network without columns has one input, which nothing fills
-        self._hold([with_features(state, len(before), gone, n_new) for state in self.networks])
+        self._hold([with_features(state, gone, n_new) for state in self.networks])
 
     def make_room(self, n_outputs: int) -> None:
         """Room for so many outputs in every network."""
@@ -235,7 +237,10 @@ class Mixture:
 
         def learn(k: int) -> None:
             for begin, end in passes:
-                self._visit(k, X, codes, weights, begin, end)
+                order = _in_order(len(X))
+                if self.options["shuffle"] and len(X) > 1:
+                    kernel.shuffle(self.nets[k].random, order)
+                self._visit(k, X, codes, weights, order, len(X), begin, end)
 
         n_visits = len(X) * sum(1 + scale.rehearse for scale in self.scales)
         n_threads = threads.n_threads(self.options.get("n_jobs", 1), n_visits)
@@ -248,20 +253,17 @@ class Mixture:
         if last == GENERATIVE:
             keep_unlabelled(self.networks, X)
 
-    def _visit(self, k: int, X: Floats, codes: Words, weights: Floats, first: int, last: int) -> None:
-        """Let a network visit the rows, with more room for hidden units whenever it needs some."""
-        order = _ONE_ROW if len(X) == 1 else np.arange(len(X))
-        if self.options["shuffle"] and len(X) > 1:
-            kernel.shuffle(self.nets[k].random, order)
+    def _visit(
+        self, k: int, X: Floats, codes: Words, weights: Floats, order: Words, chunk: int, first: int, last: int
+    ) -> None:
+        """Let a network visit rows, in chunks of so many; with more room for hidden units whenever it needs some."""
         done = 0
         while True:
-            done = kernel.learn(self.networks[k], self._scratch(), X, codes, weights, order, done, first, last)
+            state = self.networks[k]
+            done = kernel.learn(state, self._scratch(), X, codes, weights, order, chunk, done, first, last)
             if done == len(order):
                 return
-            self._grow(k)
-
-    def _grow(self, k: int) -> None:
-        self.replace(k, resized(self.networks[k], hidden=2 * self.nets[k].max_hidden))
+            self.replace(k, resized(state, hidden=2 * self.nets[k].max_hidden))
 
     def learn_each(self, X: Floats, codes: Words, weights: Floats, last: int) -> None:
         """Learn from each row as a chunk of its own: observed and, up to ``last``, taught."""
@@ -274,12 +276,9 @@ class Mixture:
         self._visit_each(X[done:], codes[done:], weights[done:], last)
 
     def _visit_each(self, X: Floats, codes: Words, weights: Floats, last: int) -> None:
+        order = _in_order(len(X))
         for k in range(len(self.networks)):
-            done = 0
-            while done < len(X):
-                done = kernel.learn_each(self.networks[k], self._scratch(), X, codes, weights, done, last)
-                if done < len(X):
-                    self._grow(k)
+            self._visit(k, X, codes, weights, order, 1, GENERATIVE, last)
 
     def _due(self, n_rows: int) -> Words:
         """Of rows whose labels are about to be learned, those whose predictions calibrate the mixture."""
@@ -349,7 +348,7 @@ class Mixture:
     @property
     def n_events(self) -> list[int]:
         """The number of events of each network."""
-        return [net.n_events for net in self.nets]
+        return [net.n_events if isinstance(net, Evolving) else 0 for net in self.nets]
 
     @property
     def events(self) -> list[Event]:
@@ -360,7 +359,7 @@ class Mixture:
         """The events since the networks had so many, if they had any, as far as they are kept."""
         found: list[Event] = []
         for k, (net, count) in enumerate(zip(self.nets, counts or [0] * len(self.nets), strict=True)):
-            n_new = net.n_events - count
+            n_new = net.n_events - count if isinstance(net, Evolving) else 0
             found += events_of(net, k)[-n_new:] if n_new > 0 else []
         return found
 
@@ -371,26 +370,20 @@ class Mixture:
 
     def means(self, quantity: int) -> dict[str, float]:
         """The running mean of bias² or of the variance by phase, over the networks that evolve."""
-        own = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in self.nets if net.max_samples == 0]
+        own = [net.monitors[:, quantity, kernel.MEAN].tolist() for net in self.nets if isinstance(net, Evolving)]
         means = own or [[0.0, 0.0]]
         return {name: sum(each) / len(means) for name, each in zip(PHASES, zip(*means, strict=True), strict=True)}
-
-
-def prediction_weights(state: Floats, network_weight: float = 1.0) -> list[float]:
-    """The weight in a prediction of what a network predicts by its weights and by their averages."""
-    net, evidence = Network(state), kernel.weigh(state)
-    if net.n_classes == 0:
-        return [0.0] * len(net.losses)
-    return [
-        network_weight * math.exp(-kernel.CAUTION * loss - evidence) if kernel.holds(net, predictor) else 0.0
-        for predictor, loss in enumerate(net.losses.tolist())
-    ]
 
 
 def seeds_of(random: RandomState, n_networks: int) -> list[int]:
     """A seed for each network."""
     seeds: list[int] = random.randint(np.iinfo(np.int64).max, size=n_networks, dtype=np.int64).tolist()
     return seeds
+
+
+def _in_order(n_rows: int) -> Words:
+    """The order in which rows come."""
+    return _ONE_ROW if n_rows == 1 else np.arange(n_rows)
 
 
 def _copied(state: Floats) -> Floats:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from devdan.arrays import Floats, Words, all_writable
 from devdan.encoding.encoding import Encoding, EncodingWarning, SingleRow
 from devdan.encoding.rows import Rows
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving
 from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.classes import NO_WEIGHTS, weight_given
@@ -146,7 +146,8 @@ class OnlineMixture:
     def _drifts(self) -> tuple[int, int]:
         """Drifts signalled by the first network; the others, which replay samples, signal none."""
         assert self.mixture is not None
-        virtual, real = self.mixture.nets[0].n_drifts.tolist()
+        net = self.mixture.nets[0]
+        virtual, real = net.n_drifts.tolist() if isinstance(net, Evolving) else (0, 0)
         return virtual, real
 
     @property

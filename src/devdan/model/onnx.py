@@ -12,8 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from devdan import kernel
 from devdan.arrays import Floats
-from devdan.kernel import Network
-from devdan.model.mixture import prediction_weights
+from devdan.kernel import Network, Replaying
 
 OPSET = 17
 
@@ -36,20 +35,13 @@ class _Graph:
         self.nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
-    def add_top(self, x: str, n: int) -> str:
-        """The places of the smallest values in each row; of equal ones the first."""
-        values, places = f"v{len(self.nodes)}", f"n{len(self.nodes)}"
-        count = self.constant(np.array([n]))
-        self.nodes.append(helper.make_node("TopK", [x, count], [values, places], axis=1, largest=0, sorted=1))
-        return places
-
     def clipped(self, x: str, low: float, high: float) -> str:
         return self.add("Clip", x, self.constant(np.float64(low)), self.constant(np.float64(high)))
 
 
 def _within(graph: _Graph, net: Network, x: str) -> str:
-    """Keep x within what was lately taught, as the kernel's ``keep_within`` does."""
-    if net.stays_within == 0.0 or net.n_ranged.sum() < kernel.LEAST_RANGED:
+    """Keep x within what was lately taught, as the kernel's ``clip`` does."""
+    if net.clips == 0.0 or net.n_ranged.sum() < kernel.LEAST_RANGED:
         return x
     n = net.n_features
     low, high = net.lowest[:, :n].min(axis=0), net.highest[:, :n].max(axis=0)
@@ -59,7 +51,7 @@ def _within(graph: _Graph, net: Network, x: str) -> str:
 
 
 def _scaled(graph: _Graph, net: Network, x: str, missing: str) -> str:
-    """Scale x as the kernel's ``find`` and ``scale`` do."""
+    """Scale x as the kernel's ``find`` and ``see`` do."""
     n, zero = net.n_features, graph.constant(np.float64(0.0))
     x = graph.clipped(graph.add("Where", missing, zero, x), -kernel.LARGEST, kernel.LARGEST)
     if net.scaling == kernel.STANDARD:
@@ -76,9 +68,9 @@ def _scaled(graph: _Graph, net: Network, x: str, missing: str) -> str:
     return graph.add("Where", missing, zero, graph.add("Mul", x, counts))
 
 
-def _in_fields(graph: _Graph, net: Network, x: str, raw: str, missing: str) -> str:
+def _in_fields(graph: _Graph, net: Replaying, x: str, raw: str, missing: str) -> str:
     """What the fields see of x, as the kernel's ``locate`` has it: the nearer the centre of a field, the more."""
-    n, n_fields = net.n_features, net.max_fields
+    n, n_fields = net.n_features, net.n_fields
     low, width = (-kernel.FARTHEST, 2.0 * kernel.FARTHEST) if net.scaling == kernel.STANDARD else (0.0, 1.0)
     place = graph.add("Mul", x, graph.constant(np.float64(n_fields / width)))
     place = graph.add("Sub", place, graph.constant(np.float64(low * n_fields / width + 0.5)))
@@ -97,7 +89,7 @@ def _in_fields(graph: _Graph, net: Network, x: str, raw: str, missing: str) -> s
     return graph.add("Reshape", seen, graph.constant(np.array([-1, n * n_fields])))
 
 
-def _ranks(graph: _Graph, net: Network, raw: str) -> str:
+def _ranks(graph: _Graph, net: Replaying, raw: str) -> str:
     """Where values are among the places of the fields, as the kernel's ``rank`` has it: how many steps they passed."""
     n = net.n_features
     value = graph.add("Reshape", raw, graph.constant(np.array([-1, n, 1])))
@@ -116,7 +108,8 @@ def _hidden(graph: _Graph, net: Network, x: str, fields: str | None, slow: str =
     encoder, bias = getattr(net, f"encoder{slow}")[:n, :r], getattr(net, f"encoder_bias{slow}")[:r]
     product = graph.add("MatMul", x, graph.constant(encoder))
     if fields is not None:
-        weights = getattr(net, f"field_weights{slow}")[:n, :, :r].reshape(-1, r)
+        weights = np.zeros((n * net.n_fields, r))
+        weights[:, r - net.n_field_units :] = getattr(net, f"field_weights{slow}")[:n].reshape(len(weights), -1)
         product = graph.add("Add", product, graph.add("MatMul", fields, graph.constant(weights)))
     return graph.add("Sigmoid", graph.add("Add", product, graph.constant(bias)))
 
@@ -128,19 +121,20 @@ def _network(graph: _Graph, state: Floats, x: str, outputs: npt.NDArray[np.int64
     missing = graph.add("IsNaN", x)
     raw = _within(graph, net, x)
     x = _scaled(graph, net, raw, missing)
-    fields = _in_fields(graph, net, x, raw, missing) if net.max_fields > 0 else None
+    fields = None
+    if isinstance(net, Replaying) and net.n_fields > 0:
+        fields = _in_fields(graph, net, x, raw, missing)
     hidden, parts = _hidden(graph, net, x, fields), []
-    for predictor, part in enumerate(prediction_weights(state, weight)):
+    for predictor in (kernel.BY_WEIGHTS, kernel.BY_AVERAGES):
+        part = weight * kernel.predictor_weight(net, predictor)
         if part <= kernel.NEGLIGIBLE:
             continue
         if predictor == kernel.BY_WEIGHTS:
             odds = _softmax(graph, hidden, net.output[outputs, :r], np.where(known, net.output_bias[outputs], -np.inf))
-        elif predictor == kernel.BY_AVERAGES:
+        else:
             slow = _hidden(graph, net, x, fields, "_slow")
             offsets = np.where(known, net.output_bias_slow[outputs], -np.inf)
             odds = _softmax(graph, slow, net.output_slow[outputs, :r], offsets)
-        else:
-            odds = _nearest(graph, net, x, outputs, known)
         parts.append(graph.add("Mul", odds, graph.constant(np.float64(part))))
     return parts
 
@@ -150,25 +144,6 @@ def _softmax(graph: _Graph, units: str, output: Floats, bias: Floats) -> str:
     return graph.add("Softmax", graph.add("Add", product, graph.constant(bias)), axis=1)
 
 
-def _nearest(graph: _Graph, net: Network, x: str, outputs: npt.NDArray[np.int64], known: npt.NDArray[np.bool_]) -> str:
-    """The votes of the remembered samples that are nearest, as in the kernel's ``recall``."""
-    n, most = net.n_features, int(net.neighbours)
-    n_asked = min(net.n_remembered, net.max_samples, max(kernel.MOST_COMPARED // n, most))
-    places = (net.n_remembered - 1 - np.arange(n_asked)) % net.max_samples
-    kept = graph.constant(net.remembered[places, :n])
-    rows = _scaled(graph, net, kept, graph.add("IsNaN", kept))
-    squares = graph.add("ReduceSum", graph.add("Mul", rows, rows), graph.constant(np.array([1])), keepdims=0)
-    product = graph.add("MatMul", x, graph.add("Transpose", rows, perm=[1, 0]))
-    apart = graph.add("Sub", squares, graph.add("Mul", product, graph.constant(np.float64(2.0))))  # but for x itself
-    near = graph.add_top(apart, min(most, n_asked))
-    votes = known * (net.remembered_label[places][:, None] == outputs).astype(np.float64)
-    counts = graph.add(
-        "ReduceSum", graph.add("Gather", graph.constant(votes), near), graph.constant(np.array([1])), keepdims=0
-    )
-    shared = graph.add("Add", counts, graph.constant(kernel.PRIOR * known / net.n_classes))
-    return graph.add("Div", shared, graph.constant(np.float64(kernel.PRIOR + min(most, n_asked))))
-
-
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.ModelProto:
     """A graph with the input ``X`` (double, NaN where missing) and the outputs ``label`` and ``probabilities``."""
     classes, mixture = model.classes_, model.mixture_
@@ -176,9 +151,9 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
     for state, weight in zip(mixture.networks, mixture.network_weights, strict=True):
         parts += _network(graph, state, "X", outputs, weight)
     first = mixture.nets[0]
-    if first.calibrates and first.calibration[kernel.LOG_SHARPNESS] != 0.0:
-        sharpness = graph.constant(np.exp(first.calibration[kernel.LOG_SHARPNESS]))
-        powers = graph.add("Pow", graph.add("Sum", *parts), sharpness)
+    if first.calibrates and first.calibration[kernel.LOG_TEMPERATURE] != 0.0:
+        exponent = graph.constant(np.exp(-first.calibration[kernel.LOG_TEMPERATURE]))
+        powers = graph.add("Pow", graph.add("Sum", *parts), exponent)
         total = graph.add("ReduceSum", powers, graph.constant(np.array([1])), keepdims=1)
         graph.add("Div", powers, total, output="probabilities")
     else:

@@ -238,12 +238,11 @@ ENCODING = (
 ENSEMBLE = (
     Option(
         "scales", None, lambda value: value is None or is_scales(value),
-        "None or a list of (n_hidden, rehearse, reach, neighbours, fields, renews): integers, n_hidden at least 1, "
-        "reach at least 1 unless all after it and rehearse are 0, fields 0 or at least 2, and renews 0 or 1",
-        "The members: hidden units to start from, samples revisited for each new one, how many of the latest labelled "
-        "samples these are drawn from, how many of those vote as nearest neighbours, the fields of a feature "
-        "through which half of the units see it, and 1 if it notices a feature's new unit and its skewness. ``None`` "
-        "is ``devdan.model.scales.SCALES``.",
+        "None or a list of (n_hidden, rehearse, reach, fields): integers, n_hidden at least 1, "
+        "reach at least 1 unless fields and rehearse are 0, and fields 0 or at least 2",
+        "The members: hidden units to start from, samples replayed for each new one, how many of the latest labelled "
+        "samples these are drawn from, and the fields of a feature through which half of the units see it. ``None`` is "
+        "``devdan.model.scales.SCALES``.",
         "list of tuples, default=None", is_fixed=True,
     ),
     Option(
@@ -293,7 +292,7 @@ def settings(chosen: dict[str, Any]) -> dict[str, float]:
     """Checked options as the kernel's settings, for a network that does not rehearse."""
     found = ((OPTIONS[name], value) for name, value in chosen.items())
     given = {option.word: option.value(value) for option, value in found if option.word}
-    return settings_at(QUICK) | given | {"stays_within": float(given["scaling"] == kernel.STANDARD)}
+    return settings_at(QUICK) | given | {"clips": float(given["scaling"] == kernel.STANDARD)}
 
 
 def defaults() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from scipy.special import gammainc
 
 from devdan import kernel
 from devdan.arrays import Floats
-from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Network
+from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving, Network, Replaying
 
 FEWEST = 100  # samples, from which others can be told apart
 _NEAREST = 10  # recent samples, to which the distance counts
@@ -24,13 +24,13 @@ _FARTHEST = 1e6  # deviations, so that squares stay finite
 def keep_unlabelled(networks: Sequence[Floats], X: Floats) -> None:
     """Put inputs that were just observed where no labelled sample is remembered, in turn."""
     for net in map(Network, networks):
-        free = net.max_samples and net.max_samples - net.n_remembered  # the former is read in no time
+        free = net.max_samples - net.n_stored if isinstance(net, Replaying) else 0
         if free > 0:
             latest = X[-free:]
             turns = np.arange(net.n_learned[GENERATIVE] - len(latest), net.n_learned[GENERATIVE]) % free
             places = net.max_samples - 1 - turns
-            net.remembered[places, : net.n_features] = latest
-            net.remembered_weight[places] = 1.0
+            net.buffer[places, : net.n_features] = latest
+            net.buffer_weight[places] = 1.0
 
 
 def recent_inputs(networks: Sequence[Floats], most: int) -> Floats:
@@ -46,11 +46,12 @@ def recent_inputs(networks: Sequence[Floats], most: int) -> Floats:
 
 def remembered_inputs(net: Network) -> Floats:
     """The inputs of the samples that a network remembers, the latest labelled ones first."""
-    ages = np.arange(net.max_samples)
-    places = (net.n_remembered - 1 - ages) % max(net.max_samples, 1)
-    there = places[net.remembered_weight[places] > 0.0]
-    rows = np.ascontiguousarray(net.remembered[there, : net.n_features])
-    n_labelled = min(net.n_remembered, net.max_samples)
+    if not isinstance(net, Replaying):
+        return np.empty((0, net.n_features))
+    places = (net.n_stored - 1 - np.arange(net.max_samples)) % net.max_samples
+    there = places[net.buffer_weight[places] > 0.0]
+    rows = np.ascontiguousarray(net.buffer[there, : net.n_features])
+    n_labelled = min(net.n_stored, net.max_samples)
     if not 0 < n_labelled < len(rows):
         return rows
     labelled, others = rows[:n_labelled], rows[n_labelled:]
@@ -70,7 +71,9 @@ def statistics(networks: Sequence[Floats]) -> tuple[Floats, Floats]:
     n = net.n_features
     if net.scaling == kernel.STANDARD:
         return _seen(net.scale_count[:n], net.mean[:n], net.square[:n])
-    for net in map(Network, networks):
+    for own in map(Network, networks):
+        if not isinstance(own, Evolving):
+            continue
         count = net.input_count[:, :n]
         taught, observed = count[DISCRIMINATIVE].max(), count[GENERATIVE].max()
         phase = DISCRIMINATIVE if taught >= min(FEWEST, observed) else GENERATIVE  # where they are corrupted
@@ -142,7 +145,9 @@ def _beyond_the_mean(networks: Sequence[Floats], scaled: Floats) -> Floats:
     n_present = np.maximum((~np.isnan(scaled)).sum(axis=1), 1)
     mean, variance = 1.0, 2.0 / scaled.shape[1]  # of normal inputs that are independent
     for net in map(Network, networks):
-        watched = net.monitors[GENERATIVE, kernel.SURPRISE]
+        if not isinstance(net, Evolving):
+            continue
+        watched = net.surprises[GENERATIVE]
         if watched[kernel.COUNT] >= FEWEST and watched[kernel.SQUARE] > 0.0:
             mean, variance = float(watched[kernel.MEAN]), float(watched[kernel.SQUARE])
             break

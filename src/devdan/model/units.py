@@ -10,7 +10,7 @@ import numpy as np
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.html_table import html_table
-from devdan.kernel import Network
+from devdan.kernel import Evolving, Network, Replaying
 from devdan.kernel.state import scratch_for
 from devdan.model.mixture import Mixture
 from devdan.model.recent import recent_inputs, statistics
@@ -84,7 +84,7 @@ def _units_of_network(
     mean = hidden.mean(axis=0)
     driven, output = net.encoder[:n, :r] + _through_fields(net), net.output[:m, :r]
     pulls = output - output.mean(axis=0) if m > 0 else output
-    adds = _added(state, mean) if net.max_samples == 0 and net.generates == 1.0 else np.zeros((0, r))
+    adds = _added(net, mean) if isinstance(net, Evolving) and net.generates == 1.0 else np.zeros((0, r))
     return [
         Unit(
             network,
@@ -100,30 +100,29 @@ def _units_of_network(
 
 def _through_fields(net: Network) -> Floats:
     """How much each feature moves each unit that sees it through fields, with the sign of where it rises to."""
-    weights = net.field_weights[: net.n_features, :, : net.n_hidden]
-    if net.max_fields == 0:
-        return np.zeros((net.n_features, net.n_hidden))
-    rises = np.where(weights[:, -1] >= weights[:, 0], 1.0, -1.0)
-    return np.asarray(rises * np.ptp(weights, axis=1))
+    moved = np.zeros((net.n_features, net.n_hidden))
+    if isinstance(net, Replaying) and net.n_fields > 0:
+        weights = net.field_weights[: net.n_features]
+        rises = np.where(weights[:, -1] >= weights[:, 0], 1.0, -1.0)
+        moved[:, net.n_hidden - net.n_field_units :] = rises * np.ptp(weights, axis=1)
+    return moved
 
 
-def _added(state: Floats, mean: Floats) -> Floats:
+def _added(net: Evolving, mean: Floats) -> Floats:
     """The reconstruction with each unit on, less that with it off, while the others are as they are on average."""
-    net = Network(state)
     n, r = net.n_features, net.n_hidden
     encoder = net.encoder[:n, :r]
     usual = (net.decoder_bias[:n] + encoder @ mean)[:, None]
     off = usual - encoder * mean
-    added: Floats = reconstructed(state, off + encoder) - reconstructed(state, off)
+    added: Floats = reconstructed(net, off + encoder) - reconstructed(net, off)
     return added
 
 
-def reconstructed(state: Floats, a: Floats) -> Floats:
-    """The input of the decoder's sigmoid in the units of the stream, as the kernel's ``unscale``; a row per input."""
-    net = Network(state)
+def reconstructed(net: Evolving, a: Floats) -> Floats:
+    """The input of the decoder's sigmoid on the scale of the stream, as the kernel's ``unscale``; a row per input."""
     n = net.n_features
     if net.scaling == kernel.STANDARD:
-        mean, deviation = (array[:, None] for array in statistics([state]))
+        mean, deviation = (array[:, None] for array in statistics([net.words]))
         return np.asarray(mean + np.clip(a, -kernel.WIDEST, kernel.WIDEST) * deviation)
     z = 1.0 / (1.0 + np.exp(-np.clip(a, -36.0, 36.0)))
     if net.scaling == kernel.MINMAX:

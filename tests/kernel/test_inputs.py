@@ -1,4 +1,4 @@
-"""To predict, values beyond those lately taught are seen as the farthest of these; naive.py has the oracle."""
+"""To predict, inputs are clipped to the range lately taught; naive.py has the oracle."""
 
 import numpy as np
 import pytest
@@ -32,12 +32,12 @@ def taught(model, X, y, chunk=100):
 
 def without_ranges(model):
     for state in model.mixture_.networks:
-        Network(state).stays_within = 0.0
+        Network(state).clips = 0.0
     return model
 
 
 @models
-def test_what_is_beyond_all_that_was_taught_is_seen_as_the_farthest_of_it(make):
+def test_what_is_beyond_all_that_was_taught_is_clipped(make):
     X, y = dated(600)
     model = taught(make(), X, y)
     for feature, beyond in ((0, -1e9), (2, 1e9)):
@@ -120,7 +120,7 @@ def test_features_that_go_take_their_ranges_with_them():
     X, y = dated(400)
     state = taught(DEVDAN(random_state=0, rehearse=0), X, y).mixture_.networks[0]
     before = Network(state).highest.copy()
-    net = Network(with_features(state, 3, [0], 2))
+    net = Network(with_features(state, [0], 2))
     np.testing.assert_array_equal(net.highest[:, :2], before[:, 1:3])
     assert np.isneginf(net.highest[:, 2:]).all()
     assert np.isposinf(net.lowest[:, 2:]).all()
