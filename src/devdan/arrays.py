@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 
 
 def writable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.bench.rule_base import MAX_EVENTS, WEIGHTINGS, RuleBase
 from devdan.bench.rule_kernel import RuleSettings
 from devdan.encoding.encoding import Instructions
@@ -63,7 +63,7 @@ class RuleClassifier(StreamClassifier):
         """The rule bases."""
 
     @abstractmethod
-    def _visit(self, X: Floats, codes: Words) -> None:
+    def _visit(self, X: Floats, codes: Integers) -> None:
         """Learn from a chunk of scaled samples."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class RuleClassifier(StreamClassifier):
         scaled: Floats = (np.clip(X, low, high) - low) / np.where(high > low, high - low, 1.0)
         return scaled
 
-    def _train(self, base: RuleBase, member: int, X: Floats, codes: Words) -> None:
+    def _train(self, base: RuleBase, member: int, X: Floats, codes: Integers) -> None:
         """Train a rule base and record its rule events."""
         before = self.n_seen_ - len(X)
         begun = base.n_seen
@@ -308,7 +308,7 @@ class PClass(RuleClassifier):
     def _bases(self) -> list[RuleBase]:
         return [self._base]
 
-    def _visit(self, X: Floats, codes: Words) -> None:
+    def _visit(self, X: Floats, codes: Integers) -> None:
         self._train(self._base, 0, X, codes)
 
     def _outputs(self, X: Floats) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.bench import pensemble_criteria as criteria
 from devdan.bench import rule_kernel
 from devdan.bench.pclass import PClass, RuleClassifier, RuleEvent
@@ -80,7 +80,7 @@ class PENsemble(RuleClassifier):
 
     _members: list[Member]
     _mask: Floats | None
-    _buffer: list[tuple[Floats, Words]]  # chunks since the first of the recent warnings
+    _buffer: list[tuple[Floats, Integers]]  # chunks since the first of the recent warnings
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class PENsemble(RuleClassifier):
     def _bases(self) -> list[RuleBase]:
         return [member.base for member in self._members]
 
-    def _visit(self, X: Floats, codes: Words) -> None:
+    def _visit(self, X: Floats, codes: Integers) -> None:
         if not self._members:
             self._add_member(X, codes)
             return
@@ -161,7 +161,7 @@ class PENsemble(RuleClassifier):
         self._prune(outputs, X)
         self._act(self._signal(X), X[learned], codes[learned])
 
-    def _select_features(self, X: Floats, codes: Words) -> None:
+    def _select_features(self, X: Floats, codes: Integers) -> None:
         """Step 2."""
         if self.n_selected is not None:
             explore = self._random if self.partial_input else None
@@ -172,7 +172,7 @@ class PENsemble(RuleClassifier):
     def _masked(self, X: Floats) -> Floats:
         return X if self._mask is None else X * self._mask
 
-    def _judge(self, outputs: Floats, X: Floats, codes: Words) -> Any:
+    def _judge(self, outputs: Floats, X: Floats, codes: Integers) -> Any:
         """Step 3: penalty and reward. Returns which samples may be learned from: here, all."""
         weights, errors = self.weights_, np.zeros(len(self._members))
         rule_kernel.judge(outputs, codes, weights, errors, float(self.penalty))
@@ -217,7 +217,7 @@ class PENsemble(RuleClassifier):
         """Step 6."""
         return criteria.detect_drift(X, self.cut_confidence, self.drift_confidence, self.warning_confidence)
 
-    def _act(self, signal: str, X: Floats, codes: Words) -> None:
+    def _act(self, signal: str, X: Floats, codes: Integers) -> None:
         """Step 7."""
         best = self._best
         if signal != criteria.STABLE:
@@ -233,7 +233,7 @@ class PENsemble(RuleClassifier):
         if signal != criteria.WARNING:
             self._buffer = []
 
-    def _add_member(self, X: Floats, codes: Words) -> None:
+    def _add_member(self, X: Floats, codes: Integers) -> None:
         member = Member(self._n_members_ever, self._member.new_base(self._n_inputs, len(self._classes)))
         self._n_members_ever += 1
         self._members.append(member)
@@ -356,12 +356,12 @@ class PENsemblePlus(PENsemble):
         self._threshold = np.array([float(self.conflict_threshold)])
         self._counts = np.zeros(2, np.int64)  # samples, labels used
 
-    def _visit(self, X: Floats, codes: Words) -> None:
+    def _visit(self, X: Floats, codes: Integers) -> None:
         if not self._members:
             self._counts += len(X)  # in the first chunk, all
         super()._visit(X, codes)
 
-    def _judge(self, outputs: Floats, X: Floats, codes: Words) -> Any:
+    def _judge(self, outputs: Floats, X: Floats, codes: Integers) -> Any:
         """Step 3, using only the labels that are asked for; returns which."""
         weights, errors = self.weights_, np.zeros(len(self._members))
         asked = np.zeros(len(X), np.bool_)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.bench.rule_base import RuleBase
 
 # --- Drift: a cut of the chunk, and the means before and after it ---------------------------------------------------
@@ -135,7 +135,7 @@ def select_features(
     bases: list[RuleBase],
     weights: Floats,
     X: Floats,
-    codes: Words,
+    codes: Integers,
     mask: Floats | None,
     n_selected: int,
     explore: np.random.RandomState | None,

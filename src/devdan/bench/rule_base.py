@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from devdan.arrays import Floats, Words, writable
+from devdan.arrays import Floats, Integers, writable
 from devdan.bench import rule_kernel
 from devdan.bench.rule_kernel import (
     EVENT_KINDS,
@@ -49,7 +49,7 @@ class RuleBase:
         self.__dict__.update(state)
         self.rules = Rules(*map(writable, self.rules))
 
-    def learn(self, X: Floats, codes: Words) -> list[tuple[int, str, int, int]]:
+    def learn(self, X: Floats, codes: Integers) -> list[tuple[int, str, int, int]]:
         """Learn from a chunk in order; returns the rule events: sample, kind, rule, number of rules."""
         if self.weighting is not None:
             weights = feature_weights(X, codes, self.weighting)
@@ -136,7 +136,7 @@ class RuleBase:
         return self.n_rules * (u + u * u + (u + 1) * self.n_classes)
 
 
-def feature_weights(X: Floats, codes: Words, weighting: str) -> Floats | None:
+def feature_weights(X: Floats, codes: Integers, weighting: str) -> Floats | None:
     """The weight λ of each feature, by how much worse the classes of a chunk are separated without it.
 
     ``full`` spreads the weights over [0, 1], so that the least useful feature is always left out; ``soft`` weights each
@@ -162,7 +162,7 @@ def feature_weights(X: Floats, codes: Words, weighting: str) -> Floats | None:
     return weights
 
 
-def _separability(kernel: Floats, codes: Words) -> float:
+def _separability(kernel: Floats, codes: Integers) -> float:
     """Fisher's criterion J = tr S_b / tr S_w of the classes in the space of a kernel matrix."""
     within = sum(kernel[np.ix_(own, own)].sum() / own.sum() for own in (codes == code for code in np.unique(codes)))
     between = within - kernel.sum() / len(kernel)

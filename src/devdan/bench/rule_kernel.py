@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.jit import compiled, entry, inlined
 
 NEAR = 1.0 / math.sqrt(math.log(1.0 / 0.5))  # (b): firing strength ε = 0.5 at the nearest centre, per feature
@@ -53,11 +53,11 @@ SUM, SQUARES, WEIGHTED = 0, 1, 2  # of quality: U, c, and from there on α
 class Rules(NamedTuple):
     """The arrays of a rule base."""
 
-    header: Words
+    header: Integers
     weights: Floats  # λ, (u,): of the inputs
     quality: Floats  # U, c and α: sums of the data's qualities, and of the data weighted by them
     rows: Floats  # (room, words): active rules, then stored rules
-    events: Words  # (room, EVENT): a ring buffer: the newest overwrites the oldest
+    events: Integers  # (room, EVENT): a ring buffer: the newest overwrites the oldest
 
 
 class Rule(NamedTuple):
@@ -614,7 +614,7 @@ def prune(rules: Rules, values: Floats) -> None:
 
 
 @entry
-def learn(rules: Rules, settings: RuleSettings, scratch: Floats, X: Floats, labels: Words, start: int) -> int:
+def learn(rules: Rules, settings: RuleSettings, scratch: Floats, X: Floats, labels: Integers, start: int) -> int:
     """Learn from the samples from ``start`` on, in order; returns the index where it stopped.
 
     It stops before a sample for which there may be no room, and whenever spreads must be floored.
@@ -670,7 +670,7 @@ def reward(sample: Floats, label: int, weights: Floats, errors: Floats, penalty:
 
 
 @entry
-def judge(answers: Floats, labels: Words, weights: Floats, errors: Floats, penalty: float) -> None:
+def judge(answers: Floats, labels: Integers, weights: Floats, errors: Floats, penalty: float) -> None:
     """Penalty and reward for a chunk, sample by sample; ``answers`` are (member, sample, output)."""
     for t in range(answers.shape[1]):
         reward(answers[:, t], labels[t], weights, errors, penalty)
@@ -689,11 +689,11 @@ class Policy(NamedTuple):
 def ask(
     answers: Floats,
     inputs: Floats,
-    labels: Words,
+    labels: Integers,
     weights: Floats,
     errors: Floats,
     threshold: Floats,
-    counts: Words,
+    counts: Integers,
     policy: Policy,
     asked: npt.NDArray[np.bool_],
 ) -> None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding import rows, values
 from devdan.encoding.rows import Numbers, Texts, Times
 from devdan.encoding.values import DAY, EPOCHS, NO_TIME
@@ -225,7 +225,7 @@ class ColumnEncoding:
     def _shared(self, text: str) -> InputKey:
         return InputKey("shared", str(values.bucket(text, max(self.options.max_categories // _SHARED, 1))))
 
-    def _learn_times(self, times: Words) -> list[tuple[int, InputKey]]:
+    def _learn_times(self, times: Integers) -> list[tuple[int, InputKey]]:
         """Add the inputs of each period that the dates now span."""
         seen, places = self.seen, np.flatnonzero(times != NO_TIME)
         there = times[places]
@@ -288,7 +288,7 @@ class ColumnEncoding:
             neutral &= ~known
         X[np.ix_(neutral, own)] = np.nan
 
-    def read(self, column: rows.Column) -> tuple[Floats | None, Words | None, Texts | None]:
+    def read(self, column: rows.Column) -> tuple[Floats | None, Integers | None, Texts | None]:
         """The values as numbers, times and words; each row is at most one of them, or missing."""
         if self.kind in (NUMBER, FLAG):
             return self._read_numbers(column)
@@ -313,7 +313,7 @@ class ColumnEncoding:
             return numbers, None, None
         return numbers, None, _without(column, column.vocabulary.missing | ~np.isnan(meant))
 
-    def _read_times(self, column: rows.Column) -> tuple[None, Words | None, Texts | None]:
+    def _read_times(self, column: rows.Column) -> tuple[None, Integers | None, Texts | None]:
         date_format = "clock" if self.kind == TIME else self.options.date_format
         if isinstance(column, Times) and column.clock == (self.kind == TIME):
             return None, column.values, None
@@ -440,7 +440,7 @@ def _without(texts: Texts, removed: npt.NDArray[np.bool_]) -> Texts | None:
     return None if (places < 0).all() else Texts(places, texts.vocabulary, texts.declared)
 
 
-def wave(times: Words, kind: str, period: str) -> Floats:
+def wave(times: Integers, kind: str, period: str) -> Floats:
     """The sine or cosine of each time's position in the period, mapped to [0, 1]."""
     if period == DAY_OF_YEAR:
         years = times.view("M8[us]").astype("M8[Y]")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.column import FLAG, NOMINAL, NUMBER, NUMERIC, ColumnEncoding, ColumnOptions, InputKey
 from devdan.encoding.rows import Numbers, Rows, Texts
 from devdan.encoding.values import NO_TIME
@@ -263,7 +263,7 @@ class SingleRow:
         columns = encoding.columns.items()
         self.settled = all(column.is_settled for _, column in columns)
         self._numbers: dict[Any, int] = {}
-        self._categories: dict[Any, tuple[Words, dict[str, int]]] = {}
+        self._categories: dict[Any, tuple[Integers, dict[str, int]]] = {}
         for name, column in columns:
             places = {key: encoding.place(number) for key, number in column.inputs.items()}
             if column.left_out:

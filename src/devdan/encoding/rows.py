@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.values import NO_TIME, Vocabulary, plain_text, time_text
 
 Index = slice | npt.NDArray[Any]
@@ -42,7 +42,7 @@ class Numbers:
 class Texts:
     """A column of texts: for each row a position in the vocabulary, or -1. ``declared``: its type is nominal."""
 
-    places: Words
+    places: Integers
     vocabulary: Vocabulary
     declared: bool = False
 
@@ -75,7 +75,7 @@ class Texts:
 class Times:
     """A column of times in microseconds since 1970, in UTC if they had a zone. ``clock``: since midnight."""
 
-    values: Words
+    values: Integers
     clock: bool = False
 
     def __len__(self) -> int:

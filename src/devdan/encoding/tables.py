@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from devdan.arrays import Words
+from devdan.arrays import Integers
 from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, texts_of
 from devdan.encoding.values import NO_TIME, Vocabulary, microseconds, microseconds_of_day, plain_text, time_text
 
@@ -176,7 +176,7 @@ def array_column(values: np.ndarray[Any, Any], name: str) -> Column:
     return column_of(values.tolist(), name)
 
 
-def _microseconds(values: np.ndarray[Any, Any], name: str) -> Words:
+def _microseconds(values: np.ndarray[Any, Any], name: str) -> Integers:
     """NumPy's times in microseconds; its missing value is the same number as ours."""
     is_coarse = np.datetime_data(values.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
     exact = values.astype("M8[us]")
@@ -293,7 +293,7 @@ def _floats(values: Any) -> Any:
     return numbers.to_numpy(zero_copy_only=False)
 
 
-def _whole(values: Any) -> Words:
+def _whole(values: Any) -> Integers:
     """Times as integers; a null becomes ``NO_TIME``."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 
 MISSING = ("", "?", "NA", "NaN", "nan", "N/A", "NULL", "null", "None", "NaT", "<NA>")  # texts that mean no value
 NO_TIME = int(np.iinfo(np.int64).min)  # a missing time, as NumPy's NaT
@@ -198,9 +198,9 @@ class Vocabulary:
         read = np.array([flag(text) for text in self.texts], dtype=np.float64)
         return np.where(np.isnan(read), self.numbers, read)
 
-    def times(self, date_format: str) -> Words:
+    def times(self, date_format: str) -> Integers:
         """Times of day (``"clock"``), or dates in this format; ``NO_TIME`` for anything else."""
-        cached: dict[str, Words] = self.__dict__.setdefault("_times", {})
+        cached: dict[str, Integers] = self.__dict__.setdefault("_times", {})
         if date_format not in cached:
             cached[date_format] = np.array([self._time(text, date_format) for text in self.texts], dtype=np.int64)
         return cached[date_format]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.evaluation.adapters import Labelled, Predicted
 from devdan.evaluation.record import KeyCount, Phases
 from devdan.fleet import keys as labels
@@ -32,7 +32,7 @@ class FleetAdapter:
         self.model, self._key = fleet, key
         self._sizes = np.zeros(2, np.int64)  # hidden units and parameters of all networks
         self._changes = np.zeros(6, np.int64)  # drifts, prunings and growths of the latest chunk, by phase
-        self._drifted: dict[Key, Words] = {}  # drifts of the latest chunk, by key
+        self._drifted: dict[Key, Integers] = {}  # drifts of the latest chunk, by key
         names = iter(fleet)
         while part := list(islice(names, _AT_ONCE)):
             self._sizes += _sizes(fleet.counters(part, _COUNTERS))
@@ -103,7 +103,7 @@ class FleetAdapter:
         }
 
 
-def _sizes(counters: Words) -> Words:
+def _sizes(counters: Integers) -> Integers:
     """Hidden units and parameters, as in DEVDAN, of these networks together."""
     n, m, r = (counters[:, place] for place in (_FEATURES, _CLASSES, _HIDDEN))
     return np.array([r.sum(), (r * (n + 1) + m * (r + 1)).sum()])

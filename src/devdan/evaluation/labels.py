@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from devdan.arrays import Floats, Words
+    from devdan.arrays import Floats, Integers
 
 NEVER = -1
 _STEP = 0.01  # step size of the adaptive bound
@@ -93,7 +93,7 @@ class Labels:
         parts += [f"delay:{low}" if low == high else f"delay:{low}-{high}"] if high > 0 else []
         return "+".join(parts) or "all"
 
-    def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Words:
+    def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Integers:
         """How many samples late the label of each sample is, or NEVER, for samples from number ``start`` on.
 
         ``margins`` holds the differences between the two largest probabilities, if there is a budget; None if the model

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.adapters import Labelled, adapted, check_model
@@ -57,8 +57,8 @@ class Pending(NamedTuple):
 
     X: Any
     y: npt.NDArray[Any]
-    samples: Words
-    due: Words
+    samples: Integers
+    due: Integers
     first_due: int
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> list[Pending]:
@@ -220,7 +220,7 @@ class Evaluation:
             None if confidence is None else binned(confidence, guess == true),
         )
 
-    def _numbers(self, labels: npt.NDArray[Any]) -> Words:
+    def _numbers(self, labels: npt.NDArray[Any]) -> Integers:
         """Labels as numbers; new labels get new numbers."""
         numbers, self._classes = self._classes.encode(labels)
         if len(self._classes) > len(self._appeared):

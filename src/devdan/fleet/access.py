@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from devdan.arrays import Words
+from devdan.arrays import Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
@@ -123,7 +123,7 @@ class FleetAccess(TableEstimator):
             table = {"key": pa.array(keys)} | {name: pa.array(columns[name], types[name]) for name in FIGURES}
             return pa.table(table)
 
-    def counters(self, keys: Sequence[Key], names: Sequence[str]) -> Words:
+    def counters(self, keys: Sequence[Key], names: Sequence[str]) -> Integers:
         """Counters of the networks of some keys, by their names in the kernel, a row for each; those of unknown are 0.
 
         The networks come into memory for that, as when they predict.

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Instructions
 from devdan.fleet import keys as labels
 from devdan.fleet import saving, stepping
@@ -185,7 +185,7 @@ class DEVDANFleet(FleetAccess):
             self._step(given, slots, chunk, first, last)
             return self
 
-    def _step(self, given: Sequence[Key], slots: Words, chunk: Chunk, first: int, last: int) -> None:
+    def _step(self, given: Sequence[Key], slots: Integers, chunk: Chunk, first: int, last: int) -> None:
         """Let the networks learn: the prior beside those that are known, then the new ones."""
         shared, memory = self._shared, self._networks.slots
         common = memory, shared, chunk, first, last, self.n_jobs
@@ -208,7 +208,7 @@ class DEVDANFleet(FleetAccess):
         finally:
             self._networks.drop_unbegun(added)  # after Ctrl-C
 
-    def _refresh(self, slots: Words, told: bool = True) -> None:
+    def _refresh(self, slots: Integers, told: bool = True) -> None:
         """Bring the networks in some slots up to date, as a model is told of options when it learns; -1 is none."""
         memory, shared = self._networks.slots, self._shared
         inputs, settings = shared.versions

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from devdan import kernel
-from devdan.arrays import Words
+from devdan.arrays import Integers
 from devdan.fleet.keys import Key, of_text, text_of
 from devdan.fleet.slots import USED, Kept, Slots
 from devdan.fleet.store import FIGURES, Row, Store
@@ -69,7 +69,7 @@ class Networks:
 
     # --- Many at once --------------------------------------------------------------------------------------------
 
-    def bring(self, keys: Sequence[Key], most: int | None) -> Words:
+    def bring(self, keys: Sequence[Key], most: int | None) -> Integers:
         """The slot of each key, from the store if it is there, or -1 if it is new; others go there to make room."""
         self._tick += 1
         slots = self.slots.find(keys)
@@ -83,7 +83,7 @@ class Networks:
                 self._make_room(len(self.slots) + n_new, most)
         return slots
 
-    def _fetch(self, keys: Sequence[Key], slots: Words) -> None:
+    def _fetch(self, keys: Sequence[Key], slots: Integers) -> None:
         """Take in those that are in the store."""
         assert self._store is not None
         missing = {text_of(key): key for key, slot in zip(keys, slots.tolist(), strict=True) if slot < 0}
@@ -120,7 +120,7 @@ class Networks:
         for slot in out.tolist():
             self.slots.remove(slot)
 
-    def add(self, keys: Sequence[Key], start: Kept, seeds: Sequence[int] | None) -> Words:
+    def add(self, keys: Sequence[Key], start: Kept, seeds: Sequence[int] | None) -> Integers:
         """Take in new networks that differ in nothing but their seeds, if these are given."""
         random = kernel.Network(start.state).random
         slots = []
@@ -131,20 +131,20 @@ class Networks:
         self._n_keys += len(keys)
         return np.array(slots)
 
-    def drop_unbegun(self, slots: Words) -> None:
+    def drop_unbegun(self, slots: Integers) -> None:
         """Forget new networks that have learned nothing yet."""
         for slot in slots[self.slots.words(slots, "n_seen")[:, 0] == 0].tolist():
             self.slots.remove(slot)
             self._n_keys -= 1
 
-    def rows(self, slots: Words) -> Iterator[Row]:
+    def rows(self, slots: Integers) -> Iterator[Row]:
         """What a store keeps of networks in memory."""
         figures = self.figures(slots)
         columns = [figures[name] for name in FIGURES]
         for slot, *own in zip(slots.tolist(), *columns, strict=True):
             yield Row(text_of(self.slots.key(slot)), tuple(own), self.slots.get(slot))
 
-    def figures(self, slots: Words) -> dict[str, list[Any]]:
+    def figures(self, slots: Integers) -> dict[str, list[Any]]:
         """What there is to say about networks in memory."""
         table = self.slots.table
         words = self.slots.words(slots, "n_seen", "n_learned", "n_hidden", "n_drifts").T.tolist()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet.slots import Kept, Slots, room, room_for
 from devdan.kernel import BIAS2, BY_AVERAGES, COUNT, DISCRIMINATIVE, RESTART, VARIANCE, Evolving, predictor_weight
@@ -47,7 +47,7 @@ class Shared:
     settings: dict[str, float]  # the kernel's, of now
     n_settings: int  # versions of them that there were before
     named: npt.NDArray[Any]  # classes named in advance, sorted
-    label_counts: Words  # of all keys, by code; not counted where there is a prior
+    label_counts: Integers  # of all keys, by code; not counted where there is a prior
     n_offered: list[int]  # rows that the prior might have learned from: new ones, and others that were only taught
     slot: int = -1  # where the prior is
     _placed: Floats  # its state there
@@ -85,7 +85,7 @@ class Shared:
         if taught and not self.is_prior:
             self._count_labels(chunk.codes)
 
-    def _count_labels(self, codes: Words) -> None:
+    def _count_labels(self, codes: Integers) -> None:
         n_new = len(self.classes) - len(self.label_counts)
         if n_new > 0:
             self.label_counts = np.append(self.label_counts, np.zeros(n_new, np.int64))
@@ -127,7 +127,7 @@ class Shared:
         net.grows = self._may_grow(net.n_hidden)
         self._give_room(memory, max(net.n_hidden, self._most_units) + 2)
 
-    def rows_for_prior(self, n_rows: int, first: int) -> Words:
+    def rows_for_prior(self, n_rows: int, first: int) -> Integers:
         """Which of the rows that come now the prior learns from, in phases from the first on."""
         if not self.is_prior:
             return _NO_CODES
@@ -172,11 +172,11 @@ class Shared:
         return self.mixture.classes
 
     @property
-    def named_codes(self) -> Words:
+    def named_codes(self) -> Integers:
         """The codes of the classes that were named in advance, in the order in which a network takes them."""
         if len(self.named) == 0:
             return _NO_CODES
-        codes: Words = self.classes.outputs[np.searchsorted(self.classes.labels, self.named)]
+        codes: Integers = self.classes.outputs[np.searchsorted(self.classes.labels, self.named)]
         return codes
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devdan import kernel
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.fleet.keys import Key
 from devdan.kernel import Evolving, Work
 from devdan.kernel.memory import Sizes
@@ -31,7 +31,7 @@ class Kept(NamedTuple):
     """What a fleet keeps of a key."""
 
     state: Floats
-    codes: Words  # the fleet's codes of the classes that it knows, by output
+    codes: Integers  # the fleet's codes of the classes that it knows, by output
     n_judged: int = 0  # predictions of which it is known whether they were right
     judged: int = 0  # the latest of these, a bit each, as a signed word
     seen: int = 0  # rows that the fleet had learned when this key was last among them
@@ -78,11 +78,11 @@ class Slots:
     def __iter__(self) -> Iterator[Key]:
         return iter(self.index)
 
-    def find(self, keys: Sequence[Key]) -> Words:
+    def find(self, keys: Sequence[Key]) -> Integers:
         """The slot of each key, or -1."""
         return np.fromiter(map(self.index.get, keys, repeat(-1)), np.int64, len(keys))
 
-    def in_use(self) -> Words:
+    def in_use(self) -> Integers:
         """All slots that hold a network, in the order in which they came."""
         return np.fromiter(self.index.values(), np.int64, len(self.index))
 
@@ -171,7 +171,7 @@ class Slots:
 
     # --- Many at once --------------------------------------------------------------------------------------------
 
-    def words(self, slots: Words, *names: str) -> Words:
+    def words(self, slots: Integers, *names: str) -> Integers:
         """Words of the states in these slots, by the names of fields; a row for each."""
         out = np.empty((len(slots), columns_of(kernel.COUNTERS[-1]).stop), np.int64)
         kernel.look_up(self.table, slots, out)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from devdan import kernel
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.fleet.shared import Shared
 from devdan.fleet.slots import Slots, room_for
 from devdan.kernel import Network
@@ -18,7 +18,7 @@ from devdan.model.estimator import Chunk
 _PARTS = 4  # per thread, so that one that is done early takes another
 
 
-def grouped(slots: Words, rows: Words, prior: int, prior_rows: Words) -> tuple[Words, Words, Words]:
+def grouped(slots: Integers, rows: Integers, prior: int, prior_rows: Integers) -> tuple[Integers, Integers, Integers]:
     """Rows by slot: the different slots, the cuts between their rows, and the rows; those of a prior come first.
 
     >>> none = np.empty(0, np.int64)
@@ -53,9 +53,9 @@ def learn(
     first: int,
     last: int,
     n_jobs: int | None,
-    slots: Words,
-    rows: Words,
-    prior_rows: Words,
+    slots: Integers,
+    rows: Integers,
+    prior_rows: Integers,
     judges: bool,
     now: int,
 ) -> None:
@@ -96,7 +96,7 @@ def _make_room(memory: Slots, shared: Shared, slot: int, for_classes: bool) -> N
         memory.make_room(slot, hidden=room_for(max(net.n_hidden, int(net.start))))
 
 
-def predict(memory: Slots, shared: Shared, slots: Words, X: Floats, out: Floats, n_jobs: int | None) -> None:
+def predict(memory: Slots, shared: Shared, slots: Integers, X: Floats, out: Floats, n_jobs: int | None) -> None:
     """The probabilities of the classes, by code, for rows with these slots; -1 is an unknown key."""
 
     def step(begin: int, end: int, scratch: tuple[Floats, Floats] | None = None) -> int:

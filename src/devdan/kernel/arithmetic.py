@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.jit import compiled
 from devdan.kernel.network import Random
 
@@ -30,7 +30,7 @@ def normal(random: Random, variance: float) -> float:
 
 
 @compiled
-def shuffle_order(random: Random, order: Words) -> None:
+def shuffle_order(random: Random, order: Integers) -> None:
     """Put a row in random order."""
     for i in range(len(order) - 1, 0, -1):
         j = int(uniform(random) * (i + 1))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import shuffle_order
 from devdan.kernel.evolving import learn_evolving
 from devdan.kernel.inputs import find, look_at, prepare_scaling, see, unscale
@@ -30,9 +30,9 @@ def learn(
     state: Floats,
     scratch: Floats,
     X: Floats,
-    labels: Words,
+    labels: Integers,
     weights: Floats,
-    order: Words,
+    order: Integers,
     chunk: int,
     start: int,
     first: int,
@@ -50,7 +50,7 @@ def learn(
 
 
 @entry
-def shuffle(random: Random, order: Words) -> None:
+def shuffle(random: Random, order: Integers) -> None:
     """Shuffle the order in which a chunk is visited."""
     shuffle_order(random, order)
 
@@ -76,7 +76,7 @@ def until_compared(state: Floats) -> int:
 
 
 @entry
-def calibrate(state: Floats, predicted: Floats, labels: Words, weights: Floats) -> None:
+def calibrate(state: Floats, predicted: Floats, labels: Integers, weights: Floats) -> None:
     """Learn the temperature from mixed predictions, made before these labels were learned."""
     learn_temperature(Network(state), predicted, labels, weights)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import normal
 from devdan.kernel.drift import SURE, rise, surprise_of_input, surprise_of_label
 from devdan.kernel.inputs import aim, find, see, take_in
@@ -137,9 +137,9 @@ def learn_evolving(
     state: Floats,
     scratch: Floats,
     X: Floats,
-    labels: Words,
+    labels: Integers,
     weights: Floats,
-    order: Words,
+    order: Integers,
     chunk: int,
     start: int,
     first: int,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import shuffle_order
 from devdan.kernel.evolving import learn_evolving
 from devdan.kernel.jit import compiled, entry
@@ -29,22 +29,22 @@ NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLIN
 class Turns(NamedTuple):
     """Which networks learn, each from its own rows, and how far each has come."""
 
-    slots: Words
-    cuts: Words  # the k-th network's rows are those from cuts[k] to cuts[k + 1]
-    rows: Words
-    order: Words  # in which they are visited
-    stages: Words
-    done: Words  # rows, in this pass
+    slots: Integers
+    cuts: Integers  # the k-th network's rows are those from cuts[k] to cuts[k + 1]
+    rows: Integers
+    order: Integers  # in which they are visited
+    stages: Integers
+    done: Integers  # rows, in this pass
 
 
 class Batch(NamedTuple):
     """Rows to learn from, and what the fleet knows of classes, which have codes here."""
 
     X: Floats
-    labels: Words  # codes
-    outputs: Words  # of the row's own network: found here
+    labels: Integers  # codes
+    outputs: Integers  # of the row's own network: found here
     weights: Floats  # of the rows, or none
-    named: Words  # codes of the classes named in advance
+    named: Integers  # codes of the classes named in advance
     class_weights: Floats  # by code, or none
 
 
@@ -61,7 +61,7 @@ class Way(NamedTuple):
 
 
 @compiled
-def output_of(place: Words, codes: Words, code: int) -> int:
+def output_of(place: Integers, codes: Integers, code: int) -> int:
     """Which output of a network is a class, by the fleet's code for it; a new one takes the next, if there is room.
 
     Returns -1 if there is none.
@@ -78,7 +78,7 @@ def output_of(place: Words, codes: Words, code: int) -> int:
 
 
 @compiled
-def find_outputs(net: Network, place: Words, codes: Words, stage: int, batch: Batch, rows: Words) -> int:
+def find_outputs(net: Network, place: Integers, codes: Integers, stage: int, batch: Batch, rows: Integers) -> int:
     """Find the outputs for the classes named in advance and for the labels of a key's rows; returns the next stage.
 
     That is the same stage where there is no room for a class.
@@ -116,7 +116,7 @@ def predict_row(net: Network, work: Work, X: Floats, row: int, guess: Floats) ->
 
 
 @compiled
-def judge(net: Network, work: Work, place: Words, batch: Batch, rows: Words, guess: Floats) -> None:
+def judge(net: Network, work: Work, place: Integers, batch: Batch, rows: Integers, guess: Floats) -> None:
     """Note whether predictions for the rows are right: one bit for each of the latest."""
     for t in range(len(rows)):
         predict_row(net, work, batch.X, rows[t], guess)
@@ -126,7 +126,7 @@ def judge(net: Network, work: Work, place: Words, batch: Batch, rows: Words, gue
 
 
 @compiled
-def calibrate_key(net: Network, work: Work, batch: Batch, outputs: Words, rows: Words, guess: Floats) -> None:
+def calibrate_key(net: Network, work: Work, batch: Batch, outputs: Integers, rows: Integers, guess: Floats) -> None:
     """Calibrate a network by some of the rows whose labels it is about to learn."""
     if net.n_classes > 0:
         for t in range(labels_until_compared(net), len(rows), COMPARED_EVERY):
@@ -139,7 +139,7 @@ NETWORKS_AHEAD, SLOTS_AHEAD = 3, 8  # by how many turns they are fetched
 
 
 @compiled
-def look_ahead(table: Words, slots: Words, t: int) -> None:
+def look_ahead(table: Integers, slots: Integers, t: int) -> None:
     """Fetch a network whose turn is soon, with the codes behind its state, as most are in no cache then.
 
     Where it is, its slot says, which is fetched before.
@@ -153,7 +153,7 @@ def look_ahead(table: Words, slots: Words, t: int) -> None:
 
 @entry
 def learn_keys(
-    table: Words,
+    table: Integers,
     given_turns: Any,
     given_batch: Any,
     given_way: Any,
@@ -217,7 +217,7 @@ def learn_keys(
 
 @entry
 def predict_keys(
-    table: Words, slots: Words, scratch: Floats, guess: Floats, X: Floats, out: Floats, begin: int, end: int
+    table: Integers, slots: Integers, scratch: Floats, guess: Floats, X: Floats, out: Floats, begin: int, end: int
 ) -> int:
     """Predict rows, each by the network in its slot, if it has one; returns how many no network has an answer for.
 
@@ -245,7 +245,7 @@ COUNTERS = ("n_features", "n_classes", "n_hidden", "n_seen", "n_learned", "n_dri
 
 
 @entry
-def look_up(table: Words, slots: Words, out: Words) -> None:
+def look_up(table: Integers, slots: Integers, out: Integers) -> None:
     """The ``COUNTERS`` of many networks, a row of ``out`` for each."""
     for k in range(len(slots)):
         net = Evolving(floats_at(table[slots[k], STATE], table[slots[k], N_WORDS]))

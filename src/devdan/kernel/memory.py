@@ -40,7 +40,7 @@ from numba.extending import (
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -234,7 +234,7 @@ def floats_at(address: int, length: int) -> Floats:
     return np.ctypeslib.as_array((ctypes.c_double * int(length)).from_address(int(address)))
 
 
-def integers_at(address: int, length: int) -> Words:
+def integers_at(address: int, length: int) -> Integers:
     """The integers that lie at an address."""
     return floats_at(address, length).view(np.int64)
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import add_product, sigmoid, softmax
 from devdan.kernel.inputs import add_fields, look_at, prepare_scaling
 from devdan.kernel.jit import compiled
@@ -149,7 +149,7 @@ def is_compared(net: Network) -> bool:
 
 
 @compiled
-def update_losses(net: Network, work: Work, X: Floats, labels: Words, weights: Floats, order: Words) -> None:
+def update_losses(net: Network, work: Work, X: Floats, labels: Integers, weights: Floats, order: Integers) -> None:
     """Compare the predictors on the labelled samples of a chunk, before any of these is learned from.
 
     The losses are weighted as they are in learning. All of a chunk are predicted by the same weights and tell much the
@@ -250,7 +250,7 @@ def labels_until_compared(net: Network) -> int:
 
 
 @compiled
-def learn_temperature(net: Network, predicted: Floats, labels: Words, weights: Floats) -> None:
+def learn_temperature(net: Network, predicted: Floats, labels: Integers, weights: Floats) -> None:
     """Learn the temperature from mixed predictions, made before these labels were learned."""
     m = min(net.n_classes, predicted.shape[1])
     for t in range(len(predicted)):

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.memory import Block, E, F, K, M, N, R, U, integer, integers, number, numbers, one_row, randomness
 
 Random = npt.NDArray[np.uint64]
@@ -65,7 +65,7 @@ class Network(Block):
     n_classes: int = integer()
     n_named: int = integer()  # classes named in advance
     n_seen: int = integer()  # samples in all
-    n_learned: Words = integers(2)  # samples that each phase has learned from: observed, taught
+    n_learned: Integers = integers(2)  # samples that each phase has learned from: observed, taught
     averaged_since: int = integer()  # samples taught when the averages of the weights began
     random: Random = randomness()
 
@@ -102,7 +102,7 @@ class Network(Block):
     square: Floats = numbers(N)  # mean squared deviation
     low: Floats = numbers(N, empty=math.inf)  # the range that MINMAX has learned
     high: Floats = numbers(N, empty=-math.inf)
-    n_ranged: Words = integers(2)  # samples taught in the latest range to which inputs are clipped, and the one before
+    n_ranged: Integers = integers(2)  # samples taught in the latest range that clips inputs, and the one before
     lowest: Floats = numbers(2, N, empty=math.inf)  # those ranges
     highest: Floats = numbers(2, N, empty=-math.inf)
     class_count: Floats = numbers(M)  # labels taught, over a horizon, unless classes weigh ALIKE
@@ -126,10 +126,10 @@ class Evolving(Network):
     adaptive_scope: float = number()  # setting: whether the range of a new unit's weights widens until it helps
     monitors: Floats = numbers(2, 2, 6)  # of each phase: BIAS2 and VARIANCE
     surprises: Floats = numbers(2, 4)  # of each phase: monitors of the surprise
-    n_changes: Words = integers(2, 2)  # of each phase: prunings and growths
-    n_drifts: Words = integers(2)  # of each phase: drifts signalled
+    n_changes: Integers = integers(2, 2)  # of each phase: prunings and growths
+    n_drifts: Integers = integers(2)  # of each phase: drifts signalled
     n_events: int = integer()  # ever
-    events: Words = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
+    events: Integers = integers(E, 5)  # a ring buffer: the newest overwrites the oldest
     causes: Floats = numbers(E, 2)  # of the events: what was observed, and the bound that it reached
     decoder_bias: Floats = numbers(N)  # c
     input_count: Floats = numbers(2, N)  # of each phase: statistics of the input, corrupted in the generative one
@@ -144,7 +144,7 @@ class Replaying(Network):
     surprise: Floats = numbers(4)  # monitor of the surprise of labels
     n_stored: int = integer()  # samples stored in the buffer, in all, since the latest drift
     buffer: Floats = numbers(K, N, empty=math.nan)  # labelled samples as they came, a ring
-    buffer_label: Words = integers(K)
+    buffer_label: Integers = integers(K)
     buffer_weight: Floats = numbers(K)
     field_places: Floats = numbers(N, F)  # of a skewed feature: the values at which its fields are; else all alike
     field_weights: Floats = numbers(N, F, U, aligned=True)  # of the units that see fields, instead of the encoder's
@@ -175,7 +175,7 @@ class Work(Block):
     prediction: Floats = numbers(3, M)  # rows: Ĉ, E[Ĉ], E[Ĉ²]
     flat_prediction: Floats = one_row(prediction)
     raw: Floats = numbers(N)  # x before it is scaled, for the fields of skewed features
-    lower: Words = integers(N)  # the lower of the two fields that see a feature
+    lower: Integers = integers(N)  # the lower of the two fields that see a feature
     in_lower: Floats = numbers(N)  # how much of it that one sees
     in_upper: Floats = numbers(N)  # and how much the next one
     in_order: Floats = numbers(MOST_SORTED)  # buffered values of a feature, rising

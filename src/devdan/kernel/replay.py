@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import normal, uniform
 from devdan.kernel.drift import rise, surprise_of_label
 from devdan.kernel.inputs import FARTHEST, LARGEST, find, is_ranked, see, take_in
@@ -202,9 +202,9 @@ def learn_replaying(
     state: Floats,
     scratch: Floats,
     X: Floats,
-    labels: Words,
+    labels: Integers,
     weights: Floats,
-    order: Words,
+    order: Integers,
     chunk: int,
     start: int,
     first: int,

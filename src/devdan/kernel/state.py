@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.kernel.drift import LATE_SAMPLES, PAST_SAMPLES
 from devdan.kernel.inputs import LARGEST
 from devdan.kernel.memory import CACHE_LINE, SIZES, Field, N, Sizes
@@ -109,10 +109,10 @@ def events_of(net: Network, network: int = 0) -> list[Event]:
     ]
 
 
-def counted(nets: Sequence[Network], name: str) -> Words:
+def counted(nets: Sequence[Network], name: str) -> Integers:
     """A counter by phase, added up over the networks that evolve."""
     zeros = np.zeros(getattr(Evolving, name).shape, np.int64)
-    total: Words = sum((getattr(net, name) for net in nets if isinstance(net, Evolving)), zeros)
+    total: Integers = sum((getattr(net, name) for net in nets if isinstance(net, Evolving)), zeros)
     return total
 
 

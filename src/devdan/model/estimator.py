@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import _num_samples, validate_data
 
-from devdan.arrays import Floats, Words, all_writable
+from devdan.arrays import Floats, Integers, all_writable
 from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import is_table, rows_of
@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
     """Rows to learn from, checked, and what is new with them."""
 
     X: Floats  # inputs
-    codes: Words = _UNLABELLED  # the output of each label; none without labels
+    codes: Integers = _UNLABELLED  # the output of each label; none without labels
     weights: Floats = NO_WEIGHTS  # of the rows; none if all have weight 1
     classes: Classes = Classes()
     n_named: int = 0  # classes known, where some were named in advance
@@ -231,7 +231,7 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return labels
 
     @classmethod
-    def _encoded(cls, y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Words, Classes, int]:
+    def _encoded(cls, y: Any, n_samples: int, named: Any, known: Classes) -> tuple[Integers, Classes, int]:
         """The labels as outputs, the classes including new ones, and how many were named in advance."""
         y, n_named = cls._labels(y, n_samples), 0
         if named is not None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan import kernel
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.html_table import html_table
 from devdan.model.mixture import Mixture
@@ -28,7 +28,7 @@ _ROOM = 2_000_000  # numbers that are put together to be predicted at once
 _SHOWN_ROWS, _SHOWN_COLUMNS = 10, 5
 
 Coalitions = npt.NDArray[np.bool_]  # which columns are known, one row for each
-Predict = Callable[[Floats, Words], Floats]  # a number for each row of inputs, and which sample it is of
+Predict = Callable[[Floats, Integers], Floats]  # a number for each row of inputs, and which sample it is of
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def explained(mixture: Mixture, encoding: Encoding, X: Floats, place: int | None
     chosen = probabilities.argmax(axis=1) if place is None else np.full(len(X), place)
     neutral = _neutral(mixture)
 
-    def predict(inputs: Floats, samples: Words) -> Floats:
+    def predict(inputs: Floats, samples: Integers) -> Floats:
         return log_odds(mixture.predict_proba(inputs), chosen[samples])
 
     columns = encoding.places

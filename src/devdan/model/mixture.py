@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from devdan import kernel
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving, Network
 from devdan.kernel.state import (
@@ -220,7 +220,7 @@ class Mixture:
     def learn(
         self,
         X: Floats,
-        codes: Words,
+        codes: Integers,
         weights: Floats = NO_WEIGHTS,
         first: int = GENERATIVE,
         last: int = DISCRIMINATIVE,
@@ -254,7 +254,7 @@ class Mixture:
             keep_unlabelled(self.networks, X)
 
     def _visit(
-        self, k: int, X: Floats, codes: Words, weights: Floats, order: Words, chunk: int, first: int, last: int
+        self, k: int, X: Floats, codes: Integers, weights: Floats, order: Integers, chunk: int, first: int, last: int
     ) -> None:
         """Let a network visit rows, in chunks of so many; with more room for hidden units whenever it needs some."""
         done = 0
@@ -265,7 +265,7 @@ class Mixture:
                 return
             self.replace(k, resized(state, hidden=2 * self.nets[k].max_hidden))
 
-    def learn_each(self, X: Floats, codes: Words, weights: Floats, last: int) -> None:
+    def learn_each(self, X: Floats, codes: Integers, weights: Floats, last: int) -> None:
         """Learn from each row as a chunk of its own: observed and, up to ``last``, taught."""
         done = 0
         if last == DISCRIMINATIVE:
@@ -275,17 +275,17 @@ class Mixture:
                 done = row
         self._visit_each(X[done:], codes[done:], weights[done:], last)
 
-    def _visit_each(self, X: Floats, codes: Words, weights: Floats, last: int) -> None:
+    def _visit_each(self, X: Floats, codes: Integers, weights: Floats, last: int) -> None:
         order = _in_order(len(X))
         for k in range(len(self.networks)):
             self._visit(k, X, codes, weights, order, 1, GENERATIVE, last)
 
-    def _due(self, n_rows: int) -> Words:
+    def _due(self, n_rows: int) -> Integers:
         """Of rows whose labels are about to be learned, those whose predictions calibrate the mixture."""
         ahead = kernel.until_compared(self.networks[0])
         return np.arange(ahead, n_rows, kernel.COMPARED_EVERY) if ahead < n_rows else _NO_CODES
 
-    def _calibrate(self, X: Floats, codes: Words, weights: Floats, rows: Words) -> None:
+    def _calibrate(self, X: Floats, codes: Integers, weights: Floats, rows: Integers) -> None:
         if len(rows) > 0:
             out = np.zeros((len(rows), self.nets[0].n_classes))
             self._mix(X[rows], out)
@@ -381,7 +381,7 @@ def seeds_of(random: RandomState, n_networks: int) -> list[int]:
     return seeds
 
 
-def _in_order(n_rows: int) -> Words:
+def _in_order(n_rows: int) -> Integers:
     """The order in which rows come."""
     return _ONE_ROW if n_rows == 1 else np.arange(n_rows)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from devdan.arrays import Floats, Words, all_writable
+from devdan.arrays import Floats, Integers, all_writable
 from devdan.encoding.encoding import Encoding, EncodingWarning, SingleRow
 from devdan.encoding.rows import Rows
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving
@@ -102,7 +102,7 @@ class OnlineMixture:
         self._label[0] = code
         self.learn_rows(row, self._label, weights)
 
-    def learn_rows(self, rows: Floats, codes: Words, weights: Floats = NO_WEIGHTS) -> None:
+    def learn_rows(self, rows: Floats, codes: Integers, weights: Floats = NO_WEIGHTS) -> None:
         """:meth:`learn` from each, one after the other."""
         self._learn(rows, codes, weights, DISCRIMINATIVE)
 
@@ -110,7 +110,7 @@ class OnlineMixture:
         """Learn from a sample without a label: the generative phase."""
         self._learn(row, self._label, NO_WEIGHTS, GENERATIVE)
 
-    def _learn(self, rows: Floats, codes: Words, weights: Floats, last: int) -> None:
+    def _learn(self, rows: Floats, codes: Integers, weights: Floats, last: int) -> None:
         assert self.mixture is not None
         self._drifts_before = self._drifts()
         self.mixture.learn_each(rows, codes, weights, last)

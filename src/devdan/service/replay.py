@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.service import models, sql
 from devdan.service.fold import Fold
@@ -79,12 +79,12 @@ def found(connection: Connection, name: str | None) -> list[StreamFacts]:
 class RecordedLabels(Labels):
     """Labels arrive when they did: after as many rows as had come by then."""
 
-    late: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+    late: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __str__(self) -> str:
         return "as they came"
 
-    def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Words:
+    def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Integers:
         """How many samples late the label of each sample is, or NEVER."""
         return self.late[start : start + n_samples].copy()
 

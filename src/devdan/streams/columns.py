@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from devdan.arrays import Floats, Words
+from devdan.arrays import Floats, Integers
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.tables import TableError, arrow_column
 from devdan.streams.stream import Chunk, StreamError
@@ -168,7 +168,7 @@ class BatchConverter:
             return replace(found, declared=found.declared or column in self._declared)
         return found
 
-    def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Words) -> None:
+    def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Integers) -> None:
         """Raise an error that locates the first undeclared text, if the values are declared."""
         known = self._values.get(column)
         if known is None:
@@ -187,7 +187,7 @@ class BatchConverter:
             raise ValueError("a table without a target has no labels")
         return self.target
 
-    def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Words]:
+    def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Integers]:
         """The distinct labels (None for missing ones), and the position of each row's label; -1 for nulls."""
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
         texts = [

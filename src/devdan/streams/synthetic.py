@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from devdan.arrays import Words
+from devdan.arrays import Integers
 from devdan.streams.stream import Chunk, Stream, spans
 
 _THRESHOLDS = (8.0, 9.0, 7.0, 9.5)
@@ -98,14 +98,14 @@ def _check(n_samples: int | None, noise: float) -> None:
         raise ValueError(f"noise must be in [0, 1], got {noise}")
 
 
-def _within(n_samples: int | None, changes: Words | None) -> tuple[int, ...]:
+def _within(n_samples: int | None, changes: Integers | None) -> tuple[int, ...]:
     """The samples at which the concept changes; by default, every eighth of the stream."""
     if changes is None:
         changes = np.unique(-(-np.arange(1, 8) * (n_samples or _PERIOD) // 8))
     return tuple(change for change in changes.tolist() if change > 0 and (n_samples is None or change < n_samples))
 
 
-def _positions(drifts: Sequence[int]) -> Words:
+def _positions(drifts: Sequence[int]) -> Integers:
     positions = np.asarray(drifts, dtype=np.int64).reshape(-1)
     if (np.diff(positions) <= 0).any() or (positions < 0).any():
         raise ValueError(f"drifts must be sample numbers in increasing order, got {list(drifts)}")

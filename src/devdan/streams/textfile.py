@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from devdan.arrays import Words
+from devdan.arrays import Integers
 from devdan.streams.stream import StreamError, reason
 
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -232,8 +232,8 @@ class TextBlock:
 class Quoted(NamedTuple):
     """The quoted parts of a text: where each opens, and where it closes or the text ends."""
 
-    opened: Words
-    closed: Words
+    opened: Integers
+    closed: Integers
 
     def around(self, place: int) -> int:
         """Where the quotes around a place open; -1 if it is not within quotes."""
