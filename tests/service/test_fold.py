@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from served import served_here, until
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
@@ -108,6 +109,54 @@ def test_replaying_compares_with_the_snapshot(log):
     assert replayed(connection, stream).same is False
 
 
+def compacted(connection, number, before):
+    after = 0
+    while after is not None:
+        after = sql.compact(connection, number, before, after)
+
+
+def test_rows_stay_until_the_snapshot_covers_their_labels(tmp_path):
+    """Labels that were committed after the snapshot are learned again from it, and need their rows."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        number = sql.create_stream(connection, "s", StreamSettings(columns=["x"]), 0.0).number
+    stream = sql.streams(connection)[number]
+    for k in range(2500):
+        ledger.commit(connection, [Submission(number, [SubmittedRow(f"r{k}", {"x": float(k)})])], float(k))
+    early = [(f"r{k}", "x") for k in range(0, 1200, 2)]
+    ledger.commit(connection, [Submission(number, labels=early)], 2500.0)
+    covered = folded(connection, number).snapshot(2501.0)
+    sql.keep_snapshot(connection, number, covered)
+    ledger.commit(connection, [Submission(number, labels=[(f"r{k}", "y") for k in range(1, 2500, 2)])], 2502.0)
+    compacted(connection, number, before=9999.0)
+    ids = {id_ for one in connection.records(number, 0, 10_000) for id_ in getattr(one.body, "ids", ())}
+    assert ids == {f"r{k}" for k in range(2500)} - {id_ for id_, _ in early}
+    again = folded(connection, number, Fold.restored(connection, stream, covered))
+    assert again.counts.n_labels == 600 + 1250
+    assert replayed(connection, sql.streams(connection)[number]).fold.snapshot(0.0) == again.snapshot(0.0)
+    sql.keep_snapshot(connection, number, again.snapshot(2503.0))
+    compacted(connection, number, before=9999.0)
+    ids = {id_ for one in connection.records(number, 0, 10_000) for id_ in getattr(one.body, "ids", ())}
+    assert ids == {f"r{k}" for k in range(1200, 2500, 2)}, "only what still waits is left"
+    database.close()
+
+
+def test_labels_long_after_their_rows_are_learned_although_little_is_kept(tmp_path):
+    """Longer than the learner has rows in memory, so that it must find them in the log."""
+    n, apart, some = 30_000, 21_000, 100
+    with served_here(tmp_path / "data", snapshots=0.0) as http:
+        http.put("/v1/streams/s", json={"keep": 0}).raise_for_status()
+        for k in range(0, n + apart, some):
+            if k < n:
+                rows = [{"id": f"r{j}", "features": {"x": j % 7}} for j in range(k, k + some)]
+                http.post("/v1/streams/s/predict", json={"rows": rows}).raise_for_status()
+            if k >= apart:
+                labels = [{"id": f"r{j}", "label": j % 7 > 3} for j in range(k - apart, k - apart + some)]
+                http.post("/v1/streams/s/labels", json={"labels": labels}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == n)
+
+
 def test_compacting_keeps_what_is_needed(log):
     connection, number = log
     stream = sql.streams(connection)[number]
@@ -115,8 +164,7 @@ def test_compacting_keeps_what_is_needed(log):
     n_before = len(connection.records(number, 0, 10_000))
     base = fold.snapshot(700.0)
     sql.keep_snapshot(connection, number, base)
-    while sql.compact(connection, number, base, before=500.0):
-        pass
+    compacted(connection, number, before=500.0)
     kept = connection.records(number, 0, 10_000)
     assert len(kept) < n_before / 2
     assert {one.seq for one in kept if one.at < 500.0} == {
@@ -139,9 +187,9 @@ def test_compacting_removes_a_bounded_number_of_rows_at_a_time(tmp_path):
     some = [SubmittedRow(f"r{k}", {"x": float(k)}, label="x") for k in range(3000)]
     ledger.commit(connection, [Submission(stream.number, some)], 1.0)
     fold = folded(connection, stream.number)
-    base = fold.snapshot(2.0)
-    left = []
-    while sql.compact(connection, stream.number, base, before=2.0):
+    sql.keep_snapshot(connection, stream.number, fold.snapshot(2.0))
+    left, after = [], 0
+    while (after := sql.compact(connection, stream.number, 2.0, after)) is not None:
         left += connection.execute("SELECT COUNT(*) FROM samples")
     assert left == [(2000,), (1000,), (0,)]
     assert not connection.records(stream.number, 0, 10)

@@ -23,10 +23,24 @@ def test_after_kills_under_load_everything_acknowledged_is_there_once_bit_for_bi
     assert n_labels > 0
 
 
+def test_after_kills_while_little_is_kept_everything_acknowledged_counts_once(tmp_path):
+    folder = tmp_path / "data"
+    arguments, log = ["--data", folder, "--snapshots", "0.1"], lambda: SqliteDatabase(folder, lock=False)
+    n_rows, n_labels = killed_often(arguments, log, 2 * KILLS, 3, settings={"keep": 0})
+    assert n_rows > n_labels > 0
+
+
 @pytest.mark.slow
 def test_hundreds_of_kills(tmp_path):
     folder = tmp_path / "data"
     killed_often(["--data", folder], lambda: SqliteDatabase(folder, lock=False), 200, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [0, 1, 30])
+def test_tens_of_kills_while_little_is_kept(tmp_path, keep):
+    arguments, log = ["--data", tmp_path, "--snapshots", "0.5"], lambda: SqliteDatabase(tmp_path, lock=False)
+    killed_often(arguments, log, 40, keep, settings={"keep": keep})
 
 
 def test_serve_ctrl_c_and_replay_as_a_user_would(tmp_path):

@@ -91,6 +91,11 @@ def test_many_kills_under_load(url):
 
 
 @pytest.mark.slow
+def test_many_kills_while_little_is_kept(url):
+    killed_often(["--store", url], lambda: postgresql.PostgresqlDatabase(url), 40, 5, settings={"keep": 1})
+
+
+@pytest.mark.slow
 def test_two_servers_share_the_partitions_of_topics_and_one_is_killed(url, tmp_path):
     kafka = pytest.importorskip("kafka_kills", reason="confluent_kafka is not installed")
     kafka.killed_often(tmp_path, ["--store", url], lambda: postgresql.PostgresqlDatabase(url), 10, 3, beside=True)

@@ -90,6 +90,14 @@ def serve(
         bool,
         typer.Option("--predict-unlogged", help="Predict even while the log cannot be written; such rows are lost."),
     ] = False,
+    snapshots: Annotated[
+        Optional[float],
+        opt.option(
+            "SECONDS",
+            "How often models are saved beside the log; a restart learns what came later once more. By default 20, "
+            "with PostgreSQL 1.",
+        ),
+    ] = None,
     kafka: Annotated[
         Optional[str],
         opt.option(
@@ -162,6 +170,7 @@ def serve(
             tokens=known,
             local_only=known is None,
             predict_unlogged=predict_unlogged,
+            snapshots=snapshots,
             kafka=messages,
         )
 

@@ -111,10 +111,18 @@ class SampleStatus(NamedTuple):
 class Engine:
     """Streams in a database, a thread that writes and one that learns. Its methods are for the event loop.
 
-    ``predict_unlogged``: predict even while rows cannot be written.
+    ``predict_unlogged``: predict even while rows cannot be written. ``snapshots``: seconds between two snapshots of a
+    model, from which a restart goes on.
     """
 
-    def __init__(self, database: Database, limits: Limits | None = None, *, predict_unlogged: bool = False) -> None:
+    def __init__(
+        self,
+        database: Database,
+        limits: Limits | None = None,
+        *,
+        predict_unlogged: bool = False,
+        snapshots: float | None = None,
+    ) -> None:
         self.database, self.limits = database, limits or Limits()
         self.streams: dict[str, Live] = {}
         self.n_listeners = 0  # connections that follow events
@@ -124,7 +132,9 @@ class Engine:
         self._purging: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake)
-        self.learner = LearnerThread(database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)))
+        self.learner = LearnerThread(
+            database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)), snapshots
+        )
 
     async def start(self, model: InitialModel | None = None) -> None:
         """Open the streams; a model that is given becomes a stream, unless there is one of its name."""

@@ -180,17 +180,19 @@ class Application:
         tokens: Tokens | None = None,
         local_only: bool = True,
         predict_unlogged: bool = False,
+        snapshots: float | None = None,
         kafka: KafkaSettings | None = None,
     ) -> None:
         self._database, self._model, self._limits, self._kafka = database, model, limits, kafka
-        self._predict_unlogged, self._guard = predict_unlogged, Guard(tokens, local_only)
+        self._options: dict[str, Any] = {"predict_unlogged": predict_unlogged, "snapshots": snapshots}
+        self._guard = Guard(tokens, local_only)
         self.operations = (*operations, *_DOCUMENTATION)
         self._router = Router([one.route() for one in self.operations], lifespan=self._lifespan)
         self.n_bytes = 0  # of bodies in memory
 
     @asynccontextmanager
     async def _lifespan(self, router: Any) -> AsyncIterator[None]:
-        self.engine = engine = Engine(self._database, self._limits, predict_unlogged=self._predict_unlogged)
+        self.engine = engine = Engine(self._database, self._limits, **self._options)
         self.metrics = Metrics(engine)
         await engine.start(self._model)
         messages = None

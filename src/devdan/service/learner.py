@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -21,7 +22,7 @@ _PORTION = 100  # records of a stream before it is another's turn
 _PUBLISH = 0.05  # seconds between two predictors, while there is more to learn
 _COST = 10  # publishing must take at most a tenth of the time
 _COUNTS = 0.25  # seconds between two publications of the counts
-_SNAPSHOT = {False: 20.0, True: 1.0}  # seconds between two snapshots; other servers predict from them
+_SNAPSHOTS = {False: 20.0, True: 1.0}  # seconds between two snapshots; other servers predict from them
 _POLL = 0.25  # seconds between two looks at the log, to which others may write
 
 logger = logging.getLogger("devdan.service")
@@ -58,8 +59,15 @@ class _Followed:
 class LearnerThread(threading.Thread):
     """Folds each stream's records; ``publish`` gets a new view, by the stream's number."""
 
-    def __init__(self, database: Database, writer: WriterThread, publish: Callable[[int, StreamView], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        writer: WriterThread,
+        publish: Callable[[int, StreamView], None],
+        snapshots: float | None = None,
+    ) -> None:
         super().__init__(name="devdan-learner", daemon=True)
+        self._snapshots = _SNAPSHOTS[database.is_shared] if snapshots is None else snapshots
         self._database, self._writer, self._publish = database, writer, publish
         self._news = threading.Condition()
         self._ends, self._written = False, set[int]()
@@ -125,7 +133,7 @@ class LearnerThread(threading.Thread):
             busy = {number for number in sorted(busy) if self._learn_if_there(connection, number)}
         now = time.time()
         for followed in self._streams.values():
-            if self._ends or now - followed.snapshot_at > _SNAPSHOT[self._database.is_shared]:
+            if self._ends or now - followed.snapshot_at > self._snapshots:
                 self._snapshot(followed)
             is_due = time.monotonic() - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
             if is_due and not followed.counted_seq == followed.published_seq == followed.fold.seq:
@@ -171,11 +179,11 @@ class LearnerThread(threading.Thread):
             self._writer.run_job(lambda connection: sql.keep_snapshot(connection, stream.number, kept)).result()
             followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
             if stream.settings.keep is not None:
-                before = kept.at - stream.settings.keep
-                while self._writer.run_job(
-                    lambda connection: sql.compact(connection, stream.number, kept, before)
-                ).result():
-                    pass  # little at a time, so that others can write in between
+                before, after = kept.at - stream.settings.keep, cast("int | None", 0)
+                while after is not None:  # little at a time, so that others can write in between
+                    after = self._writer.run_job(
+                        partial(sql.compact, stream=stream.number, before=before, after=after)
+                    ).result()
 
     def _follow(self, connection: Connection) -> None:
         """Another server learns: predict from its snapshots."""

@@ -417,30 +417,52 @@ def keep_snapshot(connection: Connection, stream: int, kept: Snapshot) -> None:
             put_snapshot(connection, stream, LATEST, kept)
 
 
-def compact(connection: Connection, stream: int, base: Snapshot, before: float) -> bool:
-    """Remove old records, with their ids, unless some of their rows still wait for labels.
+def compact(connection: Connection, stream: int, before: float, after: int = 0) -> int | None:
+    """Remove records older than ``before`` that nothing needs any more, with their ids.
 
-    The log then begins with the ``base``. Little at a time; returns whether there is more to remove.
+    The log then begins with the latest snapshot. What goes are records that it covers, and of those with rows only the
+    ones that do not wait for labels and whose labels it covers, too: learning goes on from it with the records that
+    follow, and they name the rows of their labels. Little at a time; returns the record to go on after, if there may be
+    more to remove.
     """
     with connection.transaction():
+        covered = latest_seq(connection, stream)
         old = connection.execute(
-            "SELECT seq FROM records WHERE stream = ? AND seq <= ? AND at < ? AND seq NOT IN "
+            "SELECT seq FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND at < ? AND seq NOT IN "
             "(SELECT seq FROM waiting WHERE stream = ?) ORDER BY seq LIMIT ?",
-            (stream, base.seq, before, stream, _COMPACTED),
+            (stream, after, covered, before, stream, _COMPACTED),
         )
-        if old:
-            put_snapshot(connection, stream, BASE, base)
         n_ids, gone = 0, []
         for (seq,) in old:
+            after = seq
             record = connection.record(stream, seq)
             if record is not None and isinstance(record.body, LoggedRows):
+                if _labelled_after(connection, stream, covered, record.body.ids):
+                    continue
                 remove_rows(connection, stream, seq, record.body.ids)
                 n_ids += len(record.body.ids)
             gone.append(seq)
             if n_ids >= _COMPACTED:
                 break
-        connection.among("DELETE FROM records WHERE stream = ? AND seq IN ({})", (stream,), gone)
-    return len(gone) < len(old) or len(old) == _COMPACTED
+        if gone:
+            connection.execute(
+                "INSERT INTO snapshots (stream, kind, seq, at, model, counts) SELECT stream, ?, seq, at, model, counts "
+                "FROM snapshots WHERE stream = ? AND kind = ? ON CONFLICT (stream, kind) DO UPDATE SET "
+                "seq = excluded.seq, at = excluded.at, model = excluded.model, counts = excluded.counts",
+                (BASE, stream, LATEST),
+            )
+            connection.among("DELETE FROM records WHERE stream = ? AND seq IN ({})", (stream,), gone)
+    return after if n_ids >= _COMPACTED or len(old) == _COMPACTED else None
+
+
+def _labelled_after(connection: Connection, stream: int, covered: int, ids: Sequence[str]) -> bool:
+    """Whether some of these rows have labels in records after this one."""
+    found = connection.execute(
+        f"SELECT samples.id FROM {connection.given} CROSS JOIN samples WHERE samples.stream = ? "
+        "AND samples.id = given.value AND samples.label_seq > ? LIMIT 1",
+        (connection.listed(ids), stream, covered),
+    )
+    return bool(found)
 
 
 # --- Appending -------------------------------------------------------------------------------------------------------
