@@ -6,7 +6,8 @@ READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
 KILLS ?= 2
-PARALLEL := -n auto --dist loadscope
+# A test that hangs ends the run after ten minutes and says where it hung.
+PARALLEL := -n auto --dist loadscope --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 CAPYMOA := capymoa-sgbt,capymoa-arf,capymoa-srp,capymoa-levbag
 HELD_OUT := devdan,devdan-quick,devdan-paper,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp

@@ -4,9 +4,11 @@ import json
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from devdan.bench.grid import Cell, GridFolder, GridPlan, StreamFile
 from devdan.bench.grid_running import RemainingTime, evaluate, run_cells
@@ -107,17 +109,20 @@ def test_a_run_that_fails_does_not_stop_the_others_and_is_tried_again(tmp_path, 
 
 
 class Deadly:
-    """Kills its process at the second chunk."""
+    """Kills its process at the second chunk, once another run has ended, so that a third is going on."""
 
     def predict(self, X):
-        time.sleep(0.2)  # let the others begin
+        while not list(Path(os.environ["GRID_OF_TEST"]).glob("cells/**/*.json")):
+            time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGKILL)
 
     def partial_fit(self, X, y, classes=None):
         return self
 
 
-def test_a_killed_worker_takes_nothing_with_it_but_its_own_run(tmp_path):
+def test_a_killed_worker_takes_nothing_with_it_but_its_own_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("GRID_OF_TEST", str(tmp_path))
+    get_reusable_executor().shutdown()  # joblib keeps workers, which do not know of the variable
     wanted = [Cell("sea", "ae", seed=seed, limit=20_000) for seed in range(4)]
     deadly = Cell("sea", "test_grid:Deadly", limit=1000)
     run_cells([*wanted[:2], deadly, *wanted[2:]], tmp_path, jobs=2)

@@ -490,7 +490,7 @@ def test_counts_are_those_of_the_rules(kind):
     added = [event for event in model.events_ if event.kind == "rule added"]
     assert added[0] == (model.events_[0].sample if kind is PClass else 1, "rule added", 0, 0, 1)
     assert all(1 <= event.sample <= model.n_seen_ for event in model.events_)
-    assert model.score(*next(iter(hyperplane(500, seed=1)))) > 0.5
+    assert model.score(*next(iter(hyperplane(500, seed=1)))) > 0.85  # half of them are of each class
 
 
 # --- In an evaluation ----------------------------------------------------------------------------------------------
@@ -505,7 +505,7 @@ def test_an_evaluation_records_rules_members_and_the_labels_that_were_used(label
     assert (last.n_hidden, last.n_parameters, last.n_members) == (model.n_rules_, model.n_parameters_, model.n_members_)
     assert (records[0].n_hidden is None) == (labels == "delay:700")
     assert Record.from_json(last.to_json()) == last
-    assert Summary(records).members.mean >= 1
+    assert Summary(records).members.mean == pytest.approx(np.mean([r.n_members for r in records if r.n_members]))
 
 
 def test_models_by_name_are_on_the_scale_of_the_paper():

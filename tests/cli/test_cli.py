@@ -76,7 +76,7 @@ def test_a_file_of_ones_own(tmp_path):
     for name in ("my.csv", "my.csv.gz"):
         run = devdan("run", name, "--target", "kind", "--json", "--out", f"{name}-out", folder=tmp_path)
         cr.append(json.loads(run.stdout)["cr_mean"])
-    assert cr[0] == cr[1] > 60
+    assert cr[0] == cr[1] > 90
     summary = json.loads((tmp_path / "my.csv-out/summary.json").read_text())
     assert set(summary["classes"]) == set("pqr")
     devdan("run", "my.csv", "--target", "kind", "--order", "shuffled", "--model", "devdan-paper", folder=tmp_path)
@@ -90,7 +90,7 @@ def test_other_models(model, tmp_path):
     run = devdan("run", "sea", "--limit", 3000, "--model", model, "--json", "--out", "out", folder=tmp_path)
     result = json.loads(run.stdout)
     assert result["model"] == model
-    assert result["cr_mean"] > 60
+    assert result["cr_mean"] > 75  # 64 % of the samples are of one class
     assert (result["hn_mean"] is None) == (model != "dae")
 
 
@@ -101,7 +101,7 @@ def test_a_run_of_one_chunk_says_that_nothing_was_scored(tmp_path):
     assert "note: nothing was scored: all 400 samples are in the first chunk" in run.stderr
     assert "Use a --chunk smaller than 500, such as 40" in run.stderr
     run = devdan(*arguments, "--chunk", 40, folder=tmp_path)
-    assert json.loads(run.stdout)["cr_mean"] > 50
+    assert json.loads(run.stdout)["cr_mean"] > 75  # 58 % of the samples are of one class
     assert "note:" not in run.stderr
 
 
@@ -289,8 +289,8 @@ def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(seed, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(number, tmp_path):
     process = Started("run", "sea", "--endless", "--out", "out", folder=tmp_path)
-    process.wait_until((tmp_path / "out/records.jsonl").exists)
-    time.sleep(0.3)
+    told = tmp_path / "out/records.jsonl"
+    process.wait_until(lambda: told.exists() and len(told.read_text().splitlines()) > 5)
     process.send(number)
     code, out, err = process.wait()
     assert code == 128 + number
@@ -379,7 +379,7 @@ def test_a_table_is_made_and_taken_up_again(tmp_path):
     assert (result["n_runs"], result["n_failed"], result["n_planned"]) == (12, 0, 12)
     rate = next(row for row in result["rows"] if (row["model"], row["criterion"]) == ("ae", "CR"))
     assert rate["n_seeds"] == 2
-    assert rate["mean"] > 50
+    assert rate["mean"] > 75  # 65 % of the samples are of one class
     later = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
     assert len(later) == 12
     assert sum(later[path] != times[path] for path in times) == 1

@@ -150,7 +150,7 @@ def states(model):
 def test_one_table_through_every_door_gives_the_same_bits(tmp_path):
     model, counts = trained(DEVDAN(random_state=1), open_stream(FRAME, target="label", chunk=100))
     expected = model.predict_proba(FRAME[FEATURES])
-    assert model.score(FRAME[FEATURES], FRAME["label"]) > 0.8
+    assert model.score(FRAME[FEATURES], FRAME["label"]) > 0.9  # half of them are in
     for door, stream in doors(tmp_path):
         other, its = trained(DEVDAN(random_state=1), stream)
         assert its == counts, door
@@ -346,7 +346,7 @@ def test_odd_values_have_one_meaning():
     json.dumps(encoding.to_json())  # also what is no text in UTF-8
     X, encoding = encoded(when=["2024-01-01", *BAD_DATES])
     assert encoding.columns["when"].values == ["2024-02-30"]
-    assert np.isfinite(X[:3]).sum() > 0
+    assert np.isfinite(X).any(axis=1).tolist() == [True] * 4 + [False] * 2 + [True]  # 2024-02-30 is a text
     zones = encoded(when=["2024-01-01T12:00:00+02:00", "2024-01-02T10:00:00Z", "2024-01-09 10:00"])[0]
     same = encoded(when=pd.to_datetime(["2024-01-01 10:00", "2024-01-02 10:00", "2024-01-09 10:00"]))[0]
     np.testing.assert_array_equal(zones, same)
@@ -523,8 +523,9 @@ def test_an_array_of_records_works_as_the_table_that_it_is():
 def test_a_column_transformer_in_front_still_works():
     encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["city"]), ("passthrough", ["visits"]))
     encoder.set_output(transform="default")
-    pipeline = make_pipeline(encoder, DEVDAN(random_state=0)).fit(FRAME[FEATURES], FRAME["label"])
-    assert pipeline.score(FRAME[FEATURES], FRAME["label"]) > 0.4
+    lives_there = FRAME["city"] == "Bonn"  # a quarter does
+    pipeline = make_pipeline(encoder, DEVDAN(random_state=0)).fit(FRAME[FEATURES], lives_there)
+    assert pipeline.score(FRAME[FEATURES], lives_there) > 0.95
     model = DEVDAN(random_state=0).set_output(transform="pandas").fit(FRAME[FEATURES], FRAME["label"])
     hidden = model.transform(FRAME[FEATURES])
     assert hidden.shape == (N, model.n_hidden_)

@@ -63,7 +63,7 @@ def test_a_new_row_is_seen_everywhere(tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert '<th scope="col">Share of errors</th>' in page
     assert "<b>0.2000</b>" in page
-    assert evaluate(Cell("sea", "ae", limit=1000))["error_share"] > 0
+    assert evaluate(Cell("sea", "ae", limit=1000))["error_share"] < 0.3  # 64 % of the samples are of one class
     folder = make(tmp_path / "grid", ["sea"], ["devdan"], seeds=1, cells=False)
     keep(folder, "sea", "devdan", **result("sea", "devdan"), error_share=0.25)
     write_tables(folder)

@@ -22,7 +22,8 @@ from devdan.streams import open_stream, sea
 try:
     from river import linear_model, naive_bayes, preprocessing, tree
 
-    RIVER = [naive_bayes.GaussianNB(), tree.HoeffdingAdaptiveTreeClassifier(seed=0), linear_model.LogisticRegression()]
+    LOGISTIC = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    RIVER = [naive_bayes.GaussianNB(), tree.HoeffdingAdaptiveTreeClassifier(seed=0), LOGISTIC]
     NO_CLASSIFIERS = [linear_model.LinearRegression(), preprocessing.StandardScaler()]
 except ImportError:  # an optional extra
     RIVER = NO_CLASSIFIERS = []
@@ -155,7 +156,7 @@ def test_models_of_all_kinds_learn(model, text):
     records = list(prequential(stream, model, "fraction:0.8", classes=classes))
     summary = Summary(records)
     assert summary.n_samples == 6000
-    assert summary.rate.mean > 70
+    assert summary.rate.mean > 80  # 65 % of the samples are of one class
     assert set(summary.classes) == ({"low", "high"} if text else {0, 1})
     assert (records[-1].n_hidden is not None) == isinstance(model, DEVDAN)
     for record in records:
@@ -183,8 +184,8 @@ def test_a_model_that_must_know_the_classes_says_so():
 def test_a_model_that_knows_one_class_asks_for_more(chunk):
     stream = open_stream(sea(3000, noise=0), chunk=chunk)
     summary = Summary(prequential(stream, DEVDAN(random_state=0), "uncertain:0.5"))
-    assert summary.n_labels > 600
-    assert summary.rate.mean > 60
+    assert 1000 < summary.n_labels < 1700  # about half of the samples
+    assert summary.rate.mean > 85  # 66 % of them are of one class
 
 
 def test_predictions_that_are_no_labels_and_lengths_that_differ_are_errors():

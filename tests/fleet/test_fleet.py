@@ -795,9 +795,10 @@ def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch, prior):
 
 
 def test_ctrl_c_in_threads_waits_for_what_has_begun():
-    begun, go_on, ended = threading.Event(), threading.Event(), []
+    begun, go_on, started, ended = threading.Event(), threading.Event(), [], []
 
     def slow():
+        started.append(True)
         begun.set()
         go_on.wait()
         ended.append(True)
@@ -809,5 +810,5 @@ def test_ctrl_c_in_threads_waits_for_what_has_begun():
 
     with pytest.raises(KeyboardInterrupt):
         threads.run([slow, interrupted, *[slow] * 5], 2)
-    assert len(ended) >= 1
+    assert len(ended) == len(started) > 0
     assert threads.run([lambda: 1, lambda: 2], 2) == [1, 2]

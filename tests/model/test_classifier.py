@@ -164,7 +164,7 @@ def test_switches_make_ablations_and_fixed_autoencoders():
     X, y = chunk(600)
     assert {event.kind for event in DEVDAN(prune=False, random_state=0).fit(X, y).events_} == {"growth"}
     assert DEVDAN(grow=False, prune=False, n_hidden=10, random_state=0).fit(X, y).n_hidden_ == 10
-    assert {event.phase for event in DEVDAN(generative=False, random_state=0).fit(X, y).events_} <= {"discriminative"}
+    assert {event.phase for event in DEVDAN(generative=False, random_state=0).fit(X, y).events_} == {"discriminative"}
     assert DEVDAN(grow=False, random_state=0).fit(X, y).n_hidden_ == 1
 
 
@@ -220,7 +220,8 @@ def test_it_may_start_from_given_weights():
     for name, weights in taught.weights_.items():
         np.testing.assert_array_equal(accompanied.weights_[name], weights)
     features_only = {name: taught.weights_[name] for name in ("encoder", "encoder_bias", "decoder_bias")}
-    assert DEVDAN(initial_weights=features_only, random_state=0).observe(X).n_hidden_ >= 1
+    still = DEVDAN(initial_weights=features_only, grow=False, prune=False, generative_learning_rate=0.0, random_state=0)
+    np.testing.assert_array_equal(still.observe(X).weights_["encoder"], taught.weights_["encoder"])
     with pytest.raises(ValueError, match="start with partial_fit or teach, and pass classes= there"):
         DEVDAN(initial_weights=taught.weights_).partial_fit(X[y < 2], y[y < 2])
     with pytest.raises(ValueError, match=r"initial_weights\['encoder'\] must have shape \(n_features, n_hidden\)"):
@@ -293,7 +294,7 @@ def test_labels_of_any_type_come_back_as_they_were(labels):
         model.partial_fit(X, labels[y])
     assert model.classes_.tolist() == sorted(labels.tolist())
     assert set(model.predict(X)) <= set(labels.tolist())
-    assert model.score(X, labels[y]) > 0.5
+    assert model.score(X, labels[y]) > 0.9
 
 
 def test_bool_labels():

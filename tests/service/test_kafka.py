@@ -11,7 +11,7 @@ import pytest
 from commandline import run
 from kafka_cluster import all_are_read
 from prometheus_client import CollectorRegistry
-from served import Process, limit, logged, metric, served_here, until
+from served import Process, limit, logged, metric, served_here, until, wait_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -199,12 +199,13 @@ def test_the_rest_of_a_contradictory_message_counts(cluster, shared):
 
 
 def test_metrics_count_messages(cluster, shared):
+    before = metric(shared, "devdan_kafka_predictions_total")
     cluster.send(shared.topics.rows, rows(counted=1.0))
     shared.predictions.of("counted")
-    until(shared, "/v1/streams", lambda _: metric(shared, "devdan_kafka_lag") == 0)
-    assert metric(shared, "devdan_kafka_connected") == 1
+    wait_until(lambda: metric(shared, "devdan_kafka_predictions_total") > before)  # counted when it is delivered
+    wait_until(lambda: metric(shared, "devdan_kafka_connected") == 1 and metric(shared, "devdan_kafka_lag") == 0)
     assert metric(shared, "devdan_kafka_paused") == 0
-    assert metric(shared, "devdan_kafka_predictions_total") >= 1
+    assert metric(shared, "devdan_kafka_predictions_total") == before + 1
     text = shared.get("/metrics").text
     assert 'devdan_kafka_messages_total{outcome="new",topic="shared-rows"}' in text
 

@@ -45,9 +45,7 @@ class Started:
 
     def wait_until(self, condition):
         """Wait for something to happen while it works."""
-        begin = time.monotonic()
         while not condition() and self._process.is_alive():
-            assert time.monotonic() - begin < 60
             time.sleep(0.001)
 
     @property
@@ -64,8 +62,7 @@ class Started:
 
     def wait(self):
         """Its exit code, and what it wrote to standard output and standard error."""
-        self._process.join(60)
-        assert not self.works
+        self._process.join()
         return (self._process.exitcode, *(path.read_text() for path in self._said))
 
 
