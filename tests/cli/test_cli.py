@@ -255,6 +255,8 @@ def test_a_model_of_ones_own(tmp_path):
         [executable, "run", "sea", "--limit", "1000", "--model", "mine:Mine"],
         cwd=tmp_path, env=environment(), check=True, capture_output=True,
     )  # fmt: skip
+    (settings,) = tmp_path.glob("runs/*/run.json")
+    assert json.loads(settings.read_text())["model"] == "mine:Mine"
 
 
 ARGUMENTS = ["run", "sea", "--chunk", "50", "--limit", "60000", "--labels", "delay:0-700", "--checkpoint", "0.02"]

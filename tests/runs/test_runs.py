@@ -50,7 +50,7 @@ def test_a_folder_of_another_format_is_refused(other, tmp_path):
         with pytest.raises(RunError, match=f"a run of format {other.get('format')}, .* this version reads format 1"):
             job(tmp_path / "run", **how)
     with job(tmp_path / "run", overwrite=True):
-        assert RunFolder(tmp_path / "run").settings() is not None
+        assert RunFolder(tmp_path / "run").settings()["format"] == 1
 
 
 @pytest.mark.parametrize("kind", [DEVDAN, DEVDANEnsemble, PENsemble])

@@ -628,9 +628,7 @@ if len(sys.argv) > 2:
 @pytest.mark.parametrize("how", [(), ("exit",)])
 def test_a_program_may_end_with_a_stream_left_open(table, name, how, tmp_path):
     path = write(pa.concat_tables(60 * [table]), tmp_path / name)
-    run = subprocess.run(
-        [sys.executable, "-c", LEFT_OPEN, path, *how], capture_output=True, text=True, check=False, timeout=100
-    )
+    run = subprocess.run([sys.executable, "-c", LEFT_OPEN, path, *how], capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
