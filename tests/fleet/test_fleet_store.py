@@ -2,10 +2,12 @@
 
 import errno
 import itertools
+import json
 import os
 import pickle
 import shutil
 import sqlite3
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -518,6 +520,63 @@ def test_networks_that_are_none(saved, tmp_path, changes, message):
     for options in ({}, {"max_in_memory": 2}):
         with pytest.raises(ValueError, match=f"the key 3 is not valid: .*({message})"):
             DEVDANFleet.load(path, **options).predict([3, 4], np.zeros((2, 4)))
+
+
+def with_header(change):
+    """Another header, with a checksum that matches."""
+
+    def rewrite(connection):
+        found = dict(connection.execute("SELECT name, value FROM fleet").fetchall())
+        header = json.loads(found["header"])
+        change(header)
+        text = json.dumps(header).encode()
+        checksum = zlib.crc32(found["network"], zlib.crc32(text))
+        connection.executemany("UPDATE fleet SET value = ? WHERE name = ?", [(text, "header"), (checksum, "checksum")])
+
+    return rewrite
+
+
+def test_a_fleet_with_another_prior_than_its_network(tmp_path):
+    """New keys would have been given room for two of its forty classes."""
+    many = DEVDANFleet(random_state=0).partial_fit(list(range(40)), np.eye(40), np.arange(40))
+    many.save(tmp_path / "many.db")
+    for prior in (False, "", 0, None):
+        path = altered(
+            tmp_path / "many.db", tmp_path, with_header(lambda it, prior=prior: it["options"].update(prior=prior))
+        )
+        for options in ({}, {"max_in_memory": 2}):
+            with pytest.raises(ModelFileError, match=r"altered\.db .*prior"):
+                DEVDANFleet.load(path, **options)
+
+
+def test_a_fleet_whose_inputs_cannot_have_become_those_of_its_encoding(tmp_path):
+    """A key of an earlier version would have been given features that no row has."""
+    fleet = DEVDANFleet(random_state=0)
+    fleet.partial_fit(["a"], [{"x": 1.0, "town": "Bonn"}], [0]).partial_fit(["b"], [{"x": 2.0, "town": "Ulm"}], [1])
+    fleet.save(tmp_path / "towns.db")
+    inputs = DEVDANFleet.load(tmp_path / "towns.db")._shared.inputs
+    assert inputs == [(0, 1), (0, 1, 2)]
+    for first in ([], [1, 0], [0, 2], [0, 0], [2, 0, 1]):
+        change = with_header(lambda it, first=first: it["shared"]["inputs"].__setitem__(0, first))
+        path = altered(tmp_path / "towns.db", tmp_path, change)
+        for options in ({}, {"max_in_memory": 2}):
+            with pytest.raises(ModelFileError, match=r"altered\.db .*a version of its inputs"):
+                DEVDANFleet.load(path, **options)
+
+
+def test_a_network_is_checked_as_what_it_will_be_with_the_options_of_now(tmp_path):
+    """It counts as one of other options, which it is to get; with these, its statistics would be none."""
+    fleet = DEVDANFleet(DEVDAN(rehearse=0), random_state=0).partial_fit([1, 2], np.eye(2), [0, 1])
+    fleet.estimator = DEVDAN(rehearse=0, learning_rate=0.01)
+    fleet.partial_fit([2, 3], np.eye(2), [0, 1]).save(tmp_path / "options.db")
+
+    def change(state):
+        return with_words(adaptive_rate=0.0, output_bias_moment=-1.0)(state)
+
+    path = altered(tmp_path / "options.db", tmp_path, lambda connection: rewritten(connection, "1", state=change))
+    for options in ({}, {"max_in_memory": 2}):
+        with pytest.raises(ModelFileError, match=r"altered\.db .*the key 1 is not valid"):
+            DEVDANFleet.load(path, **options).predict([1, 2], np.eye(2))
 
 
 def test_rows_that_a_crash_has_left_count_for_nothing(saved, tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, kernel
+from devdan.kernel.state import aligned, sizes_of
 from devdan.model import modelfile
 
 
@@ -151,7 +152,7 @@ def test_any_bytes_get_a_clean_error(tmp_path_factory, content):
 def test_longer_newer_and_foreign_files(path):
     content = path.read_bytes()
     path.write_bytes(content + b"x")
-    with pytest.raises(ModelFileError, match="corrupt: its checksum does not match"):
+    with pytest.raises(ModelFileError, match=r"corrupt: it has [0-9]+ bytes, its checksum is for"):
         DEVDAN.load(path)
     path.write_bytes(content[:8] + b"\x06" + content[9:])
     with pytest.raises(ModelFileError, match=r"has format 6, this devdan reads 1: it was saved by a newer devdan"):
@@ -288,6 +289,74 @@ def test_a_strangers_header_is_checked(path, change):
         DEVDAN.load(rewritten(path, change_header=change))
 
 
+@pytest.fixture
+def towns(tmp_path):
+    path = tmp_path / "towns.devdan"
+    rows = [{"size": float(k % 3), "town": "Bonn" if k % 2 else "Ulm", "at": f"2024-05-{1 + k:02}"} for k in range(20)]
+    DEVDAN(random_state=0).partial_fit(rows, np.arange(20) % 2).save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("size", {"inputs": [["value", "7", 0]]}),
+        ("size", {"inputs": [["open", "", 0]]}),
+        ("size", {"kind": "nominal"}),
+        ("size", {"kind": ""}),
+        ("size", {"left_out": "for fun"}),
+        ("town", {"kind": "number"}),
+        ("at", {"inputs": [["sine", "day of week", 3], ["sine", "day of year", 4]]}),
+        ("at", {"inputs": [["sine", "moon", 3], ["cosine", "moon", 4]]}),
+        ("at", {"kind": "time"}),
+    ],
+)
+def test_a_column_has_the_inputs_of_its_kind(towns, column, change):
+    def alter(header):
+        (own,) = [each for each in header["encoding"]["columns"] if each["name"] == column]
+        own.update(change)
+
+    with pytest.raises(ModelFileError, match=f"the column '{column}' has other inputs than one of its kind"):
+        DEVDAN.load(rewritten(towns, alter))
+
+
+@pytest.mark.parametrize("names", [["size", "at", "town"], "abc", 0, [1, 2, 3]])
+def test_feature_names_are_those_of_the_columns(towns, names):
+    with pytest.raises(ModelFileError, match="feature names"):
+        DEVDAN.load(rewritten(towns, lambda header: header.update(feature_names=names)))
+
+
+def test_options_name_columns_that_are_there(towns):
+    with pytest.raises(ModelFileError, match="numeric names the column 'length'"):
+        DEVDAN.load(rewritten(towns, lambda header: header["options"].update(numeric=["length"])))
+
+
+def test_a_replaying_network_without_room_for_its_units(path):
+    """Once it was given twice as much room for ever, which was none."""
+    header, words = modelfile.read(path)
+    state = words[header["states"][0] :]
+    room = sizes_of(state)._replace(hidden=0, field_units=0, fields=0)
+    empty, net = aligned(kernel.Replaying.n_words(room)), kernel.Network(state)
+    small = kernel.Replaying.empty(room, empty)
+    for name in (
+        "kind",
+        "n_features",
+        "n_classes",
+        "n_seen",
+        "scaling",
+        "scaling_horizon",
+        "clips",
+        "replays",
+        "mixed",
+    ):
+        setattr(small, name, getattr(net, name))
+    modelfile.write(
+        path, header | {"states": [header["states"][0], len(empty)]}, np.append(words[: header["states"][0]], empty)
+    )
+    with pytest.raises(ModelFileError, match="does not hold a valid model"):
+        DEVDAN.load(path)
+
+
 @pytest.mark.parametrize("text", [b"\xff\xfe", b"[1, 2]", b"{", b'{"options": NaN}', 200_000 * b"["], ids=range(5))
 def test_a_header_that_is_no_header(path, text):
     content = modelfile._PREFIX.pack(modelfile.MAGIC, modelfile.VERSION, len(text), 0) + text
@@ -323,6 +392,34 @@ def test_what_has_no_end_is_not_read_to_its_end():
         pytest.skip("there is no /dev/zero")
     with pytest.raises(ModelFileError, match="not a DEVDAN model"):
         DEVDAN.load("/dev/zero")
+
+
+def sparse(path, n_bytes, start=b""):
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(n_bytes)
+
+
+def test_a_large_file_that_is_no_model_is_not_read(path, tmp_path, monkeypatch):
+    """Sixty gigabytes that take no room on the disk would take all of the memory."""
+    n_bytes, place = 60 * 10**9, tmp_path / "sparse"
+    prefix = path.read_bytes()[: modelfile._PREFIX.size]
+    n_words, n_text = divmod(n_bytes - 32 - len(prefix), 8)
+    wrong = {
+        "is not a DEVDAN model": b"",
+        "has format 0": modelfile.MAGIC,
+        "corrupt: it has 60000000000 bytes": prefix,
+        "is too large: 60000000000 bytes": modelfile._PREFIX.pack(modelfile.MAGIC, 1, n_text, n_words),
+    }  # fmt: skip
+    monkeypatch.setattr(modelfile, "_memory", lambda: 16e9)
+    try:
+        for message, start in wrong.items():
+            sparse(place, n_bytes, start)
+            with pytest.raises(ModelFileError, match=message) as error:
+                DEVDAN.load(place)
+            assert "\n" not in str(error.value)
+    finally:
+        place.unlink()
 
 
 def test_one_long_class_among_many_does_not_make_all_of_them_long(tmp_path):

@@ -368,7 +368,27 @@ class ColumnEncoding:
         if min(seen.n, seen.rises, seen.falls) < 0 or max(abs(seen.earliest), abs(seen.latest)) >= 2**63:
             raise ValueError("the statistics of a column are out of range")
         left_out, example, odd = (str(content[word]) for word in ("left_out", "example", "odd"))
-        return cls(str(content["name"]), options, content["kind"], left_out, example, odd, inputs, seen)
+        column = cls(str(content["name"]), options, content["kind"], left_out, example, odd, inputs, seen)
+        if not column._has_its_inputs():
+            raise ValueError(f"the column {column.name!r} has other inputs than one of its kind")
+        return column
+
+    def _has_its_inputs(self) -> bool:
+        """Whether the inputs are such as learning gives to a column of this kind."""
+        own = set(self.inputs)
+        if self.left_out:
+            return not own
+        if own == {OPEN}:
+            return self.kind not in (NUMBER, FLAG)
+        waves = {key for key in own if key.part in WAVES}
+        words = {key for key in own if key.part in ("value", "shared")}
+        if self.kind in (NUMBER, FLAG):
+            return own - words == {NUMERIC}
+        if self.kind in (DATE, TIME):
+            periods = {key.of for key in waves}
+            known = set(PERIODS) if self.kind == DATE else {TIME_OF_DAY}
+            return periods <= known and waves == {InputKey(part, of) for part in WAVES for of in periods} == own - words
+        return own == (words if self.kind == NOMINAL else set())
 
     # --- Description ---------------------------------------------------------------------------------------------
 

@@ -192,6 +192,7 @@ class Encoding:
             raise ValueError("its encoding has two columns of the same name")
         if any(column.options != instructions.of(column.name) for column in columns):
             raise ValueError("its encoding and its options do not match")
+        instructions.check([column.name for column in columns])
         return cls(columns, order, n_numbered, instructions)
 
     # --- Description ---------------------------------------------------------------------------------------------

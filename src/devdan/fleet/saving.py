@@ -94,13 +94,13 @@ def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None, who
             store.close()
     except BaseException as error:
         store.close()
-        if isinstance(error, _INVALID) and not isinstance(error, ModelFileError):
+        if isinstance(error, INVALID) and not isinstance(error, ModelFileError):
             raise ModelFileError(f"{path} does not hold a valid fleet: {error}") from error
         raise
     return fleet
 
 
-_INVALID = (ValueError, KeyError, TypeError, OverflowError, RecursionError, AttributeError)  # of what a file may say
+INVALID = (ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError, AttributeError)
 
 
 def _saved(store: Store) -> tuple[dict[str, Any], Floats]:
@@ -115,17 +115,22 @@ def restored(
 ) -> Any:
     """The fleet, without networks; with a limit, they are in the store."""
     chosen = header["options"]
-    shared = _shared_of(header["shared"], network, bool(chosen["prior"]))
+    options.OPTIONS["prior"].check(chosen["prior"])
+    shared = _shared_of(header["shared"], network, chosen["prior"])
     estimator = DEVDAN.of_kept_options(modelfile.options_of_json(header["estimator"]))
     fleet = kind(
         None if estimator.get_params() == DEFAULT.get_params() else estimator,
-        prior=bool(chosen["prior"]),
+        prior=chosen["prior"],
         n_jobs=chosen["n_jobs"],
         max_in_memory=limit,
         store=None if limit is None or store is None else str(store.path),
         random_state=header["random_state"],
     )
     fleet._check_options()
+    given, ours = fleet._member._options(), shared.mixture.options
+    options.check(given)
+    if not all(options.same(given[name], ours[name]) for name in ours):
+        raise ValueError("its estimator has other options than its networks")
     counts = header["n_saves"], header["n_rows"], header["seed"]
     numbers = *counts, *shared.n_offered, shared.n_settings
     if len(numbers) != 6 or not all(isinstance(number, int) and 0 <= number < 2 * LARGEST_COUNT for number in numbers):
@@ -182,7 +187,29 @@ def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Share
     if counts.ndim != 1 or len(counts) > len(shared.classes) or (counts < 0).any():
         raise ValueError("its labels are not counted by class")
     shared.named, shared.label_counts = named, counts
+    _check_versions(shared)
+    _check_start(shared)
     return shared
+
+
+def _check_versions(shared: Shared) -> None:
+    """Each version of the inputs must become that of now as inputs do: some go, and others come after the rest."""
+    now = shared.inputs[-1]
+    known = set(now)
+    for order in shared.inputs:
+        kept = tuple(number for number in order if number in known)
+        if len(order) == 0 != len(now) or len(set(order)) != len(order) or kept != now[: len(kept)]:
+            raise ValueError("a version of its inputs cannot have become that of its encoding")
+
+
+def _check_start(shared: Shared) -> None:
+    """What new keys begin with must be as safe as what was read; without a prior, nothing was learned by it."""
+    net = shared.mixture.nets[0]
+    if not shared.is_prior and (net.n_hidden > 0 or net.n_classes > 0 or net.n_seen > 0):
+        raise ValueError("it has no prior, but its network has learned")
+    kept = shared.start()
+    _check_network(kept.state)
+    _check_kept(shared, kept)
 
 
 def _check_network(state: Floats) -> None:
@@ -219,6 +246,9 @@ def check_rows(shared: Shared, kind: str, rows: Sequence[Row]) -> None:
             for row in group:  # which of them is it?
                 check_rows(shared, kind, [row])
             raise
+    behind = [row for row in rows if (row.kept.inputs, row.kept.settings) != shared.versions]
+    if behind:  # what they will be when they are back
+        check_rows(shared, kind, [row._replace(kept=shared.up_to_date(row.kept)) for row in behind])
 
 
 def _alike(state: Floats) -> tuple[int, ...]:

@@ -208,11 +208,13 @@ class Shared:
         net = self.mixture.nets[0]
         n_known = len(self.classes) if self.is_prior else 0
         hidden = room_for(max(net.n_hidden, int(net.start)))
-        state = with_room(self.network(), room(net.n_features, hidden, n_known))
+        own = self.network()
+        if not self.is_prior:
+            Evolving(own).n_named = 0
+        state = with_room(own, room(net.n_features, hidden, n_known))
         if self.is_prior:
             make_young(Evolving(state))
         else:
-            Evolving(state).n_named = 0
             Evolving(state).class_weight[:] = 0.0
         inputs, settings = self.versions
         return Kept(state, np.arange(n_known), inputs=inputs, settings=settings)

@@ -22,7 +22,7 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.slots import Kept
-from devdan.model.modelfile import ModelFileError, plain
+from devdan.model.modelfile import ModelFileError, plain, refuse
 
 VERSION = 1  # of the format
 _APPLICATION = 0x44564446  # in the file's header, which says what kind of SQLite file it is
@@ -170,7 +170,7 @@ class Store:
         try:
             if zlib.crc32(found["network"], zlib.crc32(found["header"])) != found["checksum"]:
                 raise ValueError("its checksum does not match")
-            header = json.loads(found["header"])
+            header = json.loads(found["header"], parse_constant=refuse)
             if not isinstance(header, dict):
                 raise ValueError("it is no object")
             return header, np.frombuffer(found["network"], "<f8").astype(np.float64)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import dropwhile, groupby
+from operator import gt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,9 @@ SETTINGS = {
     for kind in KINDS
 }  # the options as the kernel knows them
 HEADER: int = Network.fields()["encoder"].start or 0  # words before the first array whose size depends on the model
+
+
+_IN_USE = [Network.fields()[name].start or 0 for name in ("n_features", "n_hidden", "n_classes", "n_named")]
 
 
 class Event(NamedTuple):
@@ -214,6 +218,11 @@ def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0)
 def with_room(state: Floats, room: Sizes) -> Floats:
     """A copy with this much room, enough for what is in use; where fewer events have room, it has the latest."""
     block, sizes = KINDS[state.view(np.int64).item(0)], sizes_of(state)
+    in_use = state.view(np.int64)[_IN_USE].tolist()
+    if any(map(gt, in_use, (*room[:3], room.classes))):
+        raise ValueError(
+            f"the state has more features, hidden units and classes in use, {in_use}, than room for, {room}"
+        )
     copy = aligned(block.n_words(room))
     new = block.empty(room, copy)
     for source, shape, target, new_shape, common in _moves(block, sizes, room):

@@ -127,7 +127,7 @@ class Mixture:
         n_outputs = max(max(net.n_classes, net.n_named) for net in nets)
         if not n_outputs <= len(self.classes) <= nets[0].max_classes:
             raise ValueError("header and state do not match")
-        if self.scales[0].n_hidden > nets[0].max_hidden:
+        if any(scale.n_hidden > net.max_hidden for scale, net in zip(self.scales, nets, strict=True)):
             raise ValueError("it has no room for its initial hidden units")
         for net, own in zip(nets, settings, strict=True):
             if any(own[name] != value for name, value in settings_of(net).items()):
@@ -263,7 +263,7 @@ class Mixture:
             done = kernel.learn(state, self._scratch(), X, codes, weights, order, chunk, done, first, last)
             if done == len(order):
                 return
-            self.replace(k, resized(state, hidden=2 * self.nets[k].max_hidden))
+            self.replace(k, resized(state, hidden=room_for(2 * self.nets[k].max_hidden)))
 
     def learn_each(self, X: Floats, codes: Integers, weights: Floats, last: int) -> None:
         """Learn from each row as a chunk of its own: observed and, up to ``last``, taught."""

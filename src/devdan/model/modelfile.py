@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
+import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -150,10 +152,13 @@ def take_columns(model: Any, header: dict[str, Any], mixture: Mixture) -> None:
     if header["n_features"] != n_columns:
         raise ValueError("header and state do not match")
     model.n_features_in_, model._warned = n_columns, bool(header["warned"])
-    if header["feature_names"]:
-        model.feature_names_in_ = np.array([str(name) for name in header["feature_names"]], dtype=object)
-        if len(model.feature_names_in_) != n_columns:
-            raise ValueError("the number of feature names does not match the number of features")
+    names = header["feature_names"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("its feature names are not a list of text")
+    if names:
+        if len(names) != n_columns or (mixture.encoding is not None and names != list(mixture.encoding.columns)):
+            raise ValueError("its feature names are not those of its features")
+        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def options_as_json(params: dict[str, Any]) -> dict[str, Any]:
@@ -201,7 +206,8 @@ def plain(value: Any) -> Any:
     raise TypeError(f"an option of type {type(value).__name__} cannot be saved")
 
 
-def _refuse(constant: str) -> Any:
+def refuse(constant: str) -> Any:
+    """For JSON: NaN and infinity are none."""
     raise ValueError(f"{constant} is not valid JSON")
 
 
@@ -219,25 +225,27 @@ def _packed(header: dict[str, Any], state: Floats) -> bytes:
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Floats]:
     """Read the header and the states; their contents are not validated yet."""
     with open(path, "rb") as file:
-        content = file.read(len(MAGIC))
+        content = file.read(_PREFIX.size)
         if content[:1] == _PICKLE:
             raise ModelFileError(
                 f"{path} is a pickle, which may hold code and is not opened here; only models that were saved with "
                 "save() are"
             )
-        if content == SQLITE:
+        if content[: len(SQLITE)] == SQLITE:
             raise ModelFileError(f"{path} is an SQLite file; if it holds a fleet, DEVDANFleet.load opens it")
-        if content != MAGIC[: len(content)] or not content:  # before reading the rest, which may be large or endless
-            raise ModelFileError(f"{path} is not a DEVDAN model")
+        facts = os.fstat(file.fileno())
+        # Before the rest is read, which may be large, or endless if it comes from a device.
+        _check_prefix(content, facts.st_size if stat.S_ISREG(facts.st_mode) else None, path)
         content += file.read()
     return _unpacked(content, path)
 
 
-def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
-    if content[: len(MAGIC)] != MAGIC:
+def _check_prefix(content: bytes, n_bytes: int | None, path: Any) -> None:
+    """Raise an error unless a file of this size, if it is known, may be a model that this machine can hold."""
+    if content[: len(MAGIC)] != MAGIC[: len(content)] or not content:
         raise ModelFileError(f"{path} is not a DEVDAN model")
-    if len(content) < _PREFIX.size + _DIGEST:
-        raise ModelFileError(f"{path} is truncated: {len(content)} bytes")
+    if len(content) < _PREFIX.size or (n_bytes is not None and n_bytes < _PREFIX.size + _DIGEST):
+        raise ModelFileError(f"{path} is truncated: {len(content) if n_bytes is None else n_bytes} bytes")
     _, version, n_text, n_words = _PREFIX.unpack_from(content)
     if version != VERSION:
         raise ModelFileError(
@@ -245,13 +253,31 @@ def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
             "before the first release"
         )
     expected = _PREFIX.size + n_text + 8 * n_words + _DIGEST
-    if len(content) < expected:
-        raise ModelFileError(f"{path} is truncated: {len(content)} bytes of {expected}")
-    if len(content) > expected or hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
-        raise ModelFileError(f"{path} is corrupt: its checksum does not match")
-    middle = _PREFIX.size + n_text
+    if n_bytes is None:
+        return
+    if n_bytes < expected:
+        raise ModelFileError(f"{path} is truncated: {n_bytes} bytes of {expected}")
+    if n_bytes > expected:
+        raise ModelFileError(f"{path} is corrupt: it has {n_bytes} bytes, its checksum is for {expected}")
+    if expected > _memory():
+        raise ModelFileError(f"{path} is too large: {expected} bytes, this machine has {_memory()} bytes of memory")
+
+
+def _memory() -> float:
+    """Bytes of memory that the machine has, as far as that is known."""
     try:
-        header = json.loads(content[_PREFIX.size : middle], parse_constant=_refuse)
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):  # not everywhere
+        return math.inf
+
+
+def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
+    _check_prefix(content, len(content), path)
+    if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+        raise ModelFileError(f"{path} is corrupt: its checksum does not match")
+    middle = _PREFIX.size + _PREFIX.unpack_from(content)[2]
+    try:
+        header = json.loads(content[_PREFIX.size : middle], parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
+from devdan.opening import open_model
 from devdan.service import fold, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.counts import Counts
@@ -79,12 +81,11 @@ class InitialModel(NamedTuple):
     @classmethod
     def of_file(cls, path: Path, name: str) -> InitialModel:
         """The model in a file; raises an error that says why it cannot become a stream."""
-        content = path.read_bytes()
-        model = models.of_content(content, str(path))
+        model = open_model(path)
         if isinstance(model, DEVDANFleet):
             raise InvalidError(f"{path} holds a fleet, which cannot become a stream; a stream with keys begins empty")
         settings = StreamSettings(model=type(model).__name__, columns=models.columns_of(model))
-        return cls(check_name(name), content, settings)
+        return cls(check_name(name), modelfile.content_of(model), settings)
 
 
 class Answer(NamedTuple):

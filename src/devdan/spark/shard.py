@@ -40,8 +40,11 @@ class Shard:
             self.fleet = plan.new_fleet()
             return
         header, network = statebytes.unpack_shared(content)
-        check_lasting(plan, header["plan"])
-        self.fleet = saving.restored(DEVDANFleet, header, network)
+        with statebytes.reading("what networks share"):
+            before = {name: header["plan"][name] for name in plan.lasting}
+            fleet = saving.restored(DEVDANFleet, header, network)
+        check_lasting(plan, before)
+        self.fleet = fleet
         self.fleet.estimator = plan.estimator
         rows = []
         for key in keys:
@@ -52,7 +55,8 @@ class Shard:
                     self._times[key] = time
                     rows.append(Row(text_of(plan.key_of(key)), (), kept))
         if rows:
-            self.fleet._networks.take(rows)
+            with statebytes.reading("a network"):
+                self.fleet._networks.take(rows)
 
     def learn(self, events: Sequence[SampleEvent], X: Any) -> dict[int, KeyPrediction]:
         """Let the networks learn from events, those of a key one by one; what was predicted, by row."""

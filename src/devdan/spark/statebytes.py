@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from devdan.arrays import Floats
+from devdan.fleet.saving import INVALID
 from devdan.fleet.slots import Kept
-from devdan.model.modelfile import plain
+from devdan.model.modelfile import plain, refuse
 
 VERSION = 1  # of all that is in a state
 _NETWORK = struct.Struct("<Bqqqqqqq")  # version, time, counters of a key, number of classes
@@ -22,6 +25,22 @@ _SHARED = struct.Struct("<BQ")  # version, length of the header
 _SAMPLE = struct.Struct("<Bq8sI")  # version, time, digest, length of the texts
 _TIME = struct.Struct("<Bq")
 DIGEST = 8  # bytes by which features are recognised
+_INVALID = (*INVALID, struct.error)  # what comes of reading bytes that are no state
+
+
+class StateError(ValueError):
+    """The checkpoint holds a state that is damaged, or of another version."""
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Say what is damaged in the checkpoint."""
+    try:
+        yield
+    except StateError:
+        raise
+    except _INVALID as error:
+        raise StateError(f"the checkpoint holds {what} that is damaged: {error}") from error
 
 
 class Sample(NamedTuple):
@@ -58,15 +77,19 @@ def pack_sample(sample: Sample) -> bytes:
 def unpack_sample(content: bytes) -> Sample:
     """A sample from its bytes."""
     _check_version(content)
-    _, time, digest, n = _SAMPLE.unpack_from(content)
-    label, predicted = json.loads(content[_SAMPLE.size : _SAMPLE.size + n])
+    with reading("a sample"):
+        _, time, digest, n = _SAMPLE.unpack_from(content)
+        label, predicted = json.loads(content[_SAMPLE.size : _SAMPLE.size + n])
+        if not all(text is None or isinstance(text, str) for text in (label, predicted)):
+            raise ValueError("its label is no text")
     return Sample(time, digest if any(digest) else b"", label, predicted, content[_SAMPLE.size + n :])
 
 
 def time_of(content: bytes) -> int:
     """The time of a sample, or when a key was last seen: both begin alike."""
     _check_version(content)
-    return int(_TIME.unpack_from(content)[1])
+    with reading("a time"):
+        return int(_TIME.unpack_from(content)[1])
 
 
 def pack_network(kept: Kept, time: int) -> bytes:
@@ -78,10 +101,13 @@ def pack_network(kept: Kept, time: int) -> bytes:
 def unpack_network(content: bytes) -> tuple[Kept, int]:
     """The network of a key, not checked yet, and when it was last seen."""
     _check_version(content)
-    _, time, *counters, n_codes = _NETWORK.unpack_from(content)
-    start = _NETWORK.size + 8 * n_codes
-    codes = np.frombuffer(content[_NETWORK.size : start], "<i8").astype(np.int64)
-    return Kept(_words(content[start:]), codes, *counters), time
+    with reading("a network"):
+        _, time, *counters, n_codes = _NETWORK.unpack_from(content)
+        start = _NETWORK.size + 8 * n_codes
+        if not 0 <= n_codes <= len(content):
+            raise ValueError("its number of classes is out of range")
+        codes = np.frombuffer(content[_NETWORK.size : start], "<i8").astype(np.int64)
+        return Kept(_words(content[start:]), codes, *counters), time
 
 
 def pack_shared(header: dict[str, Any], network: Floats) -> bytes:
@@ -93,9 +119,13 @@ def pack_shared(header: dict[str, Any], network: Floats) -> bytes:
 def unpack_shared(content: bytes) -> tuple[dict[str, Any], Floats]:
     """A header and a network, not checked yet."""
     _check_version(content)
-    _, n = _SHARED.unpack_from(content)
-    start = _SHARED.size + n
-    return json.loads(content[_SHARED.size : start]), _words(content[start:])
+    with reading("what networks share"):
+        _, n = _SHARED.unpack_from(content)
+        start = _SHARED.size + n
+        header = json.loads(content[_SHARED.size : start], parse_constant=refuse)
+        if not isinstance(header, dict):
+            raise ValueError("its header is no object")
+        return header, _words(content[start:])
 
 
 def _bytes(words: Floats) -> bytes:
@@ -108,10 +138,12 @@ def _words(content: bytes) -> Floats:
 
 
 def _check_version(content: bytes) -> None:
+    if len(content) == 0:
+        raise StateError("the checkpoint holds a state without a byte: it is damaged")
     if content[0] > VERSION:
-        raise ValueError(
+        raise StateError(
             f"the checkpoint was written by a newer devdan (state of version {content[0]}, this one reads {VERSION}): "
             "upgrade devdan on the driver and on all workers"
         )
     if content[0] < 1:
-        raise ValueError(f"the checkpoint holds a state of version {content[0]}, which does not exist: it is damaged")
+        raise StateError(f"the checkpoint holds a state of version {content[0]}, which does not exist: it is damaged")
