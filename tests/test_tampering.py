@@ -16,7 +16,7 @@ pytestmark = pytest.mark.fuzz
 SUPPORT = Path(__file__).parent / "support"
 SOURCES = Path(__file__).parents[1] / "src"
 HANGS = 300  # seconds that no case takes; the slowest take one
-PART = ("-60",) if settings().derandomize else ()  # of the cases of each subject; without it all, and as many pairs
+PART = ("-40",) if settings().derandomize else ()  # of the cases of each subject; without it all, and as many pairs
 
 
 def tried(names, folder, without_jit):
