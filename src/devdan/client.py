@@ -1,113 +1,300 @@
 """Clients of ``devdan serve``: rows in, predictions out, labels later; requests without an answer are retried.
 
-Retries are safe, since an id counts once: rows without one get theirs here, before they are first sent.
+Retries are safe, since an id counts once: rows without one get theirs here, before they are first sent. Large batches
+go in parts, and all of these are sent: what the service refuses of one is told with what became of the others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import random
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
+from datetime import date
+from datetime import time as clock
+from decimal import Decimal
+from numbers import Integral, Real
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import httpx
+import numpy as np
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Result = TypeVar("Result")
+
 _BATCH = 1000  # rows of a request
 _RETRIED = frozenset((429, 502, 503, 504))  # the server is busy or away
-_LONGEST = 30.0  # seconds between two attempts, at most
+_HOPELESS = frozenset((401, 403, 404, 405))  # would be the answer to the other parts, too
+_CONTRADICTS, _TOO_LARGE, _GONE = 409, 413, 404
+_FIRST, _LONGEST = 0.1, 30.0  # seconds before the second attempt, and between two at most
 
 Row = Mapping[str, Any]  # features by column
 Label = int | str | bool
 
 
 class ServiceError(RuntimeError):
-    """The service has refused a request; ``status`` is that of HTTP, ``answer`` the body of the answer."""
+    """The service has refused a request; ``status`` is that of HTTP, ``answer`` the body of the answer.
+
+    ``told`` is what became of the other parts of a batch, if it was one: predictions, or a :class:`Labelled`.
+    """
 
     def __init__(self, status: int, answer: Any) -> None:
         said = answer.get("error") if isinstance(answer, dict) else None
         super().__init__(f"{status}: {said or answer}")
         self.status, self.answer = status, answer
+        self.told: Any = None
 
 
 class Prediction(NamedTuple):
-    """The prediction for a row; before the first label was learned, ``label`` is None and ``probabilities`` empty."""
+    """The prediction for a row; before the first label was learned, ``label`` is None and ``probabilities`` empty.
+
+    ``refused`` says why the row was not kept although it was predicted: its id is that of another one.
+    """
 
     id: str
     label: Label | None
     probabilities: dict[str, float]
     version: int  # of the model
+    refused: str | None = None
+
+
+class Refused(NamedTuple):
+    """A row or label that was refused, by its id, and why."""
+
+    id: str
+    why: str
 
 
 class Labelled(NamedTuple):
-    """How many labels were accepted, repeated, wait for their rows, or came too late (expired)."""
+    """How many labels were accepted, repeated, wait for their rows, or came too late (expired); and those refused.
+
+    >>> Labelled(accepted=999, refused=(Refused("a", "it has another label"),)) + Labelled(accepted=1000)
+    Labelled(accepted=1999, repeated=0, waiting=0, expired=0, refused=(Refused(id='a', why='it has another label'),))
+    """
 
     accepted: int = 0
     repeated: int = 0
     waiting: int = 0
     expired: int = 0
+    refused: tuple[Refused, ...] = ()
 
     def __add__(self, other: Any) -> Labelled:
-        return Labelled(*map(sum, zip(self, other, strict=True)))
+        return Labelled(*(one + another for one, another in zip(self, other, strict=True)))
+
+
+# --- What data scientists have, as JSON has it -----------------------------------------------------------------------
+
+
+def records_of(rows: Any) -> list[dict[str, Any]]:
+    """Rows as dicts of JSON's values: of a data frame (pandas, Polars, Arrow), or of dicts.
+
+    >>> import pandas as pd
+    >>> records_of(pd.DataFrame({"amount": [3.5, None], "at": pd.to_datetime(["2024-05-01 07:30", None])}))
+    [{'amount': 3.5, 'at': '2024-05-01T07:30:00'}, {'amount': None, 'at': None}]
+    """
+    for way, options in (("to_pylist", {}), ("to_dicts", {}), ("to_dict", {"orient": "records"})):
+        if hasattr(rows, way) and not isinstance(rows, Mapping):
+            rows = getattr(rows, way)(**options)
+            break
+    if isinstance(rows, (Mapping, str)) or not isinstance(rows, Iterable):
+        raise TypeError(f"rows must be a data frame or a list of dicts, got {type(rows).__name__}")
+    records = []
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"a row must be a dict of features by column, got {row!r:.100} as row {place + 1}")
+        records.append({str(name): _value(value, name, place) for name, value in row.items()})
+    return records
+
+
+def _value(value: Any, name: Any, place: int) -> Any:
+    """A number, text, flag or date as JSON has it, or None if it is missing."""
+    if type(value) in (str, bool, int, type(None)):
+        return value
+    value = _plain(value)
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError(
+            f"row {place + 1} has infinity in the column {name!r}; a missing value is NaN or None, all others must be "
+            "finite"
+        )
+    if value is not None and not isinstance(value, (str, bool, int, float)):
+        raise TypeError(
+            f"row {place + 1} has {value!r:.100} in the column {name!r}; convert it to a number, a text, a flag or a "
+            "date"
+        )
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy, pandas or the standard library as JSON has it, as far as it can be one."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, np.datetime64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (date, clock)):
+        return value.isoformat()
+    if isinstance(value, (bool, str)):
+        return str(value) if isinstance(value, str) else value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, (Real, Decimal)):
+        number = float(value)
+        return None if math.isnan(number) else number
+    return value
+
+
+def _label(value: Any, place: int) -> Label:
+    """A label: text, a whole number or a flag."""
+    label = _plain(value)
+    if isinstance(label, float) and label.is_integer():  # as in a column that had gaps
+        label = int(label)
+    if not isinstance(label, (str, int)):
+        raise ValueError(
+            f"labels must be texts, whole numbers or flags, got {value!r} as label {place + 1}; leave those out that "
+            "are not known yet"
+        )
+    return label
+
+
+def _listed(values: Any) -> list[Any]:
+    """Values of a list, an array or a column."""
+    return list(values.to_list() if hasattr(values, "to_list") else values)
+
+
+# --- Requests, and what becomes of them ------------------------------------------------------------------------------
+
+
+class _Request(NamedTuple):
+    method: str
+    path: str
+    body: Any = None
+
+
+_Answer = httpx.Response | httpx.TransportError | None
+_Steps = Generator[
+    _Request | float, _Answer, Result
+]  # sends requests, or waits so many seconds; then there is a result
+_Parts = list[dict[str, Any]]
 
 
 class _Calls:
-    """The requests of both clients, and how answers are read; the clients differ in how they send."""
+    """The logic of both clients, as steps that each takes in its own way: requests to be sent, and seconds to wait."""
 
     def __init__(self, stream: str, attempts: int) -> None:
         self._path, self._attempts = f"/v1/streams/{stream}", attempts
 
-    def _rows(
-        self, rows: Sequence[Row], ids: Sequence[str] | None, keys: Sequence[str] | None, labels: Sequence[Label] | None
-    ) -> Iterator[dict[str, Any]]:
-        """Bodies with all rows, each with an id."""
-        for name, values in (("ids", ids), ("keys", keys), ("labels", labels)):
-            if values is not None and len(values) != len(rows):
-                raise ValueError(f"{name} must have one for each of the {len(rows)} rows, got {len(values)}")
-        made = []
-        for place, row in enumerate(rows):
-            one = {"id": secrets.token_hex(12) if ids is None else ids[place], "features": dict(row)}
-            one |= {} if keys is None else {"key": keys[place]}
-            made.append(one if labels is None else one | {"label": labels[place]})
-        for start in range(0, len(made), _BATCH):
-            yield {"rows": made[start : start + _BATCH]}
-
-    def _labels(self, labels: Mapping[str, Label]) -> Iterator[dict[str, Any]]:
-        pairs = [{"id": id_, "label": label} for id_, label in labels.items()]
-        for start in range(0, len(pairs), _BATCH):
-            yield {"labels": pairs[start : start + _BATCH]}
-
-    def _waits(self, attempt: int, answer: httpx.Response | httpx.TransportError) -> float | None:
-        """Seconds until the next attempt, or None if there is none."""
-        if attempt + 1 >= self._attempts:
-            return None
-        if isinstance(answer, httpx.Response) and answer.status_code not in _RETRIED:
-            return None
-        told = answer.headers.get("retry-after", "") if isinstance(answer, httpx.Response) else ""
-        return min(max(0.1 * 2.0**attempt, float(told) if told.isdigit() else 0.0), _LONGEST)
-
-    def _read(self, answer: httpx.Response) -> Any:
+    def _call(self, method: str, path: str = "", body: Any = None) -> _Steps[Any]:
+        """A request, until it is answered; raises a ``ServiceError`` if it is refused."""
+        attempt = 0
+        while True:
+            answer = yield _Request(method, self._path + path, body)
+            seconds = self._waits(attempt, answer)
+            if seconds is None:
+                break
+            yield seconds
+            attempt += 1
+        if isinstance(answer, httpx.TransportError):
+            raise answer
+        assert answer is not None
         if answer.is_success:
             return answer.json() if answer.content else None
+        if method == "DELETE" and attempt > 0 and answer.status_code == _GONE:  # an attempt without an answer did it
+            return None
         try:
             said = answer.json()
         except ValueError:
             said = answer.text
         raise ServiceError(answer.status_code, said)
 
+    def _waits(self, attempt: int, answer: _Answer) -> float | None:
+        """Seconds until the next attempt, or None if there is none; by chance, so that clients do not come together."""
+        if attempt + 1 >= self._attempts or isinstance(answer, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
+            return None
+        if isinstance(answer, httpx.Response) and answer.status_code not in _RETRIED:
+            return None
+        told = answer.headers.get("retry-after", "") if isinstance(answer, httpx.Response) else ""
+        longest = min(_FIRST * 2.0**attempt, _LONGEST)
+        return min(float(told) if told.isdigit() else 0.0, _LONGEST) + random.uniform(0.5, 1.0) * longest
+
+    def _send_parts(self, path: str, name: str, items: _Parts, told: Result, read: Any) -> _Steps[Result]:
+        """Send all items, in parts; ``read`` turns an answer into what is added to what was ``told`` before.
+
+        A part that is too large is halved. If the service refuses one as a whole, the others are sent nevertheless.
+        """
+        parts = [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)][::-1]
+        refusal: ServiceError | None = None
+        while parts:
+            part = parts.pop()
+            try:
+                answer = yield from self._call("POST", path, {name: part})
+            except ServiceError as error:
+                if error.status == _TOO_LARGE and len(part) > 1:
+                    parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                    continue
+                if error.status != _CONTRADICTS or "refused" not in error.answer:
+                    refusal = refusal or error
+                    if error.status in _HOPELESS:
+                        break
+                    continue
+                answer = error.answer
+            told = told + read(answer)
+        if refusal is not None:
+            refusal.told = told
+            raise refusal
+        return told
+
+    def _predicting(self, rows: Any, ids: Any, keys: Any) -> _Steps[list[Prediction]]:
+        return self._send_parts("/predict", "rows", _rows(rows, ids, keys, None), [], _predictions)
+
+    def _teaching(self, rows: Any, labels: Any, ids: Any, keys: Any) -> _Steps[Labelled]:
+        return self._send_parts("/samples", "rows", _rows(rows, ids, keys, labels), Labelled(), _labelled)
+
+    def _labelling(self, labels: Any) -> _Steps[Labelled]:
+        pairs = [
+            {"id": _plain(id_), "label": _label(label, place)} for place, (id_, label) in enumerate(labels.items())
+        ]
+        return self._send_parts("/labels", "labels", pairs, Labelled(), _labelled)
+
+
+def _rows(rows: Any, ids: Any, keys: Any, labels: Any) -> _Parts:
+    """Rows as the service takes them, each with an id; ids, keys and labels may be named columns of the rows."""
+    records = records_of(rows)
+    columns: dict[str, list[Any]] = {}
+    for name, values in (("ids", ids), ("keys", keys), ("labels", labels)):
+        if isinstance(values, str):
+            if not all(values in row for row in records):
+                raise ValueError(f"{name} names the column {values!r}, which not all rows have")
+            columns[name] = [row.pop(values) for row in records]
+        elif values is not None:
+            columns[name] = list(map(_plain, _listed(values)))
+            if len(columns[name]) != len(records):
+                raise ValueError(f"{name} must have one for each of the {len(records)} rows, got {len(columns[name])}")
+    made = []
+    for place, row in enumerate(records):
+        one = {"id": columns["ids"][place] if "ids" in columns else secrets.token_hex(12), "features": row}
+        one |= {"key": columns["keys"][place]} if "keys" in columns else {}
+        made.append(one | ({"label": _label(columns["labels"][place], place)} if "labels" in columns else {}))
+    return made
+
 
 def _predictions(answer: Any) -> list[Prediction]:
-    said = answer["predictions"]
-    return [Prediction(one["id"], one["label"], one["probabilities"], answer["version"]) for one in said]
+    refused = {one["id"]: one["why"] for one in answer.get("refused", ())}
+    return [
+        Prediction(one["id"], one["label"], one["probabilities"], answer["version"], refused.get(one["id"]))
+        for one in answer["predictions"]
+    ]
 
 
 def _labelled(answer: Any) -> Labelled:
-    return Labelled(*(answer[name] for name in Labelled._fields))
+    refused = tuple(Refused(one["id"], one["why"]) for one in answer.get("refused", ()))
+    return Labelled(answer["accepted"], answer["repeated"], answer["waiting"], answer["expired"], refused)
 
 
 def _options(token: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -115,9 +302,14 @@ def _options(token: str | None, options: dict[str, Any]) -> dict[str, Any]:
     return {"timeout": 30.0, **options, "headers": {**headers, **options.get("headers", {})}}
 
 
+# --- The clients -----------------------------------------------------------------------------------------------------
+
+
 class Client(_Calls):
     """A stream of a service; its methods wait for the answer.
 
+    Rows are a data frame (pandas, Polars, Arrow) or a list of dicts, with numbers, texts, flags, dates, and NaN or None
+    for what is missing, of NumPy or Python. ``ids``, ``keys`` and ``labels`` have one for each row, or name a column.
     ``attempts`` is how often a request is sent before it fails; further options are those of ``httpx.Client``.
     """
 
@@ -125,62 +317,49 @@ class Client(_Calls):
         super().__init__(stream, attempts)
         self._http = httpx.Client(base_url=url, **_options(token, options))
 
-    def _call(self, method: str, path: str, body: Any = None) -> Any:
-        attempt = 0
+    def _run(self, steps: _Steps[Result]) -> Result:
+        answer: _Answer = None
         while True:
-            answer: httpx.Response | httpx.TransportError
             try:
-                answer = self._http.request(method, self._path + path, json=body)
-            except httpx.TransportError as error:
-                answer = error
-            seconds = self._waits(attempt, answer)
-            if seconds is None:
-                if isinstance(answer, httpx.Response):
-                    return self._read(answer)
-                raise answer
-            time.sleep(seconds)
-            attempt += 1
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            answer = None
+            if isinstance(step, _Request):
+                try:
+                    answer = self._http.request(step.method, step.path, json=step.body)
+                except httpx.TransportError as error:
+                    answer = error
+            else:
+                time.sleep(step)
 
     def create(self, **settings: Any) -> dict[str, Any]:
         """Create the stream, unless it is there with the same settings: ``options``, ``columns``, ``wait``, …"""
-        shown: dict[str, Any] = self._call("PUT", "", settings)
-        return shown
+        return self._run(self._call("PUT", body=settings))
 
     def show(self) -> dict[str, Any]:
         """The stream's settings and state."""
-        shown: dict[str, Any] = self._call("GET", "")
-        return shown
+        return self._run(self._call("GET"))
 
     def delete(self) -> None:
         """Delete the stream with all its rows."""
-        self._call("DELETE", "")
+        self._run(self._call("DELETE"))
 
-    def predict(
-        self, rows: Sequence[Row], ids: Sequence[str] | None = None, keys: Sequence[str] | None = None
-    ) -> list[Prediction]:
+    def predict(self, rows: Any, ids: Any = None, keys: Any = None) -> list[Prediction]:
         """Predict rows; they wait for their labels under the ids given, or those in the predictions."""
-        bodies = self._rows(rows, ids, keys, None)
-        return [one for body in bodies for one in _predictions(self._call("POST", "/predict", body))]
+        return self._run(self._predicting(rows, ids, keys))
 
-    def label(self, labels: Mapping[str, Label]) -> Labelled:
-        """Send labels, by the ids of their rows."""
-        return sum((_labelled(self._call("POST", "/labels", body)) for body in self._labels(labels)), Labelled())
+    def label(self, labels: Mapping[str, Any]) -> Labelled:
+        """Send labels, by the ids of their rows: a dict, or a series of pandas with ids as its index."""
+        return self._run(self._labelling(labels))
 
-    def teach(
-        self,
-        rows: Sequence[Row],
-        labels: Sequence[Label],
-        ids: Sequence[str] | None = None,
-        keys: Sequence[str] | None = None,
-    ) -> Labelled:
+    def teach(self, rows: Any, labels: Any, ids: Any = None, keys: Any = None) -> Labelled:
         """Send rows with their labels."""
-        bodies = self._rows(rows, ids, keys, labels)
-        return sum((_labelled(self._call("POST", "/samples", body)) for body in bodies), Labelled())
+        return self._run(self._teaching(rows, labels, ids, keys))
 
     def sample(self, id_: str) -> dict[str, Any]:
         """What became of a row."""
-        shown: dict[str, Any] = self._call("GET", f"/samples/{quote(id_, safe='')}")
-        return shown
+        return self._run(self._call("GET", _sample_path(id_)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -200,67 +379,49 @@ class AsyncClient(_Calls):
         super().__init__(stream, attempts)
         self._http = httpx.AsyncClient(base_url=url, **_options(token, options))
 
-    async def _call(self, method: str, path: str, body: Any = None) -> Any:
-        attempt = 0
+    async def _run(self, steps: _Steps[Result]) -> Result:
+        answer: _Answer = None
         while True:
-            answer: httpx.Response | httpx.TransportError
             try:
-                answer = await self._http.request(method, self._path + path, json=body)
-            except httpx.TransportError as error:
-                answer = error
-            seconds = self._waits(attempt, answer)
-            if seconds is None:
-                if isinstance(answer, httpx.Response):
-                    return self._read(answer)
-                raise answer
-            await asyncio.sleep(seconds)
-            attempt += 1
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]
+            answer = None
+            if isinstance(step, _Request):
+                try:
+                    answer = await self._http.request(step.method, step.path, json=step.body)
+                except httpx.TransportError as error:
+                    answer = error
+            else:
+                await asyncio.sleep(step)
 
     async def create(self, **settings: Any) -> dict[str, Any]:
         """Create the stream, unless it is there with the same settings."""
-        shown: dict[str, Any] = await self._call("PUT", "", settings)
-        return shown
+        return await self._run(self._call("PUT", body=settings))
 
     async def show(self) -> dict[str, Any]:
         """The stream's settings and state."""
-        shown: dict[str, Any] = await self._call("GET", "")
-        return shown
+        return await self._run(self._call("GET"))
 
     async def delete(self) -> None:
         """Delete the stream with all its rows."""
-        await self._call("DELETE", "")
+        await self._run(self._call("DELETE"))
 
-    async def predict(
-        self, rows: Sequence[Row], ids: Sequence[str] | None = None, keys: Sequence[str] | None = None
-    ) -> list[Prediction]:
+    async def predict(self, rows: Any, ids: Any = None, keys: Any = None) -> list[Prediction]:
         """Predict rows."""
-        bodies = self._rows(rows, ids, keys, None)
-        return [one for body in bodies for one in _predictions(await self._call("POST", "/predict", body))]
+        return await self._run(self._predicting(rows, ids, keys))
 
-    async def label(self, labels: Mapping[str, Label]) -> Labelled:
+    async def label(self, labels: Mapping[str, Any]) -> Labelled:
         """Send labels, by the ids of their rows."""
-        told = Labelled()
-        for body in self._labels(labels):
-            told += _labelled(await self._call("POST", "/labels", body))
-        return told
+        return await self._run(self._labelling(labels))
 
-    async def teach(
-        self,
-        rows: Sequence[Row],
-        labels: Sequence[Label],
-        ids: Sequence[str] | None = None,
-        keys: Sequence[str] | None = None,
-    ) -> Labelled:
+    async def teach(self, rows: Any, labels: Any, ids: Any = None, keys: Any = None) -> Labelled:
         """Send rows with their labels."""
-        told = Labelled()
-        for body in self._rows(rows, ids, keys, labels):
-            told += _labelled(await self._call("POST", "/samples", body))
-        return told
+        return await self._run(self._teaching(rows, labels, ids, keys))
 
     async def sample(self, id_: str) -> dict[str, Any]:
         """What became of a row."""
-        shown: dict[str, Any] = await self._call("GET", f"/samples/{quote(id_, safe='')}")
-        return shown
+        return await self._run(self._call("GET", _sample_path(id_)))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -273,3 +434,7 @@ class AsyncClient(_Calls):
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _sample_path(id_: str) -> str:
+    return f"/samples/{quote(id_, safe='')}"
