@@ -17,7 +17,7 @@ from river import drift
 
 from devdan import DEVDAN
 from devdan.report.chart import Plot
-from devdan.report.picture import caption, framed, placed
+from devdan.report.render import caption, framed, placed
 from devdan.river import DEVDANClassifier
 from devdan.streams import hyperplane, sea
 from devdan.streams.stream import Chunk

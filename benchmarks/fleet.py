@@ -28,7 +28,7 @@ from measuring import machine, put
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.report.chart import Plot, ticks
-from devdan.report.picture import caption, framed, placed
+from devdan.report.render import caption, framed, placed
 from devdan.report.words import short
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -16,7 +16,7 @@ from devdan import DEVDAN, Event
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Phases, Record
 from devdan.report.chart import Plot, mark, ticks
-from devdan.report.picture import caption, framed, legend, placed
+from devdan.report.render import caption, framed, legend, placed
 from devdan.streams.stream import Chunk
 
 ROOT = Path(__file__).parents[1]

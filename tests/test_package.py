@@ -19,11 +19,11 @@ from devdan.streams import sea
 SOURCE = Path(devdan.__file__).parent
 # The rooms of the house: a module may import from rooms before its own, never from one after it.
 ROOMS = [
-    {"atomic", "arrays", "html_table", "label_join", "lazy"},
+    {"atomic", "arrays", "label_join", "lazy"},
     {"kernel", "encoding"},
     {"model"},
     {"fleet", "streams"},
-    {"evaluation", "opening"},
+    {"evaluation"},
     {"", "river", "capymoa", "client", "runs"},
     {"report", "loggers", "apply"},
     {"plot", "service"},
@@ -31,6 +31,7 @@ ROOMS = [
     {"cli"},
     {"__main__"},
 ]
+PLAIN = {"", "__main__", "atomic", "arrays", "label_join", "lazy"}  # no rooms: what all of them may use, and doors
 
 
 def imports(path):
@@ -194,11 +195,21 @@ for use in (*modules, model.to_onnx, plot):
         assert f"pip install 'devdan[{extra}]'" in said
 
 
+def test_contributing_names_all_rooms_in_the_order_of_their_imports():
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text().partition("## Rooms")[2]
+    rows = re.findall(r"^\| (`.*?) \|", text, re.MULTILINE)
+    place = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
+    ranks = [[place[room] for room in re.findall(r"`(\w+)`", row)] for row in rows]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(set().union(*ROOMS) - PLAIN)
+    assert all(max(higher) <= min(lower) for higher, lower in pairwise(ranks))
+    beside = text.partition("are beside them:")[2].partition(".")[0]
+    assert set(re.findall(r"`(\w+)`", beside)) == PLAIN - {"", "__main__"}
+
+
 def test_the_picture_of_the_architecture_has_all_rooms():
     picture = (SOURCE.parents[1] / "docs" / "architecture.svg").read_text()
     drawn = re.findall(r'<text class="name"[^>]*>(\w+)(?:/|\.py)<', picture)
-    plain = {"", "__main__", "atomic", "arrays", "html_table", "label_join", "lazy"}  # what all rooms may use
-    assert sorted(drawn) == sorted(set().union(*ROOMS) - plain)
+    assert sorted(drawn) == sorted(set().union(*ROOMS) - PLAIN)
     heights = {room: int(re.search(rf' y="(\d+)">{room}(?:/|\.py)<', picture)[1]) for room in drawn}
-    for higher, lower in pairwise([rooms - plain for rooms in ROOMS if rooms - plain][::-1]):
+    for higher, lower in pairwise([rooms - PLAIN for rooms in ROOMS if rooms - PLAIN][::-1]):
         assert max(heights[room] for room in higher) < min(heights[room] for room in lower)

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from devdan import lazy
 
 if TYPE_CHECKING:
-    from devdan.fleet.fleet import DEVDANFleet
+    from devdan.fleet.fleet import DEVDANFleet, open_model
     from devdan.kernel.state import Event
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
-    from devdan.model.explain import Explanation
+    from devdan.model.explain import Explanation, Unit
     from devdan.model.modelfile import ModelFileError
-    from devdan.model.units import Unit
-    from devdan.opening import open_model
 else:
     __getattr__, __dir__ = lazy.exports(
         __name__,
@@ -27,8 +25,8 @@ else:
         Event="kernel.state",
         Explanation="model.explain",
         ModelFileError="model.modelfile",
-        Unit="model.units",
-        open_model="opening",
+        Unit="model.explain",
+        open_model="fleet.fleet",
     )
 
 __version__ = "0.1.0"

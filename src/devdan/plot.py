@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import ConfusionMatrixDisplay
 
+from devdan.evaluation.counts import Level
 from devdan.evaluation.record import Record, Summary
-from devdan.evaluation.reliability import Level
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.explain import Explanation
 from devdan.report.bins import Bin, Bins, smooth_accuracy

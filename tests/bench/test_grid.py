@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from devdan.bench.grid import Cell, GridFolder, GridPlan, StreamFile
-from devdan.bench.grid_running import RemainingTime, evaluate, run_cells
+from devdan.bench.grid import Cell, GridFolder, GridPlan, RemainingTime, StreamFile, evaluate, run_cells
 from devdan.bench.models import MODELS, NamedModel, build
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary

@@ -23,7 +23,7 @@ from processes import Started, environment
 from typer.testing import CliRunner
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model
-from devdan.apply.predictions import Predictions
+from devdan.apply import Predictions
 from devdan.cli import app
 from devdan.cli.console import stoppable
 from devdan.model import modelfile

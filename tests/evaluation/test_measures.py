@@ -10,8 +10,7 @@ from rich.console import Console
 from runs import record, save
 
 from devdan.bench import write_tables
-from devdan.bench.grid import Cell
-from devdan.bench.grid_running import evaluate
+from devdan.bench.grid import Cell, evaluate
 from devdan.cli import display
 from devdan.evaluation import measures
 from devdan.evaluation.measures import Measure, TileText

@@ -18,10 +18,10 @@ from sklearn.exceptions import NotFittedError
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, kernel
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.tables import rows_of
-from devdan.fleet import shared, stepping
+from devdan.fleet import shared
 from devdan.fleet.keys import checked, of_text, seed_of, text_of
+from devdan.fleet.networks import EVENTS
 from devdan.fleet.shared import MOST_UNITS, make_young
-from devdan.fleet.slots import EVENTS
 from devdan.kernel import Network
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import check_state, with_features, with_room
@@ -778,14 +778,14 @@ def test_threads_that_share_a_fleet_wait_for_each_other():
 def test_ctrl_c_while_keys_are_new_leaves_no_key_half_made(monkeypatch, prior):
     fleet = learned(prior=prior)
     before = states(fleet)
-    grouped = stepping.grouped
+    grouped = shared.grouped
 
     def interrupted(slots, *more):
         if len(slots) > 0:
             raise KeyboardInterrupt
         return grouped(slots, *more)
 
-    monkeypatch.setattr(stepping, "grouped", interrupted)
+    monkeypatch.setattr(shared, "grouped", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fleet.partial_fit([50, 51], np.zeros((2, 4)), [0, 1])
     monkeypatch.undo()

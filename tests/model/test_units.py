@@ -9,9 +9,9 @@ from webpages import Text
 from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.kernel import Network
 from devdan.kernel.state import scratch_for
-from devdan.model import units
+from devdan.model import explain
+from devdan.model.explain import SAMPLES
 from devdan.model.recent import recent_inputs
-from devdan.model.units import SAMPLES
 
 X = np.random.default_rng(0).normal(size=(1500, 3)) * [1, 10, 0.1] + [0, 50, 3]
 y = np.where(X[:, 0] > 0.7, "high", np.where(X[:, 1] > 50, "middle", "low"))
@@ -25,12 +25,12 @@ def test_what_is_reconstructed_is_what_the_kernel_reconstructs(scaling):
     hidden = model.transform(inputs[:20])
     a = (hidden @ net.encoder[:3, : net.n_hidden].T + net.decoder_bias[:3]).T
     np.testing.assert_allclose(
-        units.reconstructed(model.mixture_.nets[0], a).T, model.reconstruct(inputs[:20]), rtol=1e-9
+        explain.reconstructed(model.mixture_.nets[0], a).T, model.reconstruct(inputs[:20]), rtol=1e-9
     )
 
 
 def test_units_are_on_for_what_drives_them_and_pull_towards_classes(monkeypatch):
-    monkeypatch.setattr(units, "_STRONGEST", 10)
+    monkeypatch.setattr(explain, "_STRONGEST", 10)
     model = DEVDAN(random_state=0, n_hidden=4).fit(X, y)
     found = [unit for unit in model.units_ if unit.network == 0]
     assert [unit.unit for unit in found] == list(range(model.n_hidden_))
@@ -51,7 +51,7 @@ def test_units_are_on_for_what_drives_them_and_pull_towards_classes(monkeypatch)
 
 @pytest.mark.parametrize("scaling", ["standard", "minmax"])
 def test_a_unit_that_sees_through_fields_is_driven_as_far_as_a_feature_moves_it(scaling, monkeypatch):
-    monkeypatch.setattr(units, "_STRONGEST", 10)
+    monkeypatch.setattr(explain, "_STRONGEST", 10)
     model = DEVDAN(random_state=0, scaling=scaling).fit(X, y)
     state = model.mixture_.networks[1]
     net = Network(state)
@@ -95,7 +95,7 @@ def test_inputs_have_the_names_of_the_columns_and_classes_theirs():
     assert "&lt;Ulm&gt;" in html
     assert f"The first 20 of {len(found)} hidden units" in Text(html).text
     assert Text(html).text.count(f"{found[0].activation:.2f}") >= 1
-    assert units.UnitList()._repr_html_() == "<p>no hidden units yet</p>"
+    assert explain.UnitList()._repr_html_() == "<p>no hidden units yet</p>"
 
 
 def test_units_before_labels_pull_nowhere():

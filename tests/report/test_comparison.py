@@ -8,10 +8,8 @@ from runs import INFO, many_classes, record, save
 from scipy.stats import binomtest, ttest_1samp, ttest_ind
 from webpages import Text
 
-from devdan.report.comparison import recalls
-from devdan.report.contrasts import N_PARTS, contrasts, estimated, groups
-from devdan.report.settings import differences
-from devdan.report.shown_run import ShownRun, read_run
+from devdan.report.comparison import N_PARTS, contrasts, estimated, groups, recalls
+from devdan.report.shown_run import ShownRun, differences, read_run
 
 
 def run(name, share, seed=0, n_chunks=200, n=20, **info):

@@ -13,7 +13,7 @@ from webpages import Text, legends
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Record, Summary
-from devdan.model.units import Unit
+from devdan.model.explain import Unit
 from devdan.report import ReportError, RunReport, write_picture
 from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, MOST_POINTS, smooth_importance, smooth_recall
 from devdan.report.events import MOST_LINES, drifts, markers

@@ -1,6 +1,6 @@
 """What a process of :mod:`processes` begins with: everything is loaded, and the kernel compiled."""
 
-import devdan.bench.grid_running
+import devdan.bench.grid
 import devdan.cli.display
 import devdan.loggers
 import devdan.report

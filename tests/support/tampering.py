@@ -26,7 +26,7 @@ from networks import SMALL
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, ModelFileError
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet import store as stores
-from devdan.fleet.slots import Slots
+from devdan.fleet.networks import Slots
 from devdan.kernel.memory import SIZES
 from devdan.kernel.network import KINDS
 from devdan.kernel.state import aligned, sizes_of

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from devdan import lazy
 
 if TYPE_CHECKING:
-    from devdan.bench.grid import Cell, GridFolder, GridPlan
+    from devdan.bench.grid import Cell, GridFolder, GridPlan, run_cells
     from devdan.bench.grid_page import markdown_sections, read_rows, write_tables
-    from devdan.bench.grid_running import run_cells
     from devdan.bench.models import build
     from devdan.bench.pclass import PClass, RuleEvent
     from devdan.bench.pensemble import PENsemble, PENsemblePlus
@@ -29,7 +28,7 @@ else:
         build="models",
         markdown_sections="grid_page",
         read_rows="grid_page",
-        run_cells="grid_running",
+        run_cells="grid",
         write_tables="grid_page",
     )
 

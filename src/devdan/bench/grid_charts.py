@@ -12,8 +12,7 @@ from markupsafe import Markup
 from devdan.bench.grid_results import GridResults, fraction_of, is_own, policy_name, published
 from devdan.bench.ranking import diagram, style_of
 from devdan.report.chart import Chart, Plot, Values, ticks
-from devdan.report.picture import WIDTH, caption, framed, placed
-from devdan.report.render import render
+from devdan.report.render import WIDTH, caption, framed, placed, render
 from devdan.report.words import number, short
 
 _WIDE, _NARROW = 660, 235  # pixels of the speed chart
@@ -262,7 +261,7 @@ def _apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [round(place, 6) for place in places]
 
 
-# --- Figures by themselves ------------------------------------------------------------------------------------------
+# --- Figures by themselves ---------------------------------------------------------------------------------------
 
 
 def ranks_picture(grid: GridResults) -> str | None:

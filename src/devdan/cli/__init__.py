@@ -7,12 +7,10 @@ from typing import Annotated
 import typer
 
 import devdan
-from devdan.cli.apply import learn, predict
-from devdan.cli.compile import compile_models
+from devdan.cli.apply import learn, predict, show
+from devdan.cli.prepare import compile_models, fetch, streams
 from devdan.cli.run import RUN_HELP, report, run
 from devdan.cli.serve import replay, serve
-from devdan.cli.show import show
-from devdan.cli.streams import fetch, streams
 from devdan.cli.table import table
 
 app = typer.Typer(

@@ -150,7 +150,7 @@ def serve(
         from devdan.service.store import open_database
     except ModuleNotFoundError as error:
         fail(f"devdan serve needs {error.name}: pip install 'devdan[serve]'")
-    from devdan.apply.matching import model_path
+    from devdan.apply import model_path
 
     with clear_errors(), _log_errors():
         known = None if tokens is None else Tokens(tokens)

@@ -138,8 +138,7 @@ def _fill(plan: GridPlan, kept: GridFolder, data: Path | None, jobs: int) -> tup
     """Run what is missing; returns the number of runs done, those of them that were stopped, and failed."""
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from devdan.bench.grid import stopped_after
-    from devdan.bench.grid_running import RemainingTime, run_cells
+    from devdan.bench.grid import RemainingTime, run_cells, stopped_after
     from devdan.cli import display
 
     done, missing = kept.split(plan)

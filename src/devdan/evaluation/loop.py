@@ -12,11 +12,10 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Integers
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
-from devdan.evaluation.adapters import Labelled, adapted, check_model
-from devdan.evaluation.fleet_adapter import FleetAdapter
+from devdan.evaluation.adapters import FleetAdapter, Labelled, adapted, check_model
+from devdan.evaluation.counts import Binned, binned
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.record import KeyCount, Record
-from devdan.evaluation.reliability import Binned, binned
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import Classes, is_missing, split_missing
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from devdan.evaluation import measures
-from devdan.evaluation.confusion import Confusion, beyond
-from devdan.evaluation.reliability import Binned, Reliability
-from devdan.html_table import html_table
+from devdan.evaluation.counts import Binned, Confusion, Reliability, beyond
 from devdan.kernel.state import EVENT_KINDS, PHASES, Event
+from devdan.model.notebook import html_table
 
 
 class Phases(NamedTuple):

@@ -15,9 +15,8 @@ from devdan.arrays import Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
-from devdan.fleet.networks import Networks
+from devdan.fleet.networks import Networks, columns_of
 from devdan.fleet.shared import Shared, mixture_of, prior_of
-from devdan.fleet.slots import columns_of
 from devdan.fleet.store import FIGURES
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,18 +18,19 @@ from sklearn.utils.validation import _num_samples
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Instructions
 from devdan.fleet import keys as labels
-from devdan.fleet import saving, stepping
+from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.keys import Key
-from devdan.fleet.networks import Networks
-from devdan.fleet.shared import DEFAULT, Shared, check_model, check_rehearsal, kept_of
-from devdan.fleet.slots import INPUTS, SETTINGS
+from devdan.fleet.networks import INPUTS, SETTINGS, Networks
+from devdan.fleet.shared import DEFAULT, Shared, check_model, check_rehearsal, kept_of, learn_rows, predict_rows
 from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
-from devdan.model import options
+from devdan.model import modelfile, options
 from devdan.model.classes import check_sample_weight
 from devdan.model.devdan import DEVDAN
+from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import Chunk
+from devdan.model.evolving import EvolvingClassifier
 from devdan.model.mixture import seeds_of
 
 if TYPE_CHECKING:
@@ -194,17 +196,17 @@ class DEVDANFleet(FleetAccess):
             shared.take_place(memory)
         if (slots.item() if len(slots) == 1 else slots.min()) >= 0:  # for one row, five times as fast as min()
             self._refresh(slots)
-            stepping.learn(*common, slots, np.arange(len(slots)), prior_rows, True, self._n_rows)
+            learn_rows(*common, slots, np.arange(len(slots)), prior_rows, True, self._n_rows)
             return
         known, fresh = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         if len(known) + len(prior_rows) > 0:
             self._refresh(slots[known])
-            stepping.learn(*common, slots[known], known, prior_rows, True, self._n_rows)
+            learn_rows(*common, slots[known], known, prior_rows, True, self._n_rows)
         keys = [given[row] for row in fresh.tolist()]
         different = list(dict.fromkeys(keys))
         added = self._networks.add(different, shared.start(), self._seeds(different))
         try:
-            stepping.learn(*common, memory.find(keys), fresh, prior_rows[:0], False, self._n_rows)
+            learn_rows(*common, memory.find(keys), fresh, prior_rows[:0], False, self._n_rows)
         finally:
             self._networks.drop_unbegun(added)  # after Ctrl-C
 
@@ -317,7 +319,7 @@ class DEVDANFleet(FleetAccess):
         slots = self._networks.bring(given, self.max_in_memory)
         self._refresh(slots, told=False)
         out = np.zeros((len(rows), n_classes))
-        stepping.predict(self._networks.slots, self._shared, slots, rows, out, self.n_jobs)
+        predict_rows(self._networks.slots, self._shared, slots, rows, out, self.n_jobs)
         return out
 
     # --- Models of their own ---------------------------------------------------------------------------------------
@@ -396,3 +398,15 @@ def compile_fleet() -> None:
     fleet = DEVDANFleet(n_jobs=1).partial_fit(keys, X, [0, 1])
     fleet.predict(keys, X)
     fleet.summary()
+
+
+KINDS: tuple[type[EvolvingClassifier], ...] = (DEVDAN, DEVDANEnsemble)  # models in files of their own
+
+
+def open_model(path: str | os.PathLike[str]) -> EvolvingClassifier | DEVDANFleet:
+    """The model or the fleet in a file written by ``save``. Nothing in the file is executed."""
+    if Path(path).is_file():
+        with open(path, "rb") as file:
+            if file.read(len(modelfile.SQLITE)) == modelfile.SQLITE:
+                return DEVDANFleet.load(path)
+    return modelfile.load(path, *KINDS)

@@ -15,9 +15,9 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.keys import kind_of, of_text, text_of
+from devdan.fleet.networks import EVENTS
 from devdan.fleet.shared import DEFAULT, Shared, scale_of
-from devdan.fleet.slots import EVENTS, Kept
-from devdan.fleet.store import Row, Store
+from devdan.fleet.store import Kept, Row, Store
 from devdan.kernel import CHANGED, EVOLVING, Evolving
 from devdan.kernel.state import HEADER, LARGEST_COUNT, SETTINGS, aligned, check_state, check_states, sizes_of
 from devdan.model import modelfile, options

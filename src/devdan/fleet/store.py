@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from devdan.arrays import Floats
-from devdan.fleet.slots import Kept
+from devdan.arrays import Floats, Integers
 from devdan.model.modelfile import ModelFileError, plain, refuse
 
 VERSION = 1  # of the format
@@ -47,6 +46,18 @@ _NOW = (  # the rows of the running fleet that are not in memory, or older than 
     "SELECT {0} FROM networks WHERE key NOT IN (SELECT key FROM changes)"
 )
 _AT_ONCE = 500  # keys that one query asks for
+
+
+class Kept(NamedTuple):
+    """What a fleet keeps of a key."""
+
+    state: Floats
+    codes: Integers  # the fleet's codes of the classes that it knows, by output
+    n_judged: int = 0  # predictions of which it is known whether they were right
+    judged: int = 0  # the latest of these, a bit each, as a signed word
+    seen: int = 0  # rows that the fleet had learned when this key was last among them
+    inputs: int = 0  # version of the fleet's inputs that its features are
+    settings: int = 0  # version of the fleet's settings that it has
 
 
 class Row(NamedTuple):

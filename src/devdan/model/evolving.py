@@ -20,12 +20,11 @@ from devdan.kernel.state import Event
 from devdan.model import explain, modelfile, options
 from devdan.model.classes import Classes
 from devdan.model.estimator import Chunk, StreamClassifier
-from devdan.model.explain import Explanation
+from devdan.model.explain import Explanation, UnitList, units_of
 from devdan.model.mixture import Mixture, seeds_of
 from devdan.model.notebook import EventList, model_html
 from devdan.model.recent import share_less_unusual
 from devdan.model.scales import Scale
-from devdan.model.units import UnitList, units_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -55,10 +55,6 @@ class OnlineMixture:
 
     # --- Samples as inputs ---------------------------------------------------------------------------------------
 
-    def know_numbers(self, names: Sequence[Any]) -> None:
-        """Take these columns for numbers, in this order."""
-        self._encode_by(Encoding.of_numbers(names, options.instructions(self.options)))
-
     def _encode_by(self, encoding: Encoding) -> None:
         self.encoding, self.single = encoding, SingleRow(encoding)
         if self.mixture is not None:

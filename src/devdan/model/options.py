@@ -48,7 +48,6 @@ class Option:
     value: Callable[[Any], float] = float  # of that
     is_fixed: bool = False  # must stay what it was once the model has learned
     is_online: bool = True  # the adapters, which take one sample at a time, have it
-    about_tables: bool = False  # about columns of tables, not about networks
 
     def check(self, value: Any) -> None:
         """Raise a ``ValueError`` that names the option unless the value is in its range."""
@@ -208,30 +207,30 @@ ENCODING = (
     Option(
         "nominal", None, is_names, "a list of column names or None",
         "Columns that hold categories although they look like numbers, dates or ids.",
-        "list of str, default=None", is_fixed=True, about_tables=True,
+        "list of str, default=None", is_fixed=True,
     ),
     Option(
         "numeric", None, is_names, "a list of column names or None",
         "Columns that hold numbers: texts are read as numbers, dates as seconds, and one that only ever rises is kept.",
-        "list of str, default=None", is_fixed=True, about_tables=True,
+        "list of str, default=None", is_fixed=True,
     ),
     Option(
         "dates", None, _is_dates, "a list of column names, a dict from names to how dates are written ('iso', "
         "'dd/mm/yyyy', '%d.%m.%y', 'epoch', 'epoch-ms'), or None",
         "Columns that hold dates, and if they are not in ISO 8601, how they are written: a dict such as "
         '``{"born": "dd/mm/yyyy", "sent": "epoch"}``.',
-        "list of str or dict, default=None", is_fixed=True, about_tables=True,
+        "list of str or dict, default=None", is_fixed=True,
     ),
     Option(
         "drop", None, is_names, "a list of column names or None",
         "Columns that are left out.",
-        "list of str, default=None", is_fixed=True, about_tables=True,
+        "list of str, default=None", is_fixed=True,
     ),
     Option(
         "max_categories", 64, lambda value: is_count(value) and value <= _MOST_CATEGORIES,
         f"an integer from 1 to {_MOST_CATEGORIES:,}",
         "How many values of a nominal column have an input of their own; further ones share a quarter as many.",
-        "int, default=64", is_fixed=True, about_tables=True,
+        "int, default=64", is_fixed=True,
     ),
 )  # fmt: skip
 

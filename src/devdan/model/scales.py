@@ -73,8 +73,3 @@ def new_network(n_features: int, n_classes: int, scale: Scale, seed: int) -> Flo
     if scale.reach > 0:
         return new_replaying(n_features, scale.n_hidden, n_classes, scale.reach, scale.fields, seed=seed)
     return new_evolving(n_features, room_for(scale.n_hidden), n_classes, seed=seed)
-
-
-def mixed(settings: dict[str, float], scale: Scale) -> dict[str, float]:
-    """The settings of a network of this scale that is one of several."""
-    return settings | settings_at(scale) | {"mixed": 1.0}

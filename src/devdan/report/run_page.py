@@ -8,14 +8,12 @@ from typing import Any
 
 from devdan.evaluation import measures
 from devdan.evaluation.record import Phases
-from devdan.model.units import HEAD
+from devdan.model.explain import HEAD
 from devdan.report.chart import COLOURS
 from devdan.report.classes import FEW, balance_chart, class_rows, confusions, matrix, recall_chart
-from devdan.report.crosshair import points
 from devdan.report.events import changes_legend, event_rows, markers
 from devdan.report.keys import shown_keys
-from devdan.report.picture import caption, framed, legend, placed
-from devdan.report.render import Tile, render
+from devdan.report.render import Tile, caption, framed, legend, placed, render
 from devdan.report.run_charts import (
     accuracy_chart,
     beginning_chart,
@@ -23,10 +21,10 @@ from devdan.report.run_charts import (
     hidden_units_chart,
     importances_chart,
     no_change_place,
+    points,
     reliability_chart,
 )
-from devdan.report.settings import settings
-from devdan.report.shown_run import ShownRun
+from devdan.report.shown_run import ShownRun, settings
 from devdan.report.words import how_many, moment, number, percent, seconds, written
 
 _MOST_COLUMNS = 200

@@ -16,10 +16,9 @@ from typing import Any
 
 from devdan.atomic import FileLock, write_atomically
 from devdan.evaluation.record import Record
-from devdan.fleet.fleet import DEVDANFleet
+from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.modelfile import ModelFileError
-from devdan.opening import open_model
 
 FORMAT = 1  # of the files in the folder
 _DIGEST = 32  # bytes of the checksum before the checkpoint

@@ -10,11 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from devdan.fleet.fleet import DEVDANFleet
+from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.opening import open_model
 from devdan.service import fold, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.counts import Counts

@@ -13,11 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 from devdan.encoding.rows import Column, Numbers, Rows
 from devdan.encoding.tables import column_of
-from devdan.fleet.fleet import DEVDANFleet
+from devdan.fleet.fleet import KINDS, DEVDANFleet
 from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
-from devdan.opening import KINDS
 from devdan.service.counts import ASKED
 from devdan.service.schema import InvalidError, Label, StreamSettings, Value, check_columns
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.saving import INVALID
-from devdan.fleet.slots import Kept
+from devdan.fleet.store import Kept
 from devdan.model.modelfile import plain, refuse
 
 VERSION = 1  # of all that is in a state

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_score, recall_score
 
-from devdan.evaluation.confusion import Confusion, beyond
-from devdan.evaluation.reliability import N_BINS, Reliability, binned
+from devdan.evaluation.counts import N_BINS, Confusion, Reliability, beyond, binned
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
