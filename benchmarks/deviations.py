@@ -82,8 +82,8 @@ class ResetsVelocity(DEVDAN):
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
         if self.__sklearn_is_fitted__():
-            net = kernel.Network(self._networks[0])
-            for name in kernel.Network.fields():
+            net = self.mixture_.nets[0]
+            for name in type(net).fields():
                 if name.endswith("moment"):
                     getattr(net, name)[:] = 0.0
         return super().partial_fit(X, y, classes)

@@ -25,7 +25,7 @@ from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.bench import models
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
-from devdan.model.scales import QUICK, REHEARSED, SCALES
+from devdan.model.scales import QUICK, REPLAYING, SCALES
 from devdan.streams import Stream
 
 PAGE = Path(__file__).parents[1] / "docs" / "experiments.md"
@@ -236,7 +236,7 @@ def parts(seeds: int) -> list[str]:
 
 
 def scales(seeds: int) -> list[str]:
-    """What rehearsal and the mixture are worth in `DEVDAN()`."""
+    """What replay and the mixture are worth in `DEVDAN()`."""
 
     def measured(title: str, **options: Any) -> str:
         return everywhere(title, lambda seed: DEVDAN(random_state=seed, **options), seeds)
@@ -244,7 +244,7 @@ def scales(seeds: int) -> list[str]:
     lines = [*head("changed", *EVERYWHERE), measured("**nothing (the defaults)**")]
     lines += [measured(title, **options) for title, options in SWITCHES.items()]
     for title, changed in SIZES.items():
-        both = [QUICK, REHEARSED._replace(**changed)]
+        both = [QUICK, REPLAYING._replace(**changed)]
         make = lambda seed, both=both: DEVDANEnsemble(both, random_state=seed)  # noqa: E731
         lines.append(everywhere(f"second network {title}", make, seeds))
     for title, changes in (BEYOND | FIELDS | RANKS | MIXED).items():
@@ -280,11 +280,11 @@ def ensemble(seeds: int) -> list[str]:
     lines = head("", *EVERYWHERE)
     made: dict[str, Any] = {"**`DEVDANEnsemble()`**": None}
     for scale in SCALES:
-        named = f"revisits {scale.rehearse} of the latest {scale.reach:,}" if scale.rehearse else "learns once"
+        named = f"replays {scale.replays} of the latest {scale.reach:,}" if scale.replays else "learns once"
         made[f"without the member that {named}"] = [other for other in SCALES if other is not scale]
     made["without fields"] = [scale._replace(fields=0) for scale in SCALES]
     made["twice as many of each"] = [*SCALES, *SCALES]
-    made["twice as many revisits"] = [scale._replace(rehearse=2 * scale.rehearse) for scale in SCALES]
+    made["twice as many replays"] = [scale._replace(replays=2 * scale.replays) for scale in SCALES]
     made["ten that learn once"] = [QUICK] * 10
     for title, members in made.items():
         make = lambda seed, members=members: DEVDANEnsemble(members, random_state=seed)  # noqa: E731

@@ -323,7 +323,7 @@ def page(result: dict[str, Any]) -> str:
         f"MLPClassifier (ten units, batch 1) {peer['sklearn_mlp']:,.0f} samples/s: "
         f"**{peer['ratio']:.0f} times** as fast.",
         "",
-        f"Without rehearsal (`DEVDAN(rehearse=0)`): {peer['devdan_quick']:,.0f} samples/s, "
+        f"Without replay (`DEVDAN(rehearse=0)`): {peer['devdan_quick']:,.0f} samples/s, "
         f"{peer['devdan_quick'] / peer['devdan']:.1f} times as fast as by default, {peer['ratio_quick']:.0f} times as "
         "MLPClassifier.",
         "",

@@ -328,14 +328,14 @@ def test_what_is_young_knows_the_same_but_has_counted_little():
     model = DEVDAN(rehearse=0, random_state=0, class_weight="balanced").partial_fit(X, y + (X[:, 0] > 0))
     before = model.predict_proba(X)
     net = model.mixture_.nets[0]
-    share = kernel.predictor_weight(net, kernel.BY_AVERAGES)
+    weight = kernel.predictor_weight(net, kernel.BY_AVERAGES)
     make_young(net)
     check_state(model.mixture_.networks[0])
     after = model.predict_proba(X)
     assert net.n_seen == net.n_events == net.n_learned.sum() == 0
     assert (net.scale_count.max(), net.input_count.max()) == (5, 20)
     assert net.class_count.sum() == pytest.approx(20)
-    assert np.abs(after - before).max() < 0.2 + 0.5 * min(share, 1 - share)
+    assert np.abs(after - before).max() < 0.2 + 0.5 * min(weight, 1 - weight)
     np.testing.assert_array_equal(net.encoder, net.encoder_slow)
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.kernel import Network
 from devdan.kernel.state import check_state
-from devdan.model.scales import QUICK, REHEARSED
+from devdan.model.scales import QUICK, REPLAYING
 
 pytestmark = pytest.mark.uncompiled
 SMALL = ((1,), (3, 2, 7), (2, 0, 20), (4, 3, 40, 5), (5, 2, 30, 4))
@@ -35,7 +35,7 @@ CASES = {
 def oracles_of(model, n_features):
     """An oracle for each network."""
     scales = (
-        model._scales() if isinstance(model, DEVDANEnsemble) else [QUICK, REHEARSED._replace(rehearse=model.rehearse)]
+        model._scales() if isinstance(model, DEVDANEnsemble) else [QUICK, REPLAYING._replace(replays=model.rehearse)]
     )
     words = check_random_state(model.random_state).randint(np.iinfo(np.int64).max, size=len(scales), dtype=np.int64)
     options = model._member if isinstance(model, DEVDANEnsemble) else model

@@ -14,7 +14,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.kernel.state import PHASES, check_state, scratch_for
-from devdan.model.scales import REHEARSED
+from devdan.model.scales import REPLAYING
 from devdan.streams import sea
 
 
@@ -168,7 +168,7 @@ def test_switches_make_ablations_and_fixed_autoencoders():
     assert DEVDAN(grow=False, random_state=0).fit(X, y).n_hidden_ == 1
 
 
-def test_beside_a_network_that_rehearses_the_first_one_is_what_it_would_be_alone():
+def test_beside_a_network_that_replays_the_first_one_is_what_it_would_be_alone():
     X, y = chunk(600)
     alone, accompanied = (DEVDAN(random_state=0, rehearse=rehearse).fit(X, y) for rehearse in (0, 5))
     assert len(alone.mixture_.networks) == 1
@@ -183,18 +183,18 @@ def test_beside_a_network_that_rehearses_the_first_one_is_what_it_would_be_alone
     assert accompanied.network_weights_.sum() == pytest.approx(1)
 
 
-def test_the_network_that_rehearses_neither_evolves_nor_generates():
+def test_the_network_that_replays_neither_evolves_nor_generates():
     X, y = chunk(2000)
     model = DEVDAN(random_state=0).partial_fit(X, y)
-    rehearsed = model.mixture_.nets[1]
-    assert isinstance(rehearsed, kernel.Replaying)
-    assert rehearsed.n_hidden == REHEARSED.n_hidden
-    before = learned(rehearsed)
+    replaying = model.mixture_.nets[1]
+    assert isinstance(replaying, kernel.Replaying)
+    assert replaying.n_hidden == REPLAYING.n_hidden
+    before = learned(replaying)
     model.observe(X)
-    assert learned(rehearsed) == before
+    assert learned(replaying) == before
 
 
-def test_a_network_that_rehearses_makes_more_of_few_samples():
+def test_a_network_that_replays_makes_more_of_few_samples():
     random = np.random.default_rng(0)
     X = random.normal(size=(1000, 2))
     y = (X**2).sum(axis=1) > 1.4  # a circle
@@ -316,7 +316,7 @@ def test_classes_named_in_advance_have_outputs_at_once():
 def test_one_class_alone_never_grows_the_network():
     X, _ = chunk(500)
     model = DEVDAN(random_state=0).teach(X, np.zeros(500, int))
-    assert [net.n_hidden for net in model.mixture_.nets] == [1, REHEARSED.n_hidden]
+    assert [net.n_hidden for net in model.mixture_.nets] == [1, REPLAYING.n_hidden]
     np.testing.assert_allclose(model.predict_proba(X), 1, rtol=1e-15)
 
 
@@ -386,7 +386,7 @@ def test_learned_attributes(taught):
     (r, more), n, m = (net.n_hidden for net in taught.mixture_.nets), 4, 3
     assert taught.n_seen_ == 200
     assert taught.n_hidden_ == r
-    seen = r * n + more // 2 * n + more // 2 * n * REHEARSED.fields  # half of those that rehearse see through fields
+    seen = r * n + more // 2 * n + more // 2 * n * REPLAYING.fields  # half of those that replay see through fields
     assert taught.n_parameters_ == seen + sum(units + m * (units + 1) for units in (r, more))
     assert {name: w.shape for name, w in taught.weights_.items()} == {
         "encoder": (n, r), "encoder_bias": (r,), "decoder_bias": (n,), "output": (r, m), "output_bias": (m,),

@@ -81,19 +81,19 @@ def test_it_is_better_than_one():
     assert rate(DEVDANEnsemble(random_state=0), rows, labels) > rate(DEVDAN(random_state=0), rows, labels) + 0.01
 
 
-def test_the_scale_that_suits_the_stream_has_the_largest_share():
+def test_the_scale_that_suits_the_stream_has_the_largest_weight():
     """What soon turns round is for those that look back a little, a circle that stays for those that look far."""
     random = np.random.default_rng(1)
     rows = random.normal(size=(3000, 2))
     circle = (rows**2).sum(axis=1) > 1.4
     turning = (rows[:, 0] > 0) ^ (np.arange(3000) // 100 % 2 == 1)
-    shares = []
+    weights = []
     for labels in (circle, turning):
         model = DEVDANEnsemble([(1,), (16, 2, 10), (32, 5, 1000)], random_state=0)
         rate(model, rows, labels, chunk=5)
-        shares.append(model.network_weights_)
-    assert [one.argmax() for one in shares] == [2, 1]
-    assert shares[1][1] > 0.9
+        weights.append(model.network_weights_)
+    assert [one.argmax() for one in weights] == [2, 1]
+    assert weights[1][1] > 0.9
 
 
 def test_it_learns_sample_by_sample_and_from_samples_without_labels():

@@ -10,11 +10,11 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.model import modelfile, options
 from devdan.model.classes import Classes
 from devdan.model.mixture import Mixture, seeds_of
-from devdan.model.scales import QUICK, REHEARSED
+from devdan.model.scales import QUICK, REPLAYING
 from devdan.streams import sea
 
 X, Y = next(iter(sea(4000, chunk=4000, seed=1)))
-SCALES = [QUICK, REHEARSED]
+SCALES = [QUICK, REPLAYING]
 
 
 def mixture(**chosen):

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.model import online, scales
 from devdan.model.online import OnlineMixture
-from devdan.model.scales import REHEARSED, Scale
+from devdan.model.scales import REPLAYING, Scale
 from devdan.streams import sea
 
 X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
@@ -17,7 +17,7 @@ X, Y = next(iter(sea(3000, chunk=3000, seed=1)))
 CHUNKED = DEVDAN(shuffle=False, interleave=True, random_state=1)
 MODELS = {
     "one network": (OnlineMixture(rehearse=0), clone(CHUNKED).set_params(rehearse=0)),
-    "rehearsal": (OnlineMixture(), CHUNKED),
+    "replay": (OnlineMixture(), CHUNKED),
     "ensemble": (
         OnlineMixture([Scale(*scale) for scale in SMALL]),
         DEVDANEnsemble(SMALL, estimator=CHUNKED, random_state=1),
@@ -56,7 +56,7 @@ def test_room_for_hidden_units_is_found_when_it_runs_out(cut, monkeypatch):
     ample.learn_rows(X, Y)
     monkeypatch.setattr(scales, "room_for", lambda n_hidden: n_hidden + 2)
     tight = begun(2)
-    assert [net.max_hidden for net in tight.mixture.nets] == [3, REHEARSED.n_hidden]
+    assert [net.max_hidden for net in tight.mixture.nets] == [3, REPLAYING.n_hidden]
     for start in range(0, len(X), cut):
         tight.learn_rows(X[start : start + cut], Y[start : start + cut])
     assert tight.mixture.nets[0].max_hidden > 3

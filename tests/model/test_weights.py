@@ -121,7 +121,7 @@ def test_balanced_classes_weigh_what_their_counts_say():
     model.teach(np.eye(6), y, sample_weight=[1, 1, 2, 1, 1, 0.5])
     kept = 1 - 1 / CLASS_HORIZON
     expected = [kept**5 + kept**4 + 2 * kept**3 + kept, kept**2, 0.5]
-    for net in model.mixture_.nets:  # what is revisited is not counted again
+    for net in model.mixture_.nets:  # what is replayed is not counted again
         np.testing.assert_allclose(net.class_count[:3], expected, rtol=1e-14)
 
 

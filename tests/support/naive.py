@@ -403,7 +403,7 @@ class Naive:
             self.losses[1], self.averaged_since = self.losses[0], self.taught
 
     def trust(self):
-        """The share of the averages beside the weights."""
+        """The weight of the prediction by averages, beside that by the current weights."""
         fast, slow = np.exp(-0.4 * (self.losses[:2] - self.losses[:2].min()))
         return slow / (fast + slow)
 

@@ -108,7 +108,7 @@ _FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
 MODELS: dict[str, NamedModel] = {
     "devdan": NamedModel("DEVDAN with its defaults", _devdan()),
     "devdan-quick": NamedModel(
-        "DEVDAN without rehearsal: one network, which learns from each sample once", _devdan(rehearse=0)
+        "DEVDAN without replay: one network, which learns from each sample once", _devdan(rehearse=0)
     ),
     "devdan-ensemble": NamedModel("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
     "devdan-paper": NamedModel("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),

@@ -22,7 +22,7 @@ from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import INPUTS, SETTINGS, Networks
-from devdan.fleet.shared import DEFAULT, Shared, check_model, check_rehearsal, kept_of, learn_rows, predict_rows
+from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, kept_of, learn_rows, predict_rows
 from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
@@ -230,7 +230,7 @@ class DEVDANFleet(FleetAccess):
         member = DEFAULT if self.estimator is None else self.estimator
         if not isinstance(member, DEVDAN) or member.initial_weights is not None:
             raise ValueError(f"estimator must be a DEVDAN(rehearse=0) without initial weights, got {member!r}")
-        check_rehearsal("estimator", member)
+        check_no_replay("estimator", member)
         return member
 
     @property

@@ -315,11 +315,11 @@ def check_model(model: Any) -> None:
     """Raise an error unless it can be a key's."""
     if not isinstance(model, DEVDAN):
         raise ValueError(f"a key's model must be a DEVDAN(rehearse=0), got {model!r}")
-    check_rehearsal("a key's model", model)
+    check_no_replay("a key's model", model)
     model._check_is_fitted()
 
 
-def check_rehearsal(name: str, model: DEVDAN) -> None:
+def check_no_replay(name: str, model: DEVDAN) -> None:
     """Raise a ``ValueError`` if a second network replays samples."""
     if model.rehearse != 0:
         raise ValueError(

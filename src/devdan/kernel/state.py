@@ -45,7 +45,7 @@ EVENT_KINDS = ("pruning", "growth", "drift")
 ROOM = 16  # capacity for hidden units in a new state; doubled when it is full
 EVENTS = 1000  # that a network keeps
 LARGEST_LEARNED = 1e100  # limit for loaded weights and statistics, so that steps from there are finite
-LARGEST_REHEARSAL = 1000  # samples replayed for each that is taught
+MOST_REPLAYS = 1000  # samples replayed for each that is taught
 LARGEST_COUNT = 2**62  # limit for loaded counters, so that they can still be increased
 
 SETTINGS = {
@@ -420,7 +420,7 @@ def _check_replaying(nets: _Networks, room: Sizes) -> None:
     has_units = ((nets.n_hidden == 0) | (nets.n_hidden == nets.start)) & (nets.start >= room.field_units)
     if not has_units.all():
         raise ValueError("the state's sizes are out of range")
-    if ((nets.replays < 0.0) | (nets.replays > LARGEST_REHEARSAL)).any():
+    if ((nets.replays < 0.0) | (nets.replays > MOST_REPLAYS)).any():
         raise ValueError("the state's settings are out of range")
     if (nets.buffer_weight < 0.0).any():
         raise ValueError("the state holds a negative count or variance")

@@ -17,7 +17,7 @@ from devdan.model import options
 from devdan.model.estimator import Chunk
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.mixture import Mixture
-from devdan.model.scales import QUICK, REHEARSED, Scale
+from devdan.model.scales import QUICK, REPLAYING, Scale
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -31,7 +31,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     bias² and variance. Unlabelled samples train the autoencoder (:meth:`observe`, the generative phase), labelled ones
     the classifier (:meth:`teach`, the discriminative phase); :meth:`partial_fit` does both. NaN means missing.
 
-    Beside it, a second network with more hidden units, which does not evolve, revisits recent labelled samples
+    Beside it, a second network with more hidden units, which does not evolve, replays recent labelled samples
     (``rehearse``). Predictions mix both by their recent losses, so that each counts where it is the better one.
 
     Invalid samples, labels, options or files raise a ``ValueError`` or a ``TypeError`` (including their subclasses
@@ -151,7 +151,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
 
     def _scales(self) -> list[Scale]:
         first = QUICK._replace(n_hidden=int(self.n_hidden))
-        return [first, REHEARSED._replace(rehearse=int(self.rehearse))] if self.rehearse > 0 else [first]
+        return [first, REPLAYING._replace(replays=int(self.rehearse))] if self.rehearse > 0 else [first]
 
     def _new_mixture(self, chosen: dict[str, Any], chunk: Chunk) -> Mixture:
         mixture = super()._new_mixture(chosen, chunk)

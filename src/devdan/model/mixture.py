@@ -242,7 +242,7 @@ class Mixture:
                     kernel.shuffle(self.nets[k].random, order)
                 self._visit(k, X, codes, weights, order, len(X), begin, end)
 
-        n_visits = len(X) * sum(1 + scale.rehearse for scale in self.scales)
+        n_visits = len(X) * sum(1 + scale.replays for scale in self.scales)
         n_threads = threads.n_threads(self.options.get("n_jobs", 1), n_visits)
         if n_threads == 1:
             for k in range(len(self.networks)):

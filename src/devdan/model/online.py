@@ -17,7 +17,7 @@ from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.classes import NO_WEIGHTS, weight_given
 from devdan.model.mixture import Mixture, seeds_of
-from devdan.model.scales import QUICK, REHEARSED, Scale
+from devdan.model.scales import QUICK, REPLAYING, Scale
 
 
 class OnlineMixture:
@@ -34,8 +34,8 @@ class OnlineMixture:
         self.options = options.defaults() | chosen
         options.check(self.options)
         if scales is None:
-            first, rehearse = QUICK._replace(n_hidden=int(self.options["n_hidden"])), int(self.options["rehearse"])
-            scales = [first, REHEARSED._replace(rehearse=rehearse)] if rehearse > 0 else [first]
+            first, replays = QUICK._replace(n_hidden=int(self.options["n_hidden"])), int(self.options["rehearse"])
+            scales = [first, REPLAYING._replace(replays=replays)] if replays > 0 else [first]
         self.scales = scales
         self._label = np.zeros(1, np.int64)  # of the current sample
         self._drifts_before = (0, 0)  # before the latest sample

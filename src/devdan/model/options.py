@@ -23,9 +23,9 @@ from devdan import kernel
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import is_date_format
-from devdan.kernel.state import LARGEST_LEARNED, LARGEST_REHEARSAL
+from devdan.kernel.state import LARGEST_LEARNED, MOST_REPLAYS
 from devdan.model.classes import LARGEST_WEIGHT
-from devdan.model.scales import QUICK, REHEARSED, is_scales, settings_at
+from devdan.model.scales import QUICK, REPLAYING, is_scales, settings_at
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
@@ -187,13 +187,13 @@ NETWORK = (
         word="weighing", value=lambda value: kernel.GIVEN if isinstance(value, dict) else _WEIGHINGS[value],
     ),
     Option(
-        "rehearse", REHEARSED.rehearse,
-        lambda value: _is_whole(value) and 0 <= value <= LARGEST_REHEARSAL,
-        f"an integer from 0 to {LARGEST_REHEARSAL:,}",
-        "How many of the latest 1,000 labelled samples are revisited for each new one, by a second network, which "
+        "rehearse", REPLAYING.replays,
+        lambda value: _is_whole(value) and 0 <= value <= MOST_REPLAYS,
+        f"an integer from 0 to {MOST_REPLAYS:,}",
+        "How many of the latest 1,000 labelled samples are replayed for each new one, by a second network, which "
         "starts from 24 hidden units. Predictions mix both networks by how well each did recently. 0 leaves it out: "
         "less accurate on short or curved streams, but more than twice as fast.",
-        f"int, default={REHEARSED.rehearse}", is_fixed=True,
+        f"int, default={REPLAYING.replays}", is_fixed=True,
     ),
     _switch(
         "calibrate",
@@ -237,8 +237,8 @@ ENCODING = (
 ENSEMBLE = (
     Option(
         "scales", None, lambda value: value is None or is_scales(value),
-        "None or a list of (n_hidden, rehearse, reach, fields): integers, n_hidden at least 1, "
-        "reach at least 1 unless fields and rehearse are 0, and fields 0 or at least 2",
+        "None or a list of (n_hidden, replays, reach, fields): integers, n_hidden at least 1, "
+        "reach at least 1 unless fields and replays are 0, and fields 0 or at least 2",
         "The members: hidden units to start from, samples replayed for each new one, how many of the latest labelled "
         "samples these are drawn from, and the fields of a feature through which half of the units see it. ``None`` is "
         "``devdan.model.scales.SCALES``.",
@@ -288,7 +288,7 @@ def check(chosen: dict[str, Any]) -> None:
 
 
 def settings(chosen: dict[str, Any]) -> dict[str, float]:
-    """Checked options as the kernel's settings, for a network that does not rehearse."""
+    """Checked options as the kernel's settings, for a network that does not replay."""
     found = ((OPTIONS[name], value) for name, value in chosen.items())
     given = {option.word: option.value(value) for option, value in found if option.word}
     return settings_at(QUICK) | given | {"clips": float(given["scaling"] == kernel.STANDARD)}

@@ -1,6 +1,6 @@
 """What samples look like now, and how unusual one is: by those in replay buffers, or by running means and deviations.
 
-Networks that rehearse have room for labelled samples. As long as there are not enough of these, inputs without labels
+Networks that replay have room for labelled samples. As long as there are not enough of these, inputs without labels
 take the places that are free, from the last one on. The kernel never looks there, and overwrites them.
 """
 

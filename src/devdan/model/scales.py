@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from devdan.arrays import Floats
 from devdan.kernel import SCALING_HORIZON
-from devdan.kernel.state import LARGEST_REHEARSAL, new_evolving, new_replaying, room_for
+from devdan.kernel.state import MOST_REPLAYS, new_evolving, new_replaying, room_for
 
 _LEAST_HORIZON = 100  # samples from which a feature's mean and deviation can be told
 _MOST_UNITS, _FARTHEST, _MOST_FIELDS = 100_000, 10_000_000, 1000
@@ -23,21 +23,21 @@ class Scale(NamedTuple):
     """One network's time scale."""
 
     n_hidden: int = 1  # hidden units to start from
-    rehearse: int = 0  # samples replayed for each new one
+    replays: int = 0  # samples replayed for each new one
     reach: int = 0  # latest labelled samples, from which these are drawn, and over which features are scaled
     fields: int = 0  # of each feature, through which half of the hidden units see it
 
 
 QUICK = Scale()
 _FIELDS = 10  # of all that replay
-REHEARSED = Scale(n_hidden=24, rehearse=5, reach=1000, fields=_FIELDS)
+REPLAYING = Scale(n_hidden=24, replays=5, reach=1000, fields=_FIELDS)
 SCALES = (
     QUICK,
-    Scale(n_hidden=16, rehearse=2, reach=10, fields=_FIELDS),
-    Scale(n_hidden=32, rehearse=5, reach=500, fields=_FIELDS),
-    Scale(n_hidden=64, rehearse=10, reach=1000, fields=_FIELDS),
-    Scale(n_hidden=64, rehearse=5, reach=5000, fields=_FIELDS),
-    Scale(n_hidden=32, rehearse=20, reach=5000, fields=_FIELDS),
+    Scale(n_hidden=16, replays=2, reach=10, fields=_FIELDS),
+    Scale(n_hidden=32, replays=5, reach=500, fields=_FIELDS),
+    Scale(n_hidden=64, replays=10, reach=1000, fields=_FIELDS),
+    Scale(n_hidden=64, replays=5, reach=5000, fields=_FIELDS),
+    Scale(n_hidden=32, replays=20, reach=5000, fields=_FIELDS),
 )
 
 
@@ -48,21 +48,21 @@ def is_scales(value: Any) -> bool:
     return all(isinstance(one, (list, tuple)) and 1 <= len(one) <= 4 and _holds(*one) for one in value)
 
 
-def _holds(n_hidden: Any, rehearse: Any = 0, reach: Any = 0, fields: Any = 0) -> bool:
-    numbers = (n_hidden, rehearse, reach, fields)
-    limits = (_MOST_UNITS, LARGEST_REHEARSAL, _FARTHEST, _MOST_FIELDS)
+def _holds(n_hidden: Any, replays: Any = 0, reach: Any = 0, fields: Any = 0) -> bool:
+    numbers = (n_hidden, replays, reach, fields)
+    limits = (_MOST_UNITS, MOST_REPLAYS, _FARTHEST, _MOST_FIELDS)
     if not all(isinstance(number, Integral) for number in numbers):
         return False
     if not all(0 <= number <= most for number, most in zip(numbers, limits, strict=True)):
         return False
-    return bool(n_hidden >= 1 and (reach >= 1 or rehearse == fields == 0) and fields != 1)
+    return bool(n_hidden >= 1 and (reach >= 1 or replays == fields == 0) and fields != 1)
 
 
 def settings_at(scale: Scale) -> dict[str, float]:
     """The kernel's settings that a scale decides."""
     return {
         "start": float(scale.n_hidden),
-        "replays": float(scale.rehearse),
+        "replays": float(scale.replays),
         "scaling_horizon": float(max(scale.reach, _LEAST_HORIZON)) if scale.reach > 0 else SCALING_HORIZON,
     }
 
