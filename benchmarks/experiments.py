@@ -307,9 +307,9 @@ def features(seeds: int) -> list[str]:
     }
 
     def measured(title: str, make: Callable[[int], Any]) -> str:
-        return row(title, [rate(name, make, min(seeds, 3), chunk=100) for name in other_streams.UNEVEN])
+        return row(title, [rate(name, make, min(seeds, 3), chunk=100) for name in other_streams.SKEWED])
 
-    lines = head("", *other_streams.UNEVEN) + [measured(title, make) for title, make in made.items()]
+    lines = head("", *other_streams.SKEWED) + [measured(title, make) for title, make in made.items()]
     for changed, changes in RANKS.items():
         kernel_is(altered(changes))
         lines += [measured(f"{title}: {changed}", make) for title, make in list(made.items())[:2]]

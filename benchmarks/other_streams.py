@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from river.datasets import synth
-from sklearn.datasets import load_digits, make_classification
+from sklearn.datasets import load_digits
 
 from devdan.streams import Stream
 from devdan.streams.sources import arrays
@@ -124,21 +124,8 @@ def _amounts(seed: int) -> Iterator[Any]:
     return _rows(X, (Z[:, 0] * Z[:, 1] > 0).astype(int) + (Z[:, 2] > 0.7))
 
 
-def _instruments(seed: int) -> Iterator[Any]:
-    random = np.random.default_rng(seed)
-    X, labels = make_classification(
-        12_000, 8, n_informative=5, n_redundant=1, n_classes=3, class_sep=1.4, random_state=10 + seed
-    )
-    for start in range(1500, len(X), 1500):
-        for feature in random.integers(8, size=2):
-            factor, zero = 10 ** random.uniform(-2, 2), 3 * random.normal() * X[start:, feature].std()
-            X[start:, feature] = factor * X[start:, feature] + zero
-    return _rows(X, labels)
-
-
-UNEVEN: dict[str, Callable[[int], Iterator[Any]]] = {
+SKEWED: dict[str, Callable[[int], Iterator[Any]]] = {
     "amounts": _amounts,  # six features from a log-normal distribution, three of them rounded; three classes
-    "instruments": _instruments,  # every 1,500 samples two of eight features get another scale and zero
 }
 GENERATORS: dict[str, Callable[[int], Iterator[Any]]] = {
     "agrawal": _agrawal,
@@ -156,7 +143,7 @@ def generated(name: str, seed: int, chunk: int = 500) -> Stream:
     """A stream, its text coded by numbers in the order of appearance."""
     codes: dict[Any, float] = {}
     X, y = [], []
-    for x, label in islice((GENERATORS | CURVED | WIDE | UNEVEN)[name](seed), SAMPLES):
+    for x, label in islice((GENERATORS | CURVED | WIDE | SKEWED)[name](seed), SAMPLES):
         X.append([v if isinstance(v, (int, float)) else codes.setdefault(v, float(len(codes))) for v in x.values()])
         y.append(label)
     return arrays(np.array(X, dtype=float), np.array(y), chunk=chunk, name=name)

@@ -219,7 +219,7 @@ def _rows(X: pd.DataFrame) -> Rows:
 
 def _sorted_by(name: Any) -> tuple[str, str]:
     if name != name:  # noqa: PLR0124 (NaN would be a new feature each time)
-        raise ValueError(f"a feature name must be equal to itself, got {name!r}")
+        raise ValueError(f"a feature name must not be NaN, got {name!r}")
     return str(type(name)), repr(name)
 
 

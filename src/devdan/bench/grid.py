@@ -62,7 +62,6 @@ class Cell:
     file: StreamFile | None = None  # the file of the stream; None for the paper's streams
 
     def open(self, data: Path | None = None) -> Stream:
-        """Its stream."""
         if self.file is None:
             stream = open_stream(self.stream, chunk=self.chunk, data=data)
         else:
@@ -140,7 +139,6 @@ class GridPlan:
         return [*self.missing.values(), *self.models_missing.values()]
 
     def cell(self, stream: str, model: str, labels: str, seed: int) -> Cell:
-        """One cell."""
         return Cell(stream, model, labels, seed, self.chunk, self.limit, self.files.get(stream))
 
     @property
@@ -182,7 +180,6 @@ class GridFolder:
             raise GridError(f"{self.plan_path} is damaged: {' '.join(str(error).split())}") from None
 
     def write_plan(self, plan: GridPlan) -> None:
-        """Write the plan."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_atomically(self.plan_path, (json.dumps(asdict(plan), indent=2) + "\n").encode())
 
@@ -198,7 +195,6 @@ class GridFolder:
         return result if matches else None
 
     def write_result(self, cell: Cell, result: Mapping[str, Any]) -> None:
-        """Write the result of a cell."""
         path = self.cell_path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(asdict(cell) | dict(result), allow_nan=False).encode() + b"\n")

@@ -82,7 +82,6 @@ def markdown_sections(folder: str | Path) -> dict[str, str]:
 
 
 def page_of_grid(grid: GridResults) -> str:
-    """The page of a grid."""
     ranked = len(grid.ranking.models) > 1
     sheets = [without_empty_columns(sheet) for sheet in main_sheets(grid)]
     first = [heading(in_tables()[name]) for name in ("CR", "kappa_no_change")]

@@ -24,8 +24,6 @@ _STEP = 0.01  # of the dynamic threshold
 
 @dataclass
 class Member:
-    """A member of the ensemble."""
-
     number: int
     base: RuleBase
     weight: float = 1.0  # b

@@ -183,7 +183,6 @@ def move(rows: Floats, start: int, end: int) -> None:
 
 @compiled
 def delete_rule(rules: Rules, i: int) -> None:
-    """Delete an active rule."""
     header = rules.header
     move(rules.rows, i, header[N_RULES] + header[N_STORED] - 1)
     header[N_RULES] -= 1

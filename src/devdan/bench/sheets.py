@@ -23,8 +23,6 @@ from devdan.report.words import NOTHING, heading, how_many, moment, number, sign
 
 
 class SheetEntry(NamedTuple):
-    """A value in a sheet."""
-
     text: str = NOTHING
     spread: str = ""
     best: bool = False
@@ -269,7 +267,6 @@ def _scarcity_sheet(
 
 
 def title(grid: GridResults) -> str:
-    """The title of the page."""
     return f"DEVDAN compared with {'the paper and ' if grid.is_papers else ''}other methods"
 
 
@@ -307,7 +304,6 @@ def ranks_text(grid: GridResults) -> list[str]:
 
 
 def settings(grid: GridResults) -> list[tuple[str, str]]:
-    """The settings of the runs."""
     plan, results = grid.plan, list(grid.results.values())
     rows = [
         ("seeds", str(plan.seeds)),

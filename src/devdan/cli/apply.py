@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from devdan.fleet.fleet import DEVDANFleet
     from devdan.model.evolving import EvolvingClassifier
 
-
 _AT_A_TIME = 1000  # rows of standard input, if they are written to a file
 
 
@@ -172,7 +171,6 @@ def learn(
 
 # --- ``devdan show`` ---------------------------------------------------------------------------------------------
 
-
 _EVENTS = 10
 _QUANTILES = (0.1, 0.5, 0.9)  # of the accuracies of the keys
 _WORST = 10
@@ -209,11 +207,8 @@ def show(
 # --- Facts -------------------------------------------------------------------------------------------------------
 
 
-def model_facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
-    """The facts about a model: what it is, what it has seen, its structure, and its latest changes."""
-    from devdan.kernel import DISCRIMINATIVE
-
-    net = model.mixture_.nets[0]
+def _facts(model: EvolvingClassifier | DEVDANFleet, path: Path) -> dict[str, Any]:
+    """The facts about a model or a fleet: what it is, its columns and classes."""
     return {
         "file": str(path),
         "bytes": path.stat().st_size,
@@ -221,10 +216,20 @@ def model_facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
         "options": _changed_options(model),
         "n_features": int(model.n_features_in_),
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])] or None,
-        "n_inputs": model.mixture_.n_inputs,
         "columns": model.column_records(),
         "notes": model.encoding_.notes,
         "classes": model.mixture_.classes.labels.tolist(),
+    }
+
+
+def model_facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:
+    """The facts about a model: what it is, what it has seen, its structure, and its latest changes."""
+    from devdan.kernel import DISCRIMINATIVE
+
+    net = model.mixture_.nets[0]
+    return {
+        **_facts(model, path),
+        "n_inputs": model.mixture_.n_inputs,
         "n_samples": int(model.n_seen_),
         "n_labels": int(net.n_learned[DISCRIMINATIVE]),
         "n_hidden": model.n_hidden_,
@@ -266,18 +271,10 @@ def fleet_facts(fleet: DEVDANFleet, path: Path) -> dict[str, Any]:
     accuracy = known["accuracy"].to_numpy()
     worst = known.sort_by([("accuracy", "ascending"), ("labels", "descending")]).slice(0, _WORST)
     return {
-        "file": str(path),
-        "bytes": path.stat().st_size,
-        "kind": type(fleet).__name__,
-        "options": _changed_options(fleet),
+        **_facts(fleet, path),
         "key": fleet.key_name_,
         "n_keys": len(fleet),
         "n_rows": fleet.n_rows_,
-        "n_features": fleet.n_features_in_,
-        "feature_names": [str(name) for name in getattr(fleet, "feature_names_in_", [])] or None,
-        "columns": fleet.column_records(),
-        "notes": fleet.encoding_.notes,
-        "classes": fleet.mixture_.classes.labels.tolist(),
         **totals,
         **drifts,
         "n_judged": len(known),

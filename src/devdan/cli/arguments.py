@@ -37,12 +37,10 @@ def a_path(option: str) -> Callable[[str | Path], Path]:
 
 
 def option(metavar: str, about: str, *names: str, panel: str | None = None, **more: Any) -> Any:
-    """An option with a value."""
     return typer.Option(*names, metavar=metavar, help=about, rich_help_panel=panel, **more)
 
 
 def path_option(name: str, metavar: str, about: str, panel: str | None = None) -> Any:
-    """An option whose value is a path."""
     return option(metavar, about, name, parser=a_path(name), panel=panel)
 
 
@@ -56,8 +54,6 @@ def words(text: str) -> list[str]:
 
 
 class Order(str, Enum):
-    """The order of the samples."""
-
     file = "file"
     shuffled = "shuffled"
 

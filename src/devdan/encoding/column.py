@@ -408,7 +408,6 @@ class ColumnEncoding:
         return sum(key.part == "shared" for key in self.inputs)
 
     def input_name(self, key: InputKey) -> str:
-        """The name of an input."""
         part, of = key
         if part in WAVES:
             return f"{self.name}: {of} ({part})"

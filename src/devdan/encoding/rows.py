@@ -114,7 +114,6 @@ class Rows:
 
     @classmethod
     def of(cls, names: Sequence[str], columns: Sequence[Column], n_rows: int | None = None) -> Rows:
-        """Make rows from columns."""
         numeric = [column for column in columns if isinstance(column, Numbers)]
         n_rows = len(columns[0]) if n_rows is None else n_rows
         numbers = np.empty((n_rows, len(numeric)))
@@ -143,7 +142,6 @@ class Rows:
         )
 
     def columns(self) -> list[Column]:
-        """The columns in order."""
         numbers = iter(self.numbers.T)
         return [
             self.others[place] if place in self.others else Numbers(next(numbers), place in self.flags)
@@ -152,7 +150,6 @@ class Rows:
 
     @property
     def names_of_numbers(self) -> list[str]:
-        """The names of the columns of numbers."""
         return [name for place, name in enumerate(self.names) if place not in self.others]
 
     def select(self, places: Sequence[int]) -> Rows:

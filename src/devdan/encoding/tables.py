@@ -161,7 +161,6 @@ def _from_array(X: np.ndarray[Any, Any], names: Sequence[str] | None) -> Rows:
 
 
 def array_column(values: np.ndarray[Any, Any], name: str) -> Column:
-    """A column of an array."""
     kind = values.dtype.kind
     if kind in _NUMBERS or kind == "b":
         return Numbers(values.astype(np.float64), flags=kind == "b")
@@ -247,7 +246,6 @@ def _from_arrow(X: Any) -> Rows:
 
 
 def arrow_column(values: Any, name: str) -> Column:
-    """A column of an Arrow table."""
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 

@@ -123,7 +123,6 @@ class Record:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
-        """The record from a line of JSON."""
         values = json.loads(line)
         if not all(isinstance(values[name], int) for name in ("chunk", "start", "n_samples", "n_classes", "n_labels")):
             raise TypeError("a number is not an integer")
@@ -161,7 +160,6 @@ class Mean:
     _squares: float = 0.0
 
     def add(self, value: float | None) -> None:
-        """Add a value; None is ignored."""
         if value is None:
             return
         self.n += 1
@@ -204,7 +202,6 @@ class Summary:
             self.add(record)
 
     def add(self, record: Record) -> None:
-        """Add the next record."""
         if self.n_chunks > 0:
             self.rate.add(None if record.accuracy is None else 100 * record.accuracy)
         self.n_chunks += 1

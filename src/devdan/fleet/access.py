@@ -91,7 +91,6 @@ class FleetAccess(TableEstimator):
         return model
 
     def __delitem__(self, key: Any) -> None:
-        """Forget a key."""
         with self._lock:
             if key not in self:
                 raise KeyError(key)

@@ -71,7 +71,6 @@ def check_kind(kind: str, example: Key, keys: Sequence[Key]) -> None:
 
 
 def kind_of(key: Key) -> str:
-    """What kind of key it is."""
     return _KINDS[type(key)]
 
 

@@ -78,7 +78,6 @@ class Slots:
         return np.fromiter(self.index.values(), np.int64, len(self.index))
 
     def key(self, slot: int) -> Key:
-        """Whose network it is."""
         key: Key = self._keys[slot]
         return key
 
@@ -142,7 +141,6 @@ class Slots:
         self.put(slot, kept._replace(state=resized(kept.state, hidden=hidden, classes=classes)))
 
     def remove(self, slot: int) -> None:
-        """Forget a network."""
         del self.index[self._keys[slot]]
         self._keys[slot] = self._words[slot] = None
         self._free.append(slot)
@@ -215,7 +213,6 @@ class Networks:
         self.slots.table[slot, CHANGED] = 1
 
     def remove(self, key: Key) -> None:
-        """Forget a key."""
         if self._store is not None:
             self._store.forget(text_of(key))
         else:

@@ -246,7 +246,6 @@ class Store:
                 yield self._unpacked(row)
 
     def saved_rows(self) -> Iterator[Row]:
-        """All rows that were saved."""
         with _clear_errors(self.path):
             for row in self._connection.execute(f"SELECT {_LIST} FROM networks"):
                 yield self._unpacked(row)
@@ -262,7 +261,6 @@ class Store:
             return self._connection.execute(_NOW.format(", ".join(("key", *FIGURES)))).fetchall()
 
     def _unpacked(self, row: tuple[Any, ...]) -> Row:
-        """A row, if it is whole."""
         try:
             return _unpacked(row)
         except (ValueError, TypeError, struct.error) as error:

@@ -253,7 +253,7 @@ class Unit(NamedTuple):
         )
 
 
-HEAD = ("on average", "driven by", "pulls towards", "adds to the reconstruction")  # of what is in words
+UNIT_HEAD = ("on average", "driven by", "pulls towards", "adds to the reconstruction")  # of what is in words
 
 
 class UnitList(list[Unit]):
@@ -265,7 +265,7 @@ class UnitList(list[Unit]):
         shown = self[:_SHOWN_UNITS]
         caption = f"The first {len(shown)} of {len(self):,} hidden units" if len(self) > len(shown) else ""
         rows = [(unit.network, unit.unit, *unit.in_words()) for unit in shown]
-        return html_table(rows, ["network", "unit", *HEAD], caption)
+        return html_table(rows, ["network", "unit", *UNIT_HEAD], caption)
 
 
 def units_of(mixture: Mixture, names: Sequence[str]) -> UnitList:

@@ -376,13 +376,11 @@ class Mixture:
 
 
 def seeds_of(random: RandomState, n_networks: int) -> list[int]:
-    """A seed for each network."""
     seeds: list[int] = random.randint(np.iinfo(np.int64).max, size=n_networks, dtype=np.int64).tolist()
     return seeds
 
 
 def _in_order(n_rows: int) -> Integers:
-    """The order in which rows come."""
     return _ONE_ROW if n_rows == 1 else np.arange(n_rows)
 
 

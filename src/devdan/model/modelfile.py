@@ -174,7 +174,6 @@ def options_as_json(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def options_of_json(params: dict[str, Any]) -> dict[str, Any]:
-    """Options from a file."""
     if not isinstance(params, dict):
         raise ValueError("its options are not named")
     found = {}

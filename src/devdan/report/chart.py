@@ -198,7 +198,6 @@ def line_chart(plot: Plot, ends: Sequence[float], names: Sequence[str], lines: S
 
 
 def in_percent(shares: Iterable[float | None]) -> list[float | None]:
-    """Shares in percent."""
     return [None if share is None else 100 * share for share in shares]
 
 

@@ -75,8 +75,6 @@ def balance_chart(run: ShownRun) -> Chart | None:
 
 
 class ClassRow(NamedTuple):
-    """A class."""
-
     name: str
     n: str
     recall: str

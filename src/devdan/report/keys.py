@@ -61,7 +61,6 @@ class KeyFigures:
         return len(self.names)
 
     def add(self, record: Record) -> None:
-        """Add the next record."""
         counts = record.keys or ()
         self._end = record.start + record.n_samples
         for name in (count.key for count in counts if count.key not in self._places):
@@ -238,8 +237,6 @@ def drifting(keys: KeyFigures, n_samples: int) -> list[Drifting]:
 
 
 class KeyRow(NamedTuple):
-    """One key."""
-
     name: str
     samples: str
     accuracy: str

@@ -8,7 +8,7 @@ from typing import Any
 
 from devdan.evaluation import measures
 from devdan.evaluation.record import Phases
-from devdan.model.explain import HEAD
+from devdan.model.explain import UNIT_HEAD
 from devdan.report.chart import COLOURS
 from devdan.report.classes import FEW, balance_chart, class_rows, confusions, matrix, recall_chart
 from devdan.report.events import changes_legend, event_rows, markers
@@ -72,7 +72,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         about_networks=_about_networks(run),
         hidden=run.hidden[:_FIRST_UNITS],
         other_hidden=run.hidden[_FIRST_UNITS:],
-        head_of_units=HEAD,
+        head_of_units=UNIT_HEAD,
         columns=columns[:_MOST_COLUMNS],
         more_columns=max(len(columns) - _MOST_COLUMNS, 0),
         settings=settings(run),

@@ -78,7 +78,6 @@ class ShownRun:
         return f"It has processed {how_many(done, 'sample')}."
 
     def add(self, record: Record) -> None:
-        """Add the next record."""
         self.summary.add(record)
         chunk = Bin.of(record)
         self.bins.add(chunk)
@@ -178,7 +177,6 @@ def settings(run: ShownRun) -> dict[str, list[tuple[str, str]]]:
 
 
 def options(run: ShownRun) -> dict[str, Any]:
-    """The options of the model."""
     return run.info.get("options") or {}
 
 

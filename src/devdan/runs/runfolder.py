@@ -129,7 +129,6 @@ class RunFolder:
         return settings
 
     def write_settings(self, settings: dict[str, Any]) -> None:
-        """Write the settings of the run."""
         _write_json(self.settings_path, {"format": FORMAT, **settings})
 
     def summary(self) -> dict[str, Any]:
@@ -141,7 +140,6 @@ class RunFolder:
         return summary
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write the summary of the run."""
         _write_json(self.summary_path, summary)
 
     def records(self, after: int = 0) -> Iterator[Record]:

@@ -129,7 +129,6 @@ class BatchConverter:
         return self.labelled(self._features(batch), batch.column(self.target))
 
     def labelled(self, rows: Rows, labels: pa.Array) -> Chunk:
-        """The rows with their labels."""
         self._check_finite(rows)
         y = self._labels(labels)
         self.n_rows += len(rows)

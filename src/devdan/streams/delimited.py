@@ -161,7 +161,6 @@ class Layout:
         return self.file.unreadable(error, block.n_rows)
 
     def _row_of(self, block: TextBlock, number: str) -> str:
-        """The row with this number in a block."""
         return self.row(*block.place(int(number), self.delimiter))
 
     def row(self, row: int, line: int) -> str:

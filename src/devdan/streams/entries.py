@@ -13,7 +13,6 @@ from typing import Any
 
 
 def words(text: str) -> tuple[str, ...]:
-    """The words of a text."""
     return tuple(text.split())
 
 

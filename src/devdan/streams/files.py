@@ -263,7 +263,6 @@ class _DataRows:
         return b"".join(rows)
 
     def close(self) -> None:
-        """Close the file."""
         self._text.close()
 
 

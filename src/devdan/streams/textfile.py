@@ -118,7 +118,6 @@ class OpenText:
         return file.tell() if isinstance(file, pa.OSFile) else None
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
         if self._compressed is not None:
             self._compressed.close()
