@@ -5,12 +5,14 @@ from datetime import date, datetime, time
 from decimal import Decimal
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devdan.service.bodies import ROWS, LabelIn, RowIn, arrow_labels, arrow_rows, is_arrow, parsed_rows
+from devdan.service.arrow import arrow_labels, arrow_rows, is_arrow
+from devdan.service.bodies import ROWS, LabelIn, RowIn, parsed_rows
 from devdan.service.schema import InvalidError, LimitError, Limits
 
 NAMES = st.lists(st.text(st.sampled_from('ab "\\é€'), max_size=3), min_size=1, max_size=6, unique=True)
@@ -51,11 +53,11 @@ def test_what_cannot_be_read_is_told_the_same(content):
 LIMITS = Limits()
 
 
-def ipc(table, file=False, compression=None):
+def ipc(table, file=False, compression=None, rows=2):
     sink = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression=compression)
     with (pa.ipc.new_file if file else pa.ipc.new_stream)(sink, table.schema, options=options) as writer:
-        writer.write_table(table, max_chunksize=2)
+        writer.write_table(table, max_chunksize=rows)
     return sink.getvalue().to_pybytes()
 
 
@@ -130,20 +132,70 @@ def test_what_is_not_valid_is_named(read, table, error, says):
         read(ipc(pa.table(table)), Limits(body=2**20))
 
 
+REPEATED = pa.array([0] * 100, pa.int8())
+ONE = pa.array(["x" * 100_000], pa.string_view()).buffers()
+VIEWS = pa.Array.from_buffers(pa.string_view(), 100, [None, pa.py_buffer(ONE[1].to_pybytes() * 100), ONE[2]])
+UNPACKED = "8388608 bytes when it is unpacked, got 9018004"
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ({"x": np.zeros(9000), "y": ["x" * 990] * 9000}, UNPACKED),
+        ({"x": pa.nulls(5000), **{f"x{k}": pa.nulls(5000) for k in range(900)}}, "2097152 values, got 4505000"),
+        ({"x": pa.DictionaryArray.from_arrays(REPEATED, pa.array(np.arange(2_200_000, dtype=np.int8)))}, "values, got"),
+        ({f"x{k}": pa.nulls(1) for k in range(100_000)}, "may have 1000 features, got 100000"),
+        ({"x": VIEWS}, "8388608 characters, got 10000000"),
+    ],
+)
+def test_what_would_unpack_to_too_much_is_refused_before(table, says, monkeypatch):
+    """A few kilobytes each."""
+    content = ipc(pa.table(table), compression="zstd", rows=10_000)
+    monkeypatch.setattr("devdan.service.arrow.arrow_column", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(LimitError, match=says):
+        arrow_rows(content, LIMITS)
+
+
+def test_a_gigabyte_of_nothing_is_never_unpacked(monkeypatch):
+    content = ipc(pa.table({"x": np.zeros(2**27)}), compression="zstd", rows=2**27)
+    assert len(content) < 200_000
+    monkeypatch.setattr(pa.ipc, "open_stream", lambda *_: pytest.fail("it was unpacked"))
+    for limits in (LIMITS, Limits(rows=2**28)):
+        with pytest.raises(LimitError, match=r"10000 rows|8388608 bytes when it is unpacked, got 1073741824"):
+            arrow_rows(content, limits)
+
+
+@pytest.mark.parametrize("value", [2**62, -(2**62), 2**40])
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("name", ["x", "id", "key"])
+def test_times_that_no_calendar_has(value, unit, name):
+    for kind in (pa.timestamp(unit), pa.timestamp(unit, "Asia/Tokyo"), pa.duration(unit)):
+        times = pa.array([value], kind)
+        for column in (times, pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), times)):
+            with suppress(InvalidError):
+                rows = arrow_rows(ipc(pa.table({"y": [1.0], name: column})), LIMITS)
+                assert name == "x", rows
+    with pytest.raises(InvalidError, match="label"):
+        arrow_labels(ipc(pa.table({"id": ["a"], "label": pa.array([value], pa.timestamp(unit))})), LIMITS)
+
+
 def test_two_columns_of_a_name_are_refused():
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     with pytest.raises(InvalidError, match="different names"):
         arrow_rows(ipc(table), LIMITS)
 
 
-GOOD = ipc(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "city": ["Köln", None]}))
+TIMES = pa.array([5, None], pa.timestamp("s"))
+TABLE = pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "city": ["Köln", None], "at": TIMES})
+GOOD = [ipc(TABLE, file, compression) for file in (False, True) for compression in (None, "zstd", "lz4")]
+CHANGED = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), max_size=3)
 
 
 @pytest.mark.fuzz
-@given(st.integers(0, len(GOOD)), st.lists(st.tuples(st.integers(0, len(GOOD) - 1), st.integers(0, 255)), max_size=3))
-def test_damaged_batches_are_refused_or_read(end, changes):
-    content = bytearray(GOOD)
+@given(st.sampled_from(GOOD), st.floats(0, 1), CHANGED)
+def test_damaged_batches_are_refused_or_read(good, end, changes):
+    content, end = bytearray(good), int(end * len(good))
     for place, byte in changes:
-        content[place] = byte
+        content[int(place * len(content))] = byte
     with suppress(InvalidError, LimitError):
         arrow_rows(bytes(content[:end]), LIMITS)

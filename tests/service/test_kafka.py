@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 from commandline import run
@@ -18,6 +19,7 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition  # noqa: E402
 from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
 
+from devdan.service import bodies  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
 from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
 from devdan.service.schema import Limits  # noqa: E402
@@ -60,11 +62,11 @@ def labels(**pairs):
     return json.dumps({"labels": [{"id": id_, "label": label} for id_, label in pairs.items()]})
 
 
-def arrow(file=False, **columns):
+def arrow(file=False, compression=None, **columns):
     """The columns as Arrow IPC."""
     table = pa.table(columns)
-    sink = pa.BufferOutputStream()
-    with (pa.ipc.new_file if file else pa.ipc.new_stream)(sink, table.schema) as writer:
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
+    with (pa.ipc.new_file if file else pa.ipc.new_stream)(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
 
@@ -168,6 +170,10 @@ ROWS, LABELS = "rows", "labels"
         (ROWS, arrow(id=[1], x=[1.0]), {}, "Expected `str"),
         (ROWS, arrow(x=[float("inf")]), {}, "infinity"),
         (ROWS, arrow(x=[[1.0]]), {}, "not numbers, text, flags or times"),
+        (ROWS, arrow(x=[1.0], at=pa.array([2**62], pa.timestamp("s"))), {}, "the column 'at' cannot be read"),
+        (ROWS, arrow(x=[1.0], id=pa.array([2**62], pa.timestamp("s"))), {}, "the column 'id' cannot be read"),
+        (ROWS, arrow(x=[1.0], id=pa.array([2**62], pa.timestamp("us"))), {}, "the column 'id' cannot be read"),
+        (ROWS, arrow(compression="zstd", x=np.zeros(900)), {}, "bytes when it is unpacked"),
         (LABELS, rows(a=1.0), {}, "unknown field `rows`"),
         (LABELS, b'{"labels": [{"id": "a", "label": 1.5}]}', {}, "Expected"),
         (LABELS, labels(first="high"), {}, "first: its label is 'low'"),
@@ -190,6 +196,22 @@ def test_what_cannot_be_used_goes_to_the_dead_letters_with_the_reason(cluster, s
     assert says in told["devdan.reason"].decode()
     assert (letter.key(), letter.value() or b"") == (b"its key", value or b"")
     assert headers.items() <= told.items()
+
+
+def test_a_message_whose_reading_fails_unexpectedly_is_not_read_for_ever(cluster, shared, monkeypatch):
+    read = bodies.parsed
+
+    def fails(decoder, content):
+        if b"poison" in content:
+            raise ZeroDivisionError("by chance")
+        return read(decoder, content)
+
+    monkeypatch.setattr(bodies, "parsed", fails)
+    cluster.send(shared.topics.rows, rows(poison=1.0))
+    cluster.send(shared.topics.rows, rows(behind=1.0))
+    (letter,) = shared.dead.until(lambda messages: [one for one in messages if b"poison" in (one.value() or b"")])
+    assert "unexpected error: ZeroDivisionError('by chance')" in dict(letter.headers())["devdan.reason"].decode()
+    assert shared.predictions.of("behind")
 
 
 def test_the_rest_of_a_contradictory_message_counts(cluster, shared):

@@ -1,4 +1,4 @@
-"""What requests and messages bring, as JSON or Arrow: parsed and checked here, before anything else sees it."""
+"""What requests and messages bring as JSON: parsed and checked here, before anything else sees it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from functools import lru_cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
-from devdan.encoding.rows import Numbers, Times
-from devdan.encoding.tables import arrow_column
 from devdan.service.schema import LONGEST, InvalidError, LimitError, Limits, StreamSettings, Value, check_texts
 
 Body = TypeVar("Body")
@@ -22,7 +18,6 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, ValueError)
 _STREAMS = 100  # whose columns are known to the reader of rows
 _STRUCTS, _FIELDS = 200, 50  # structs that are cached, and names of one
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
-_ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"  # how the two formats begin; JSON never does
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
 LabelValue = Text | Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)] | bool
@@ -169,81 +164,3 @@ def check_labels(labels: Sequence[LabelIn], limits: Limits) -> None:
     check_number(labels, limits)
     check_texts([one.id for one in labels], "an id")
     check_texts([one.label for one in labels if isinstance(one.label, str)], "a label")
-
-
-# --- Arrow -----------------------------------------------------------------------------------------------------------
-
-
-def is_arrow(content: bytes) -> bool:
-    """Whether a body is Arrow IPC, as a stream of batches or as a file.
-
-    >>> is_arrow(b'{"rows": []}')
-    False
-    """
-    return content.startswith((_ARROW_STREAM, _ARROW_FILE))
-
-
-def arrow_rows(content: bytes, limits: Limits) -> list[RowIn]:
-    """Rows from a table: the columns ``id`` and ``key``, if there, and one for each feature."""
-    table = _table(content, limits)
-    names = [name for name in table.column_names if name not in ("id", "key")]
-    if len(names) > limits.columns:  # before all of them are converted
-        raise LimitError(f"a row may have {limits.columns} features, got {len(names)}")
-    values = [_values(table[name], name) for name in names]
-    size = sum(len(value) for column in values for value in column if isinstance(value, str))
-    if size > limits.body:  # a dictionary sends a text once for many rows, but each row keeps it
-        raise LimitError(f"the texts of all rows may have {limits.body} characters, got {size}")
-    rows: list[dict[str, Any]] = [{"features": {}} for _ in range(len(table))]
-    for name, column in zip(names, values, strict=True):
-        for row, value in zip(rows, column, strict=True):
-            row["features"][name] = value
-    return _converted(rows, table, ("id", "key"), list[RowIn])
-
-
-def arrow_labels(content: bytes, limits: Limits) -> list[LabelIn]:
-    """Labels from a table: the columns ``id`` and ``label``."""
-    table = _table(content, limits)
-    if sorted(table.column_names) != ["id", "label"]:
-        raise InvalidError(f"labels must have the columns id and label, got {', '.join(table.column_names)}")
-    return _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn])
-
-
-def _table(content: bytes, limits: Limits) -> Any:
-    try:
-        opened = pa.ipc.open_file(content) if content.startswith(_ARROW_FILE) else pa.ipc.open_stream(content)
-        table = opened.read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InvalidError(f"the body begins as Arrow IPC does, but cannot be read: {error}") from error
-    if len(set(table.column_names)) < len(table.column_names):
-        raise InvalidError("columns must have different names")
-    check_number(range(len(table)), limits)
-    return table
-
-
-def _values(column: Any, name: str) -> list[Value]:
-    """The values as JSON would have them: times are texts, NaN is missing."""
-    try:
-        read = arrow_column(column, name)
-    except ValueError as error:
-        raise InvalidError(str(error)) from error
-    if isinstance(read, Numbers):
-        if np.isinf(read.values).any():
-            raise InvalidError(f"the column {name!r} has infinity; a missing value is null, all others must be finite")
-        if read.flags:
-            return [None if value is None else bool(value) for value in read.objects()]
-    if isinstance(read, Times) and read.clock:
-        return [None if value is None else value[len("1970-01-01T") :] for value in read.objects()]
-    return read.objects()
-
-
-def _converted(rows: list[dict[str, Any]], table: Any, names: tuple[str, ...], kind: type[Body]) -> Body:
-    """Rows with these columns of the table added, as bodies of JSON have them."""
-    for name in names:
-        if name in table.column_names:
-            for row, value in zip(rows, table[name].to_pylist(), strict=True):
-                row[name] = value
-    try:
-        return msgspec.convert(rows, kind)
-    except msgspec.ValidationError as error:
-        raise InvalidError(f"rows or labels must be as the documentation describes: {error}") from error

@@ -34,7 +34,7 @@ except ModuleNotFoundError as error:
     ) from error
 from prometheus_client import CollectorRegistry
 
-from devdan.service import bodies, sql
+from devdan.service import arrow, bodies, sql
 from devdan.service.engine import Engine, Live, NotFoundError
 from devdan.service.kafka_metrics import KafkaMetrics, library, logger
 from devdan.service.schema import (
@@ -315,6 +315,9 @@ class _GoneError(RuntimeError):
     """A stream was deleted meanwhile."""
 
 
+_PASSING = (UnavailableError, BusyError, KafkaException, _GoneError, OSError, MemoryError)  # not the message's fault
+
+
 class KafkaWorker:
     """Reads messages, writes them to the log and answers them until it is stopped; to be used in the event loop."""
 
@@ -398,8 +401,16 @@ class KafkaWorker:
             submission = await (self._rows if topic == self._settings.rows else self._labels)(live, content, source)
             return _Read(message, live, submission)
         except (InvalidError, LimitError, NotFoundError) as error:
-            own = await self._own()
-            return _Read(message, own, Submission(own.number, source=source), str(error))
+            return await self._unusable(message, source, str(error))
+        except _PASSING:
+            raise
+        except Exception as error:  # it would be the same each time that the message is read
+            logger.exception("unexpected error: %s, partition %s, offset %s becomes a dead letter", *source)
+            return await self._unusable(message, source, f"unexpected error: {error!r:.200}")
+
+    async def _unusable(self, message: Message, source: Source, why: str) -> _Read:
+        own = await self._own()
+        return _Read(message, own, Submission(own.number, source=source), why)
 
     async def _stream(self, message: Message) -> Live:
         named = dict(_headers(message)).get(_STREAM)
@@ -424,8 +435,8 @@ class KafkaWorker:
 
     async def _rows(self, live: Live, content: bytes, source: Source) -> Submission:
         limits = self._engine.limits
-        if bodies.is_arrow(content):
-            rows = bodies.arrow_rows(content, limits)
+        if arrow.is_arrow(content):
+            rows = arrow.arrow_rows(content, limits)
         else:
             rows = bodies.parsed(bodies.ROWS, content).rows
         for place, row in enumerate(rows):
@@ -435,8 +446,8 @@ class KafkaWorker:
 
     async def _labels(self, live: Live, content: bytes, source: Source) -> Submission:
         limits = self._engine.limits
-        if bodies.is_arrow(content):
-            labels = bodies.arrow_labels(content, limits)
+        if arrow.is_arrow(content):
+            labels = arrow.arrow_labels(content, limits)
         else:
             labels = bodies.parsed(bodies.LABELS, content).labels
         bodies.check_labels(labels, limits)

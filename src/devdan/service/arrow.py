@@ -1,0 +1,222 @@
+"""Rows and labels as Arrow IPC: what they unpack to is checked before it is unpacked, and values before they are read.
+
+A few bytes can stand for many: a compressed buffer, a dictionary or a view repeats what it has. So a message is bounded
+three times, by the bytes of its buffers when unpacked, by its values, and by the characters of its texts.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from devdan.encoding.rows import Column, Numbers, Times
+from devdan.encoding.tables import arrow_column
+from devdan.service.bodies import LabelIn, RowIn, check_number
+from devdan.service.schema import InvalidError, LimitError, Limits, Value
+
+Body = TypeVar("Body")
+
+_STREAM, _FILE = b"\xff\xff\xff\xff", b"ARROW1\0\0"  # how the two formats begin; JSON never does
+_NO_FEATURES = ("id", "key")
+_LEAST = 4  # bytes that a value takes in JSON, with its name: an Arrow message has no more values than fit there
+_UNREADABLE = (pa.ArrowException, OSError, ValueError, OverflowError)
+
+
+def is_arrow(content: bytes) -> bool:
+    """Whether a body is Arrow IPC, as a stream of batches or as a file.
+
+    >>> is_arrow(b'{"rows": []}')
+    False
+    """
+    return content.startswith((_STREAM, _FILE))
+
+
+def arrow_rows(content: bytes, limits: Limits) -> list[RowIn]:
+    """Rows from a table: the columns ``id`` and ``key``, if there, and one for each feature."""
+    table = _table(content, limits)
+    names = [name for name in table.column_names if name not in _NO_FEATURES]
+    values = [_values(table[name], name) for name in names]
+    _check_texts((value for column in values for value in column if isinstance(value, str)), limits)
+    rows: list[dict[str, Any]] = [{"features": {}} for _ in range(len(table))]
+    for name, column in zip(names, values, strict=True):
+        for row, value in zip(rows, column, strict=True):
+            row["features"][name] = value
+    return _converted(rows, table, ("id", "key"), list[RowIn], limits)
+
+
+def arrow_labels(content: bytes, limits: Limits) -> list[LabelIn]:
+    """Labels from a table: the columns ``id`` and ``label``."""
+    table = _table(content, limits)
+    if sorted(table.column_names) != ["id", "label"]:
+        raise InvalidError(f"labels must have the columns id and label, got {', '.join(table.column_names)}")
+    return _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn], limits)
+
+
+def _table(content: bytes, limits: Limits) -> Any:
+    batches = content[len(_FILE) :] if content.startswith(_FILE) else content  # what a file has at its end is not used
+    try:
+        _check_unpacked(batches, limits)
+        opened = pa.ipc.open_stream(batches)
+        n_features = len(set(opened.schema.names) - set(_NO_FEATURES))
+        if n_features > limits.columns:
+            raise LimitError(f"a row may have {limits.columns} features, got {n_features}")
+        table = opened.read_all()
+        table.validate(full=True)
+    except (struct.error, *_UNREADABLE) as error:
+        if isinstance(error, (LimitError, InvalidError)):
+            raise
+        raise InvalidError(f"the body begins as Arrow IPC does, but cannot be read: {error}") from error
+    if len(set(table.column_names)) < len(table.column_names):
+        raise InvalidError("columns must have different names")
+    check_number(range(len(table)), limits)
+    _check_values(table, limits)
+    return table
+
+
+# --- Sizes -----------------------------------------------------------------------------------------------------------
+
+_BATCH, _DICTIONARY = 3, 2  # types of messages that have buffers
+_HEADER_TYPE, _HEADER, _DICTIONARY_BATCH = 1, 2, 1  # fields of a message, and of the message of a dictionary
+_LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # of a batch
+
+
+def _check_unpacked(content: bytes, limits: Limits) -> None:
+    """Raise an error if the batches have too many rows or bytes, by what they say before they are unpacked.
+
+    A compressed buffer begins with its size. Arrow takes it at its word, and what it says wrongly is an error there.
+    """
+    n_rows = size = 0
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
+        data = message.metadata.to_pybytes()
+        root = _place_at(data, 0)
+        (kind,) = _unpack("<B", data, _field(data, root, _HEADER_TYPE))
+        if kind not in (_BATCH, _DICTIONARY):
+            continue
+        batch = _place_at(data, _field(data, root, _HEADER))
+        if kind == _DICTIONARY:
+            batch = _place_at(data, _field(data, batch, _DICTIONARY_BATCH))
+        elif length := _field(data, batch, _LENGTH):
+            n_rows += _unpack("<q", data, length)[0]
+            check_number(range(max(n_rows, 1)), limits)
+        if _field(data, batch, _COMPRESSION):
+            size += _unpacked_size(data, _place_at(data, _field(data, batch, _BUFFERS)), message.body)
+        if size > limits.body:
+            raise LimitError(f"a body may have {limits.body} bytes when it is unpacked, got {size}")
+
+
+def _unpacked_size(data: bytes, buffers: int, body: Any) -> int:
+    """What the compressed buffers of a batch take once they are unpacked."""
+    size, packed = 0, memoryview(body)
+    (n_buffers,) = _unpack("<I", data, buffers)
+    for k in range(n_buffers):
+        place, length = _unpack("<qq", data, buffers + 4 + 16 * k)
+        if length >= 8:
+            size += max(_unpack("<q", packed, place)[0], 0)  # -1: it is not compressed
+    return size
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a field of a table in a flatbuffer is, or 0 if it has its default."""
+    places = table - _unpack("<i", data, table)[0]
+    (size,) = _unpack("<H", data, places)
+    entry = 4 + 2 * number
+    place: int = _unpack("<H", data, places + entry)[0] if entry < size else 0
+    return table + place if place else 0
+
+
+def _place_at(data: bytes, place: int) -> int:
+    """Where something is that a flatbuffer refers to."""
+    return place + int(_unpack("<I", data, place)[0])
+
+
+def _unpack(form: str, data: Any, place: int) -> tuple[Any, ...]:
+    if place < 0:
+        raise struct.error(f"it refers to byte {place}")
+    return struct.unpack_from(form, data, place)
+
+
+def _check_values(table: Any, limits: Limits) -> None:
+    """Raise an error if there are too many values, or too many characters in them, before they become objects."""
+    parts = [_different(chunk) for column in table.columns for chunk in column.chunks]
+    n_values, most = max(len(table) * table.num_columns, sum(map(len, parts))), limits.body // _LEAST
+    if n_values > most:
+        raise LimitError(f"a body may have {most} values, got {n_values}; send them in parts")
+    _check_characters(sum(map(_characters, parts)), limits)
+
+
+def _different(values: Any) -> Any:
+    """The values of a dictionary, of which there may be more than rows; else as they are."""
+    while pa.types.is_dictionary(values.type):
+        values = values.dictionary
+    return values
+
+
+def _characters(values: Any) -> int:
+    """How many bytes the texts of an array have, each counted as often as it is there."""
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # many may be the same bytes
+        words = np.frombuffer(values.buffers()[1], "<i4") if len(values) > 0 else np.empty(0, np.int32)
+        lengths = words[4 * values.offset : 4 * (values.offset + len(values)) : 4]
+        return int(np.maximum(lengths, 0).sum(dtype=np.int64))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return int(pc.sum(pc.binary_length(values)).as_py() or 0)
+    return 0
+
+
+def _check_texts(texts: Iterable[str], limits: Limits) -> None:
+    """A dictionary sends a text once for many rows, but each row keeps it."""
+    _check_characters(sum(map(len, texts)), limits)
+
+
+def _check_characters(size: int, limits: Limits) -> None:
+    if size > limits.body:
+        raise LimitError(f"the texts of all rows may have {limits.body} characters, got {size}")
+
+
+# --- Values ----------------------------------------------------------------------------------------------------------
+
+
+def _values(column: Any, name: str) -> list[Value]:
+    """The values as JSON would have them: times are texts, NaN is missing."""
+    try:
+        return _as_json(arrow_column(column, name), name)
+    except InvalidError:
+        raise
+    except _UNREADABLE as error:
+        raise InvalidError(f"the column {name!r} cannot be read: {error}") from error
+
+
+def _as_json(read: Column, name: str) -> list[Value]:
+    if isinstance(read, Numbers):
+        if np.isinf(read.values).any():
+            raise InvalidError(f"the column {name!r} has infinity; a missing value is null, all others must be finite")
+        if read.flags:
+            return [None if value is None else bool(value) for value in read.objects()]
+    if isinstance(read, Times) and read.clock:
+        return [None if value is None else value[len("1970-01-01T") :] for value in read.objects()]
+    return read.objects()
+
+
+def _converted(
+    rows: list[dict[str, Any]], table: Any, names: tuple[str, ...], kind: type[Body], limits: Limits
+) -> Body:
+    """Rows with these columns of the table added, as bodies of JSON have them."""
+    for name in names:
+        if name in table.column_names:
+            try:
+                values = table[name].to_pylist()
+            except _UNREADABLE as error:  # such as a time that Python cannot tell
+                raise InvalidError(f"the column {name!r} cannot be read: {error}") from error
+            _check_texts((value for value in values if isinstance(value, str)), limits)
+            for row, value in zip(rows, values, strict=True):
+                row[name] = value
+    try:
+        return msgspec.convert(rows, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidError(f"rows or labels must be as the documentation describes: {error}") from error
