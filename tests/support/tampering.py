@@ -406,7 +406,8 @@ def rows_for(model: Any, rows: Any) -> Any:
 
 
 def labels_for(model: Any) -> Any:
-    return np.resize(model.classes_, N_ROWS) if hasattr(model, "classes_") else Y
+    known = model._classes.labels
+    return np.resize(known, N_ROWS) if len(known) > 0 else Y
 
 
 def answered(model: Any, predict: Callable[[], Any]) -> Any:
