@@ -1,17 +1,19 @@
 """Slow clients, half-open connections and TLS: what happens below HTTP."""
 
+import asyncio
 import json
 import shutil
 import socket
 import ssl
 import subprocess
+from contextlib import suppress
 
 import httpx
 import pytest
 from served import SECONDS, Process, served_here
 
 from devdan.service.schema import Limits
-from devdan.service.server import ListenError, listening
+from devdan.service.server import ListenError, _Protocol, listening
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,98 @@ def is_cut_off(connection):
 def test_a_request_that_does_not_arrive_is_cut_off(http, beginning):
     with connected(http) as connection:
         connection.sendall(beginning)
+        assert is_cut_off(connection)
+
+
+BODY = b'{"rows": [{"features": {"x": 1.0}}]}'
+POST = b"POST /v1/streams/s/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        POST % 1000,  # its headers came, so that it waits for its turn
+        POST % 1000 + b"{",
+        POST % len(BODY) + BODY + POST % 1000 + b"{",
+    ],
+)
+def test_a_second_request_has_no_more_time_to_arrive_than_the_first(http, behind):
+    http.put("/v1/streams/s", json={})
+    with connected(http) as connection:
+        connection.sendall(POST % len(BODY) + BODY + behind)
+        assert is_cut_off(connection)
+
+
+def test_bytes_between_requests_do_not_keep_a_connection(http):
+    with connected(http) as connection:
+        connection.settimeout(0.05)
+        is_open = True
+        while is_open:
+            try:
+                connection.sendall(b"\r\n")
+                is_open = connection.recv(1000) != b""
+            except TimeoutError:
+                pass
+            except ConnectionError:
+                is_open = False
+
+
+def test_a_request_that_waits_for_its_turn_is_not_cut_off(http, monkeypatch):
+    """An answer may take longer than a request may take to arrive."""
+    http.put("/v1/streams/s", json={})
+    answer = http.application.engine.predict_and_log
+
+    async def slowly(*given):
+        await asyncio.sleep(1.0)
+        return await answer(*given)
+
+    monkeypatch.setattr(http.application.engine, "predict_and_log", slowly)
+    with connected(http) as connection:
+        connection.sendall((POST % len(BODY) + BODY) * 3)
+        came = b""
+        while came.count(b"HTTP/1.1 200") < 3:
+            part = connection.recv(1 << 16)
+            assert part
+            came += part
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [
+        b"GET /v2 HTTP/1.1\r\nhost: localhost\r\n" + b"x-more: " + b"y" * 1000 + b"\r\n",
+        b"GET /v2 HTTP/1.1\r\nhost: localhost\r\nx-long: ",
+        b"GET /",
+        b"POST /v2 HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1;",
+        b"POST /v2 HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nx-trailer: ",
+    ],
+    ids=["headers", "a header", "a path", "a chunk's extension", "a trailer"],
+)
+def test_a_request_without_an_end_is_not_kept(http, endless, monkeypatch):
+    """It is refused before a token is asked for, and long before its time is over."""
+    monkeypatch.setattr(_Protocol, "_seconds", 3600.0)
+    with connected(http) as connection:
+        n_sent, more = 0, endless[-1010:] if endless.endswith(b"\n") else b"z" * 1000
+        with suppress(ConnectionError):
+            connection.sendall(endless)
+            while n_sent < 2**26:
+                connection.sendall(more)
+                n_sent += len(more)
+        assert n_sent < 2**24
+        assert is_cut_off(connection)
+
+
+def test_long_headers_and_small_chunks_are_no_abuse(http):
+    http.put("/v1/streams/s", json={})
+    assert http.get("/v2", headers={"x-long": "y" * 30_000}).status_code == 200
+    body = json.dumps({"rows": [{"features": {"x": 1.0}}] * 2000}).encode()
+    parts = (body[start : start + 10] for start in range(0, len(body), 10))
+    headers = {"content-type": "application/json"}
+    assert http.post("/v1/streams/s/predict", content=parts, headers=headers).status_code == 200
+
+
+def test_more_requests_at_once_than_a_connection_may_have_wait_for_their_turn(http):
+    with connected(http) as connection:
+        connection.sendall(b"GET /v2 HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000)
         assert is_cut_off(connection)
 
 

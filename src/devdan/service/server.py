@@ -28,6 +28,9 @@ _GARBAGE = 100_000  # objects between two garbage collections: one request of ma
 _CONNECTIONS = 1000
 _BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
+_HEADERS = 64 * 2**10  # bytes of a request beside its body: headers, and what divides the body into chunks
+_WAITING = 100  # requests of a connection that wait for their turn
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class ListenError(ValueError):
@@ -115,23 +118,57 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(HttpToolsProtocol):
-    """A connection that is closed if a request takes too long to arrive, or an answer to be received."""
+    """A connection that is closed if a request takes too long or too much to arrive, or an answer to be received.
+
+    Only one request arrives at a time; those behind it are not read before it is answered, and have their time then.
+    """
 
     _arriving: asyncio.TimerHandle | None = None
     _leaving: asyncio.TimerHandle | None = None
+    _is_incomplete = False  # whether the latest request is
+    _n_other = _n_body = 0  # its bytes but the body, and those
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._begin_arriving()
 
     def data_received(self, data: bytes) -> None:
-        if self._arriving is None and (self.cycle is None or self.cycle.response_complete):
+        if self.cycle is None or self.cycle.response_complete:
             self._begin_arriving()
+        self._n_other += len(data)
         super().data_received(data)
+        if self._n_other > _HEADERS + self._n_body and not self.transport.is_closing():
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_TOO_LARGE)
+            self._cut_off()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._is_incomplete, self._n_other, self._n_body = True, 0, 0
+        if not self.pipeline:
+            self._begin_arriving()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        if self.pipeline:  # it waits for its turn, and nothing is read meanwhile
+            self._stop_timer("_arriving")
+        if len(self.pipeline) > _WAITING:
+            self._cut_off()
+
+    def on_body(self, body: bytes) -> None:
+        self._n_body += len(body)
+        self._n_other -= len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._is_incomplete = False
         self._stop_timer("_arriving")
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_incomplete and not self.pipeline:
+            self._begin_arriving()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -148,8 +185,9 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _cut_off(self) -> None:
-        if self.cycle is not None:
-            self.cycle.disconnected = True  # it may be about to write
+        for cycle in (self.cycle, *(waiting for waiting, _ in self.pipeline)):
+            if cycle is not None:
+                cycle.disconnected = True  # it may be about to write
         self.transport.abort()
 
     def _stop_timer(self, name: str) -> None:
@@ -159,7 +197,9 @@ class _Protocol(HttpToolsProtocol):
             setattr(self, name, None)
 
     def _begin_arriving(self) -> None:
-        self._arriving = self.loop.call_later(self._seconds, self._cut_off)
+        """Unless it runs already."""
+        if self._arriving is None and not self.transport.is_closing():
+            self._arriving = self.loop.call_later(self._seconds, self._cut_off)
 
     @property
     def _seconds(self) -> float:
