@@ -16,7 +16,7 @@ from devdan.cli import arguments as opt
 from devdan.cli.arguments import LOGGERS
 from devdan.cli.console import clear_errors, err, fail, note, of_disk, out, say, show_notes
 from devdan.evaluation.labels import SPELLINGS
-from devdan.streams import entries, open_stream
+from devdan.streams import entries
 
 if TYPE_CHECKING:
     from devdan.loggers import Log, Logger
@@ -149,6 +149,8 @@ def _opened(
     data: Path | None,
 ) -> Stream:
     """The stream given on the command line; options that do not apply to it are errors, not ignored."""
+    from devdan.streams import open_stream
+
     if entries.is_name(source):
         if target is not None or key is not None or header is not None or drop:
             raise ValueError(

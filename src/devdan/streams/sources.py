@@ -1,9 +1,11 @@
-"""Python objects as streams: arrays, data frames, River datasets, any iterable of samples or chunks."""
+"""Any source of samples as a stream; here those in memory: arrays, data frames, River datasets, any iterable."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, count, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,45 @@ import pyarrow as pa
 
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
+from devdan.streams import catalogue, entries, files, lines
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
 _SAMPLES = 1000  # single samples gathered into a block
 _ROWS = 1 << 13  # of a frame that are converted at a time
+
+
+def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
+    """Open any source of samples as a stream.
+
+    ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
+    (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a River dataset,
+    or any iterable of (X, y), in chunks or single samples. ``"-"`` is standard input, and any other file that is open
+    may be given too: CSV, or an object of JSON in each line, read once and line by line. ``target`` names the column
+    with the labels, ``chunk`` is the chunk size, 500 by default.
+
+    >>> import pandas as pd
+    >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
+    <frame: 2 samples, 1 features, chunks of 500>
+    """
+    if isinstance(source, Stream):
+        return source if chunk is None else source.in_chunks_of(chunk)
+    chunk = 500 if chunk is None else chunk
+    if source == "-" if isinstance(source, str) else hasattr(source, "readline"):
+        return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **options)
+    if isinstance(source, (str, os.PathLike)):
+        if entries.is_name(source):
+            if target is not None:
+                raise StreamError(f"{source} is one of the paper's streams, so it takes no target; got {target!r}")
+            return catalogue.load(str(source), chunk=chunk, **options)
+        if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
+            raise StreamError(entries.unknown(source))
+        return files.file(Path(source), target=target, chunk=chunk, **options)
+    if hasattr(source, "__arrow_c_stream__"):
+        return frame(source, target=target, chunk=chunk, **options)
+    if isinstance(source, tuple) and len(source) == 2:
+        return arrays(*source, chunk=chunk, **options)
+    return samples(source, chunk=chunk, **options)
 
 
 def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
