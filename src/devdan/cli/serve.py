@@ -27,12 +27,12 @@ _VERDICTS = {
 @contextmanager
 def _log_errors() -> Iterator[None]:
     """Report that the log is in use, or cannot be reached, in one line."""
-    from devdan.service.sql import UnavailableError
+    from devdan.service.sql import DamagedError, UnavailableError
     from devdan.service.store import InUseError
 
     try:
         yield
-    except (InUseError, UnavailableError, ModuleNotFoundError) as error:
+    except (DamagedError, InUseError, UnavailableError, ModuleNotFoundError) as error:
         fail(error)
 
 
@@ -145,7 +145,7 @@ def serve(
     try:
         from devdan.service.auth import Tokens
         from devdan.service.engine import InitialModel
-        from devdan.service.server import application, check_address, server
+        from devdan.service.server import FailedError, application, check_address, server
         from devdan.service.server import serve as serve_forever
         from devdan.service.store import open_database
     except ModuleNotFoundError as error:
@@ -183,7 +183,10 @@ def serve(
                 )
 
         with suppress(KeyboardInterrupt):  # the usual way to stop it
-            serve_forever(server(served, host, port, certificate=certificate, key=key, ready=ready))
+            try:
+                serve_forever(server(served, host, port, certificate=certificate, key=key, ready=ready))
+            except FailedError as error:
+                fail(error)
 
 
 def replay(

@@ -125,6 +125,12 @@ async def delete(call: Call) -> Response:
     return Response(status_code=204)
 
 
+async def retry(call: Call) -> Response:
+    live = await call.live()
+    await call.engine.retry(live)
+    return answered(_shown(live), 202)
+
+
 async def sample(call: Call) -> Response:
     live, id_ = await call.live(), call.path_params["id"]
     check_texts([id_], "an id")
@@ -181,6 +187,8 @@ def _shown(live: Live) -> dict[str, Any]:
         "expired": counts.n_expired_rows,
         "unusable": counts.n_unusable,
         "problem": counts.problem or None,
+        "state": "in quarantine" if live.problem is not None else "ready" if live.is_loaded else "loading",
+        "quarantine": live.problem,
         "accuracy": counts.accuracy,
         "expected_accuracy": counts.expected,
         "drifts": {"virtual": view.virtual, "real": view.real},
@@ -210,6 +218,10 @@ OPERATIONS = (
     Operation("PUT", _STREAM, create, "Create a stream", StreamSettings, {}, _CREATED),
     Operation("GET", _STREAM, show, "Show a stream"),
     Operation("DELETE", _STREAM, delete, "Delete a stream with all its rows", responses={204: "It was deleted"}),
+    Operation(
+        "POST", f"{_STREAM}/retry", retry, "End the quarantine of a stream",
+        responses={202: "It is learned again from its latest snapshot on"},
+    ),
     Operation("GET", f"{_STREAM}/samples/{{id:path}}", sample, "Show what became of a sample"),
     Operation("GET", f"{_STREAM}/model", model, "Download the model file"),
     Operation("GET", f"{_STREAM}/events", events, "Follow what happens, as server-sent events"),

@@ -22,6 +22,7 @@ _NEEDS = (  # the first that matches; anything else needs a token of any scope
     ("POST", re.compile(r"/v1/streams/[^/]*/predict|/v2/models/.*/infer"), PREDICT),
     ("POST", re.compile(r"/v1/streams/[^/]*/(labels|samples)"), LABEL),
     ("GET", re.compile(r"/v1/streams/[^/]*/model"), ADMIN),
+    ("POST", re.compile(r"/v1/streams/[^/]*/retry"), ADMIN),
     ("PUT", re.compile(r".*"), ADMIN),
     ("DELETE", re.compile(r".*"), ADMIN),
 )

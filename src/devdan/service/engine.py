@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model import modelfile
@@ -17,7 +18,7 @@ from devdan.model.devdan import DEVDAN
 from devdan.service import fold, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.counts import Counts
-from devdan.service.learner import LearnerThread, StreamView
+from devdan.service.learner import LearnerThread, StreamNews, StreamView
 from devdan.service.predictor import Predictor, RowPrediction
 from devdan.service.schema import (
     InvalidError,
@@ -33,11 +34,15 @@ from devdan.service.schema import (
     new_id,
 )
 from devdan.service.sql import Connection, Database, StreamFacts, UnavailableError
+from devdan.service.supervision import Supervisor
 from devdan.service.writer import BusyError, WriterThread
 
 Result = TypeVar("Result")
 
 _IN_THREAD = 1000  # rows from which on predictions are made beside the event loop
+_PATIENCE = 30.0  # seconds for the log to take what a request brings, or to be read
+_BEHIND = 60.0  # seconds that learning may be behind the log
+_FREE = 100 * 2**20  # bytes on the disk that should be left
 _OUTCOMES = ("accepted", "repeated", "waiting", "expired")  # of labels
 
 
@@ -49,19 +54,32 @@ class ConflictError(ValueError):
     """The request conflicts with what is there."""
 
 
+class NotReadyError(UnavailableError):
+    """The model of a stream is not there yet; the message says why."""
+
+
 class Live:
     """A stream at work: its settings, and what the learner has published last."""
 
     def __init__(self, facts: StreamFacts) -> None:
         self.number, self.name, self.settings, self.created = facts.number, facts.name, facts.settings, facts.created
-        nothing = Predictor(models.new_model(facts.settings), None, 0)
-        self.view = StreamView(nothing, Counts(), 0, 0, 0, facts.created)
+        self.view = StreamView(Predictor(None, facts.columns, 0), Counts(), 0, 0, 0, facts.created)
+        self.is_loaded = False  # the view is that of its model
+        self.is_learned_here = False
+        self.problem: str | None = None  # why it is in quarantine
         self.changed = asyncio.Event()  # replaced whenever it is set
         self.received = Counter[str]()  # labels, by outcome
 
     @property
     def predictor(self) -> Predictor:
         return self.view.predictor
+
+    def check_loaded(self) -> None:
+        """Raise an error unless there is something to predict from."""
+        if not self.is_loaded and self.problem is not None:
+            raise NotReadyError(f"the stream is in quarantine, and its model cannot be loaded: {self.problem}")
+        if not self.is_loaded:
+            raise NotReadyError("the model of the stream is being loaded; send the request again later")
 
     def count_labels(self, outcome: SubmissionOutcome) -> dict[str, int]:
         """Count labels that came; returns how many there were of each outcome."""
@@ -130,10 +148,19 @@ class Engine:
         self._numbers: dict[int, Live] = {}
         self._predict_unlogged = predict_unlogged
         self._purging: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._early: dict[int, StreamNews] = {}  # of streams that are not known yet
+        self._promises: deque[tuple[float, asyncio.Future[Any]]] = deque()  # with the time until which they may take
         self._loop = asyncio.get_running_loop()
-        self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake)
+        self.supervisor = Supervisor()
+        self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake, self.supervisor)
         self.learner = LearnerThread(
-            database, self.writer, lambda *news: self._deliver(lambda: self._take(*news)), snapshots
+            database,
+            self.writer,
+            lambda *news: self._deliver(lambda: self._take(*news)),
+            self.supervisor,
+            snapshots,
         )
 
     async def start(self, model: InitialModel | None = None) -> None:
@@ -144,6 +171,7 @@ class Engine:
         if model is not None:
             await self._open_model(model)
         self.learner.start()
+        self._sweeping = self._loop.create_task(self._sweep())
         self._purge()
 
     def end_listening(self) -> None:
@@ -157,7 +185,11 @@ class Engine:
         self.end_listening()
         if self._purging is not None:
             await self._purging
-        await asyncio.to_thread(self.learner.stop)
+        for task in (self._sweeping, self._refreshing):
+            if task is not None:
+                task.cancel()
+        if self.learner.is_alive():
+            await asyncio.to_thread(self.learner.stop)
         await asyncio.to_thread(self.writer.stop)
 
     # --- Streams -------------------------------------------------------------------------------------------------
@@ -182,6 +214,19 @@ class Engine:
 
     def _add(self, stream: StreamFacts) -> None:
         self.streams[stream.name] = self._numbers[stream.number] = Live(stream)
+        if stream.number in self._early:
+            self._take(stream.number, self._early.pop(stream.number))
+
+    def _refresh_soon(self) -> None:
+        """Look for the streams that there is news of."""
+
+        async def refresh() -> None:
+            with suppress(UnavailableError):
+                await self.refresh()
+                self._early.clear()  # the rest were deleted
+
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = self._loop.create_task(refresh())
 
     def _remove(self, number: int) -> None:
         live = self._numbers.pop(number)
@@ -209,6 +254,7 @@ class Engine:
             raise ConflictError("there is a stream of this name with other settings; delete it, or choose another name")
         if stream.number not in self._numbers:
             self._add(stream)
+            self._numbers[stream.number].is_loaded = is_new  # there is nothing to load
         self.learner.wake({stream.number})
         return self._numbers[stream.number], is_new
 
@@ -249,6 +295,7 @@ class Engine:
 
     async def predict(self, live: Live, rows: Sequence[RowIn]) -> Answer:
         """Predict rows, and write nothing."""
+        live.check_loaded()
         predictor = live.predictor
         keys = [row.key or "" for row in rows] if live.settings.keyed else None
         self.check_keys(live, keys)
@@ -301,7 +348,18 @@ class Engine:
         """Have all written, or none if that fails; the outcomes are there when they are on disk."""
         promise: asyncio.Future[list[SubmissionOutcome]] = self._loop.create_future()
         self.writer.submit(submissions, promise)
+        self._promises.append((self._loop.time() + _PATIENCE, promise))
         return promise
+
+    async def _sweep(self) -> None:
+        """Break promises that take too long: the log hangs. What was promised may still be written, but once."""
+        while True:
+            await asyncio.sleep(1.0)
+            now = self._loop.time()
+            while self._promises and (self._promises[0][1].done() or self._promises[0][0] < now):
+                _, promise = self._promises.popleft()
+                if not promise.done():
+                    promise.set_exception(UnavailableError("the log does not answer"))
 
     async def logged(self, live: Live, ids: Sequence[str]) -> dict[str, tuple[Label | None, float | None]]:
         """What was predicted for rows in the log, by their ids: the label and its probability."""
@@ -319,7 +377,8 @@ class Engine:
         return await self.read(find)
 
     async def sample(self, live: Live, id_: str) -> SampleStatus:
-        """What became of a sample."""
+        """What became of a sample; it is learned once it is in the model that predicts."""
+        version = live.predictor.version if live.is_loaded else -1
 
         def find(connection: Connection) -> SampleStatus | None:
             facts = sql.known_ids(connection, live.number, [id_]).get(id_)
@@ -331,8 +390,8 @@ class Engine:
             labelled_at = None if labelled is None else labelled.at
             if came is None or not isinstance(came.body, LoggedRows):
                 return SampleStatus(id_, "waits for its features", label=facts.label, labelled_at=labelled_at)
-            if facts.label is not None:
-                state = "learned"
+            if facts.label_seq is not None:
+                state = "learned" if facts.label_seq <= version else "waits to be learned"
             else:
                 state = "expired" if facts.seq <= stream.horizon else "waits for its label"
             predicted, confidence = came.body.predicted[facts.place], came.body.confidence[facts.place]
@@ -343,15 +402,73 @@ class Engine:
             raise NotFoundError("there is no sample of this id")
         return found
 
+    # --- Health --------------------------------------------------------------------------------------------------
+
+    async def retry(self, live: Live) -> None:
+        """End the quarantine of a stream: learn from its latest snapshot on."""
+        await self.write(partial(sql.end_quarantine, stream=live.number))
+        self.learner.retry(live.number)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process can do its work, or will again; else it should be started again."""
+        return self.supervisor.failure is None and not any(part.is_dead for part in self.supervisor.parts.values())
+
+    def problems(self) -> dict[str, str]:
+        """What keeps the process from its work, by the part of it, in words that anybody may read."""
+        found, parts = {}, self.supervisor.parts
+        loading = sum(not live.is_loaded and live.problem is None for live in self._numbers.values())
+        if loading:
+            found["models"] = f"{loading} of {len(self._numbers)} are being loaded"
+        if parts["writer"].problem is not None:
+            found["log"] = "it cannot be written at present"
+        if parts["learner"].problem is not None:
+            found["database"] = "it cannot be read at present"
+        n_behind = sum(live.problem is None and self.is_behind(live) for live in self._numbers.values())
+        if n_behind:
+            found["learning"] = f"the models of {n_behind} streams are behind the log"
+        free = self.database.free_bytes()
+        if free is not None and free < _FREE:
+            found["disk"] = f"it has {free // 2**20} MiB left"
+        for name, part in parts.items():
+            if part.is_stuck:
+                found[name] = "it has ended" if part.has_ended else "it has not given a sign of life for a while"
+            elif name not in ("writer", "learner") and part.problem is not None:
+                found[name] = "it waits"
+        return found
+
+    def is_behind(self, live: Live) -> bool:
+        """Whether the model of a stream has not been up to date with the log for too long."""
+        return self.learner.behind(live.number) > _BEHIND
+
+    def problems_of(self, live: Live) -> dict[str, str]:
+        """What keeps a stream from being predicted and learned."""
+        found = self.problems()
+        for name in ("models", "learning"):
+            found.pop(name, None)
+        if live.problem is not None:
+            found["quarantine"] = live.problem
+        if not live.is_loaded:
+            found["model"] = "it is being loaded" if live.problem is None else "it cannot be loaded"
+        elif live.problem is None and self.is_behind(live):
+            found["learning"] = "the model is behind the log"
+        return found
+
     # --- Threads -------------------------------------------------------------------------------------------------
 
     async def write(self, job: Callable[[Connection], Result]) -> Result:
         """Run something in the thread that writes."""
-        return await asyncio.wrap_future(self.writer.run_job(job))
+        return await self._patiently(asyncio.wrap_future(self.writer.run_job(job)))
 
     async def read(self, job: Callable[[Connection], Result]) -> Result:
         """Run something in a thread that reads."""
-        return await asyncio.to_thread(lambda: job(self.database.own()))
+        return await self._patiently(asyncio.to_thread(lambda: job(self.database.own())))
+
+    async def _patiently(self, waiting: Awaitable[Result]) -> Result:
+        try:
+            return await asyncio.wait_for(waiting, _PATIENCE)
+        except (TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
+            raise UnavailableError("the log does not answer") from None
 
     def _deliver(self, function: Callable[[], None]) -> None:
         if not self._loop.is_closed():
@@ -360,9 +477,14 @@ class Engine:
     def _wake(self, streams: set[int]) -> None:
         self.learner.wake(streams)
 
-    def _take(self, number: int, view: StreamView) -> None:
+    def _take(self, number: int, news: StreamNews) -> None:
         live = self._numbers.get(number)
-        if live is not None:
-            live.view = view
+        if live is None:  # another server may have made it, or it was deleted
+            self._early[number] = news
+            self._refresh_soon()
+        else:
+            if news.view is not None:
+                live.view, live.is_loaded = news.view, True
+            live.problem, live.is_learned_here = news.problem, news.is_ours
             changed, live.changed = live.changed, asyncio.Event()
             changed.set()

@@ -21,7 +21,7 @@ from starlette.routing import Route, Router
 import devdan
 from devdan.report.render import render
 from devdan.service.auth import Guard, Tokens
-from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError
+from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
 from devdan.service.schema import InvalidError, LimitError, Limits
 from devdan.service.sql import Database, UnavailableError
@@ -54,6 +54,7 @@ _STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
     NotFoundError: (404, {}),
     ConflictError: (409, {}),
     BusyError: (429, _RETRY),
+    NotReadyError: (503, _RETRY),
 }
 _EXPECTED = (HTTPException, UnavailableError, *_STATUS)
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH")
@@ -169,6 +170,7 @@ class Application:
     """The service; ``engine`` is there once it has started. ``kafka`` says where messages come from, too."""
 
     engine: Engine
+    on_failure: Callable[[], object] = staticmethod(lambda: None)  # what ends the process
 
     def __init__(
         self,
@@ -193,6 +195,7 @@ class Application:
     @asynccontextmanager
     async def _lifespan(self, router: Any) -> AsyncIterator[None]:
         self.engine = engine = Engine(self._database, self._limits, **self._options)
+        engine.supervisor.end = self.on_failure
         self.metrics = Metrics(engine)
         await engine.start(self._model)
         messages = None
@@ -258,7 +261,7 @@ def _failure(error: Exception) -> Response:
     """The answer to a request that has failed."""
     if isinstance(error, HTTPException):  # of the router
         return answered({"error": error.detail}, error.status_code, error.headers)
-    if isinstance(error, UnavailableError):
+    if isinstance(error, UnavailableError) and not isinstance(error, NotReadyError):
         return answered({"error": "the log cannot be written at present; send the request again later"}, 503, _RETRY)
     for kind in type(error).__mro__:
         if kind in _STATUS:

@@ -46,12 +46,17 @@ async def server(call: Call) -> Response:
 
 
 async def alive(call: Call) -> Response:
-    return answered({"live": True})
+    is_alive = call.engine.is_alive
+    return answered({"live": is_alive}, 200 if is_alive else 503)
 
 
 async def ready(call: Call) -> Response:
-    problem = call.engine.learner.problem
-    return answered({"ready": problem is None}, 200 if problem is None else 503)
+    return _ready({}, call.engine.problems())
+
+
+def _ready(about: dict[str, Any], problems: dict[str, str]) -> Response:
+    told = {"problems": problems} if problems else {}
+    return answered({**about, "ready": not problems, **told}, 503 if problems else 200)
 
 
 async def metadata(call: Call) -> Response:
@@ -71,7 +76,8 @@ async def metadata(call: Call) -> Response:
 
 
 async def model_ready(call: Call) -> Response:
-    return answered({"name": (await call.live()).name, "ready": True})
+    live = await call.live()
+    return _ready({"name": live.name}, call.engine.problems_of(live))
 
 
 async def infer(call: Call) -> Response:
@@ -180,8 +186,18 @@ _MODEL = "/v2/models/{stream}"
 OPERATIONS = (
     Operation("POST", f"{_MODEL}/infer", infer, "Predict rows", Inference, _EXAMPLE),
     Operation("GET", "/v2", server, "Show the server"),
-    Operation("GET", "/v2/health/live", alive, "Whether the server is alive"),
-    Operation("GET", "/v2/health/ready", ready, "Whether it can predict and learn", responses={503: "It cannot"}),
+    Operation(
+        "GET", "/v2/health/live", alive, "Whether the server is alive", responses={503: "It should be started again"}
+    ),
+    Operation(
+        "GET", "/v2/health/ready", ready, "Whether it can predict, write and learn", responses={503: "It cannot"}
+    ),
     Operation("GET", _MODEL, metadata, "Show a stream as a model"),
-    Operation("GET", f"{_MODEL}/ready", model_ready, "Whether there is such a stream"),
+    Operation(
+        "GET",
+        f"{_MODEL}/ready",
+        model_ready,
+        "Whether a stream is predicted and learned",
+        responses={503: "It is not"},
+    ),
 )

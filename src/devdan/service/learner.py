@@ -1,4 +1,9 @@
-"""The one thread that learns: it follows the log, publishes predictors, and takes snapshots."""
+"""The one thread that learns: it follows the log, publishes predictors, and takes snapshots.
+
+A stream whose records or model make an unexpected error goes into quarantine: it is not learned any more until an
+administrator says so, and predicts from its last model. Streams that another server learns are followed by their
+snapshots.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +12,16 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 
 from devdan.service import sql
 from devdan.service.counts import Counts
-from devdan.service.fold import GapError, latest
+from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
-from devdan.service.sql import Connection, Database, StreamFacts, UnavailableError
+from devdan.service.sql import Connection, DamagedError, Database, NotOursError, StreamFacts, UnavailableError
+from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 
 _PORTION = 100  # records of a stream before it is another's turn
@@ -24,6 +30,7 @@ _COST = 10  # publishing must take at most a tenth of the time
 _COUNTS = 0.25  # seconds between two publications of the counts
 _SNAPSHOTS = {False: 20.0, True: 1.0}  # seconds between two snapshots; other servers predict from them
 _POLL = 0.25  # seconds between two looks at the log, to which others may write
+_LONGEST = 500  # characters of a problem
 
 logger = logging.getLogger("devdan.service")
 
@@ -39,47 +46,76 @@ class StreamView(NamedTuple):
     snapshot_at: float
 
 
+class StreamNews(NamedTuple):
+    """What the learner publishes of a stream: a view, if there is a newer one, and why it is in quarantine, if so."""
+
+    view: StreamView | None
+    problem: str | None
+    is_ours: bool  # it is learned by this process
+
+
 class _Followed:
-    """A stream that is being learned, or followed by its snapshots."""
+    """A stream that is learned, or followed by its snapshots; ``fold`` is None until it is loaded."""
 
-    def __init__(self, connection: Connection, stream: StreamFacts) -> None:
-        self.stream = stream
-        self.fold, kept = latest(connection, stream)
-        self.snapshot_seq, self.snapshot_at = (0, stream.created) if kept is None else (kept.seq, kept.at)
+    def __init__(self, stream: StreamFacts, is_ours: bool, problem: str | None) -> None:
+        self.stream, self.is_ours, self.problem = stream, is_ours, problem
+        self.is_told = problem is not None  # the log says that it is in quarantine
+        self.fold: Fold | None = None
+        self.snapshot_seq, self.snapshot_at, self.snapshot_taken = -1, stream.created, time.monotonic()
         self.published_seq, self.published_at = -1, 0.0
-        self.counts, self.counted_seq, self.counted_at = self.fold.counts, -1, 0.0  # as published
+        self.counts, self.counted_seq, self.counted_at = Counts(), -1, 0.0  # as published
         self.seconds = 0.0  # that publishing takes; a fleet is copied with all its keys
+        self.since: float | None = None  # when it was last known to be behind the log
 
-    def view(self) -> StreamView:
-        fold = self.fold
+    def load(self, connection: Connection) -> Fold:
+        self.fold, kept = latest(connection, self.stream)
+        self.snapshot_seq, self.snapshot_at = (0, self.stream.created) if kept is None else (kept.seq, kept.at)
+        self.counts = self.fold.counts
+        return self.fold
+
+    def view(self, fold: Fold) -> StreamView:
         predictor = Predictor(fold.model, fold.columns, fold.seq)
         return StreamView(predictor, self.counts, *fold.drifts, fold.n_hidden, self.snapshot_at)
 
 
 class LearnerThread(threading.Thread):
-    """Folds each stream's records; ``publish`` gets a new view, by the stream's number."""
+    """Folds each stream's records; ``publish`` gets what is new of a stream, by the stream's number."""
 
     def __init__(
         self,
         database: Database,
         writer: WriterThread,
-        publish: Callable[[int, StreamView], None],
+        publish: Callable[[int, StreamNews], None],
+        supervisor: Supervisor,
         snapshots: float | None = None,
     ) -> None:
         super().__init__(name="devdan-learner", daemon=True)
         self._snapshots = _SNAPSHOTS[database.is_shared] if snapshots is None else snapshots
         self._database, self._writer, self._publish = database, writer, publish
+        self._supervisor, self.part = supervisor, supervisor.part("learner")
+        self._leases, self._look_at = database.leases(), 0.0
         self._news = threading.Condition()
-        self._ends, self._written = False, set[int]()
+        self._ends, self._written, self._again = False, set[int](), set[int]()
         self._streams: dict[int, _Followed] = {}
-        self.is_learning = False  # or another server is
-        self.problem: str | None = None  # why it has stopped
 
     def wake(self, streams: set[int]) -> None:
         """There are new records of these streams."""
         with self._news:
             self._written |= streams
             self._news.notify()
+
+    def retry(self, stream: int) -> None:
+        """Learn a stream again that was in quarantine."""
+        with self._news:
+            self._again.add(stream)
+            self._written.add(stream)
+            self._news.notify()
+
+    def behind(self, stream: int) -> float:
+        """For how many seconds the model of a stream has not been up to date with the log."""
+        followed = self._streams.get(stream)
+        since = None if followed is None else followed.since
+        return 0.0 if since is None else time.monotonic() - since
 
     def stop(self) -> None:
         """Learn what is there, take snapshots, and end."""
@@ -89,106 +125,201 @@ class LearnerThread(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        connection = self._database.connect()
-        try:
-            while True:
-                written, ends = self._wait()
-                try:
-                    self._turn(connection, written)
-                except UnavailableError as error:
-                    logger.warning("learning waits: %s", error)
-                    ends = ends or self._wait()[1]
-                if ends:
-                    return
-        except Exception as error:
-            self.problem = f"{type(error).__name__}: {error}"
-            logger.exception("learning has stopped; predictions go on from the latest model")
-        finally:
-            connection.close()
+        with self._supervisor.guarding(self.part):
+            connection = self._database.connect()
+            try:
+                while True:
+                    written, ends = self._wait(_POLL)
+                    try:
+                        self._turn(connection, written)
+                        self.part.goes_on()
+                        if ends:
+                            self._leases.close(connection)
+                    except UnavailableError as error:
+                        self._look_at = 0.0
+                        ends = ends or self._wait(self.part.waits(error), whatever=True)[1]
+                    if ends:
+                        return
+            finally:
+                connection.close()
 
-    def _wait(self) -> tuple[set[int] | None, bool]:
-        """Wait for work; returns the streams that were written to, None for any, and whether to end."""
+    def _wait(self, seconds: float, whatever: bool = False) -> tuple[set[int] | None, bool]:
+        """Wait for work; returns the streams that were written to, None for any, and whether to end.
+
+        ``whatever``: do not let news cut the waiting short.
+        """
         with self._news:
-            if not self._written and not self._ends:
-                self._news.wait(_POLL)
+            if not self._ends and (whatever or not self._written):
+                self._news.wait_for(lambda: self._ends or (bool(self._written) and not whatever), seconds)
+            if whatever:
+                return None, self._ends
             written, self._written = self._written, set()
             return None if self._ends or not written else written, self._ends
 
     def _turn(self, connection: Connection, written: set[int] | None) -> None:
-        was, self.is_learning = self.is_learning, self._database.may_learn()
-        if was != self.is_learning:
-            self._streams.clear()  # another server has learned meanwhile, or will
-        if not self.is_learning:
-            self._follow(connection)
-            return
-        if written is None or not written <= self._streams.keys():
-            known = sql.streams(connection)
-            for gone in self._streams.keys() - known.keys():
-                del self._streams[gone]
-            for number in known.keys() - self._streams.keys():
-                self._streams[number] = _Followed(connection, known[number])
-            written = set(known)
-        busy = written & self._streams.keys()
+        is_new = written is not None and not written <= self._streams.keys()
+        if is_new or self._again or self._ends or time.monotonic() >= self._look_at:
+            self._look(connection)
+            written = None
+        busy = set(self._streams) if written is None else written & self._streams.keys()
         while busy:
-            busy = {number for number in sorted(busy) if self._learn_if_there(connection, number)}
-        now = time.time()
-        for followed in self._streams.values():
-            if self._ends or now - followed.snapshot_at > self._snapshots:
-                self._snapshot(followed)
-            is_due = time.monotonic() - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
-            if is_due and not followed.counted_seq == followed.published_seq == followed.fold.seq:
-                self._show(followed)
+            busy = {number for number in sorted(busy) if self._tried(connection, number, self._advance)}
+            self.part.works()
+            if busy and time.monotonic() >= self._look_at:
+                self._look(connection)
+                busy &= self._streams.keys()
+        for number in list(self._streams):
+            self._tried(connection, number, self._save)
 
-    def _learn_if_there(self, connection: Connection, number: int) -> bool:
-        """Like :meth:`_learn`, unless the stream is deleted meanwhile."""
-        try:
-            return self._learn(connection, self._streams[number])
-        except GapError:
-            if number in sql.streams(connection, [number]):
-                raise
+    def _look(self, connection: Connection) -> None:
+        """See which streams there are, which of them are ours, and which are in quarantine."""
+        known, problems = sql.streams(connection), sql.quarantined(connection)
+        with self._news:
+            again, self._again = self._again, set()
+        ours, surplus = self._leases.renew(connection, known)
+        for number in surplus & self._streams.keys():
+            self._tried(connection, number, partial(self._save, anyway=True))
+        self._leases.release(connection, surplus)
+        ours -= surplus
+        for number in self._streams.keys() - known.keys():
             del self._streams[number]
+        for number, stream in known.items():
+            followed, is_ours, problem = self._streams.get(number), number in ours, problems.get(number)
+            is_released = followed is not None and followed.is_told and problem is None
+            if followed is None or followed.is_ours != is_ours or is_released or number in again:
+                self._streams[number] = _Followed(stream, is_ours, problem)
+            elif problem is not None and not followed.is_told:  # another server says so
+                followed.problem, followed.is_told, followed.fold = problem, True, None
+                self._publish(number, StreamNews(None, problem, is_ours))
+        self._look_at = time.monotonic() + self._leases.seconds
+
+    def _tried(self, connection: Connection, number: int, step: Callable[[Connection, _Followed], bool]) -> bool:
+        """Do something for a stream; if it cannot be done, it is this stream's problem alone."""
+        followed = self._streams[number]
+        try:
+            return step(connection, followed)
+        except (UnavailableError, DamagedError):
+            raise
+        except NotOursError:
+            self._look_at = 0.0  # follow it from now on
+        except Exception as error:
+            if number in sql.streams(connection, [number]):
+                self._quarantine(connection, followed, error)
+            else:  # it was deleted meanwhile
+                del self._streams[number]
+        return False
+
+    # --- Quarantine --------------------------------------------------------------------------------------------------
+
+    def _quarantine(self, connection: Connection, followed: _Followed, error: Exception) -> None:
+        number, name = followed.stream.number, followed.stream.name
+        followed.problem = f"{type(error).__name__}: {error}"[:_LONGEST]
+        followed.fold, followed.since = None, None
+        logger.error("the stream %s is in quarantine, and not learned any more", name, exc_info=error)
+        self._publish(number, StreamNews(None, followed.problem, followed.is_ours))
+        self._tell(followed)
+        if followed.published_seq < 0:
+            self._show_last(connection, followed)
+
+    def _tell(self, followed: _Followed) -> None:
+        """Have the log say so, so that neither another server nor another process tries it next."""
+        if followed.is_ours and not followed.is_told and followed.problem is not None:
+            job = partial(sql.put_in_quarantine, stream=followed.stream.number, problem=followed.problem)
+            self._writer.run_job(job).result()
+            followed.is_told = True
+
+    def _show_last(self, connection: Connection, followed: _Followed) -> None:
+        """Predict from the last snapshot; if that is what makes the error, there is nothing to predict from."""
+        view = None
+        try:
+            fold = followed.load(connection)
+            view = followed.view(fold)
+        except (UnavailableError, DamagedError):
+            raise
+        except Exception as error:  # told before, perhaps by another server
+            logger.warning("the last model of the stream %s cannot be loaded: %s", followed.stream.name, error)
+        followed.fold, followed.published_seq = None, max(followed.published_seq, followed.snapshot_seq, 0)
+        self._publish(followed.stream.number, StreamNews(view, followed.problem, followed.is_ours))
+
+    # --- Learning and following --------------------------------------------------------------------------------------
+
+    def _advance(self, connection: Connection, followed: _Followed) -> bool:
+        """Bring a stream up to date, or nearer to it; returns whether there may be more to do."""
+        if followed.problem is not None:
+            self._tell(followed)
+            if followed.published_seq < 0:
+                self._show_last(connection, followed)
             return False
+        return self._learn(connection, followed) if followed.is_ours else self._follow(connection, followed)
 
     def _learn(self, connection: Connection, followed: _Followed) -> bool:
-        """Learn some records; returns whether there may be more."""
-        fold = followed.fold
+        """Learn some records. What is published first is up to date with the log."""
+        fold = followed.fold or followed.load(connection)
         records = connection.records(followed.stream.number, fold.seq, _PORTION)
+        if records and followed.since is None:
+            followed.since = time.monotonic()
         for record in records:
             fold.apply(record)
-            if time.monotonic() - followed.published_at > max(_PUBLISH, _COST * followed.seconds):
-                self._show(followed)
+            is_due = time.monotonic() - followed.published_at > max(_PUBLISH, _COST * followed.seconds)
+            if is_due and followed.published_seq >= 0:
+                self._show(followed, fold)
         more = len(records) == _PORTION
         late = time.monotonic() - followed.published_at > _COST * followed.seconds
         if not more and followed.published_seq != fold.seq and late:
-            self._show(followed)
+            self._show(followed, fold)
+        if not more:
+            followed.since = None
         return more
 
-    def _show(self, followed: _Followed) -> None:
-        fold, now = followed.fold, time.monotonic()
+    def _follow(self, connection: Connection, followed: _Followed) -> bool:
+        """Another server learns: predict from its snapshots; before the first one, there is nothing to predict from."""
+        number = followed.stream.number
+        newest = sql.latest_seq(connection, number)
+        if newest == 0 and sql.streams(connection, [number])[number].n_rows > 0:
+            followed.since = followed.since or time.monotonic()
+            return False
+        if newest != followed.snapshot_seq:
+            fold = followed.load(connection)
+            self._show(followed, fold)
+            followed.fold = None
+        if sql.last_record(connection, number) <= newest:
+            followed.since = None
+        elif followed.since is None:
+            followed.since = time.monotonic()
+        return False
+
+    def _show(self, followed: _Followed, fold: Fold) -> None:
+        now = time.monotonic()
         if now - followed.counted_at > _COUNTS:
             followed.counts = msgspec.msgpack.decode(msgspec.msgpack.encode(fold.counts), type=Counts)
             followed.counted_at, followed.counted_seq = now, fold.seq
-        self._publish(followed.stream.number, followed.view())
+        self._publish(followed.stream.number, StreamNews(followed.view(fold), None, followed.is_ours))
         followed.published_seq, followed.published_at = fold.seq, time.monotonic()
         followed.seconds = followed.published_at - now
 
-    def _snapshot(self, followed: _Followed) -> None:
-        fold, stream = followed.fold, followed.stream
-        if fold.seq > followed.snapshot_seq:
-            kept = fold.snapshot(time.time())
-            self._writer.run_job(lambda connection: sql.keep_snapshot(connection, stream.number, kept)).result()
-            followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
-            if stream.settings.keep is not None:
-                before, after = kept.at - stream.settings.keep, cast("int | None", 0)
-                while after is not None:  # little at a time, so that others can write in between
-                    after = self._writer.run_job(
-                        partial(sql.compact, stream=stream.number, before=before, after=after)
-                    ).result()
+    def _save(self, connection: Connection, followed: _Followed, anyway: bool = False) -> bool:
+        """Take a snapshot if that is due, and publish counts that were not."""
+        fold, now = followed.fold, time.monotonic()
+        if fold is None or not followed.is_ours:
+            return False
+        if anyway or self._ends or now - followed.snapshot_taken > self._snapshots:
+            self._snapshot(followed, fold)
+        is_due = now - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
+        if is_due and followed.published_seq >= 0 and not followed.counted_seq == followed.published_seq == fold.seq:
+            self._show(followed, fold)
+        return False
 
-    def _follow(self, connection: Connection) -> None:
-        """Another server learns: predict from its snapshots."""
-        for number, stream in sql.streams(connection).items():
-            before = self._streams.get(number)
-            if before is None or before.snapshot_seq != sql.latest_seq(connection, number):
-                self._streams[number] = followed = _Followed(connection, stream)
-                self._publish(number, followed.view())
+    def _snapshot(self, followed: _Followed, fold: Fold) -> None:
+        number, keep = followed.stream.number, followed.stream.settings.keep
+        followed.snapshot_taken = time.monotonic()
+        if fold.seq <= followed.snapshot_seq:
+            return
+        kept = fold.snapshot(time.time())
+        self._writer.run_job(partial(sql.keep_snapshot, stream=number, kept=kept, leases=self._leases)).result()
+        followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
+        after: int | None = 0 if keep is not None else None
+        while after is not None:  # little at a time, so that others can write in between
+            before = kept.at - (keep or 0.0)
+            job = partial(sql.compact, stream=number, before=before, after=after, leases=self._leases)
+            after = self._writer.run_job(job).result()
+            self.part.works()

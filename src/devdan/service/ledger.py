@@ -51,11 +51,11 @@ def commit(connection: Connection, submissions: Sequence[Submission], now: float
     return outcomes
 
 
-def expire(connection: Connection, now: float) -> None:
-    """Evict what has waited for too long, also in streams that nothing comes to."""
+def expire(connection: Connection, number: int, now: float) -> None:
+    """Evict what has waited for too long in a stream, to which nothing may come."""
     with connection.transaction():
         log = Appender(connection, now)
-        for stream in sql.streams(connection).values():
+        for stream in sql.streams(connection, [number]).values():
             _StreamGroup(log, stream).decide([])
         log.close()
 

@@ -43,12 +43,12 @@ class Predictor:
 
     _model: Any = None
 
-    def __init__(self, model: Model, columns: Sequence[str] | None, version: int) -> None:
+    def __init__(self, model: Model | None, columns: Sequence[str] | None, version: int) -> None:
         self.version, self.columns = version, columns
         self.classes: list[Any] = []
         self.names: list[str] = []
         self.n_keys = len(model) if isinstance(model, DEVDANFleet) else 0
-        if not model.__sklearn_is_fitted__():
+        if model is None or not model.__sklearn_is_fitted__():
             return
         if isinstance(model, DEVDANFleet):
             self._model, self._single = copy.deepcopy(model), None

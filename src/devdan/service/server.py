@@ -9,6 +9,7 @@ import socket
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from devdan.service import api, inference, live
 from devdan.service.auth import LOOPBACK, Tokens
 from devdan.service.http import Application
 from devdan.service.sql import Database
+from devdan.service.supervision import end_in_time
 
 _SWITCH = 0.001  # seconds until another thread gets its turn, so that answers do not wait for learning
 _GARBAGE = 100_000  # objects between two garbage collections: one request of many rows makes thousands
@@ -31,6 +33,10 @@ _GRACE = 10  # seconds for requests to end
 _HEADERS = 64 * 2**10  # bytes of a request beside its body: headers, and what divides the body into chunks
 _WAITING = 100  # requests of a connection that wait for their turn
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class FailedError(RuntimeError):
+    """The service cannot do its work any more; the process must end, to be started again."""
 
 
 class ListenError(ValueError):
@@ -98,7 +104,17 @@ def serve(made: uvicorn.Server) -> None:
     gc.set_threshold(_GARBAGE)
     sys.setswitchinterval(_SWITCH)
     warnings.simplefilter("ignore", EncodingWarning)  # the description of a stream says it
+    served: Any = made.config.app
+    served.on_failure = partial(_end, made)
     made.run(sockets)
+    if served.engine.supervisor.failure is not None:
+        raise FailedError(served.engine.supervisor.failure)
+
+
+def _end(made: uvicorn.Server) -> None:
+    """End the server from any thread, whatever happens."""
+    end_in_time()
+    made.should_exit = True
 
 
 class _Server(uvicorn.Server):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -32,7 +32,8 @@ _PARAMETERS = 500  # of one statement
 
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers, `positions` how far topics
-# were read into each stream, `removed` the deleted streams that are not yet gone from all tables.
+# were read into each stream, `removed` the deleted streams that are not yet gone from all tables, `quarantine` why
+# streams are not learned.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (
@@ -60,12 +61,25 @@ CREATE TABLE IF NOT EXISTS positions (
     stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
     PRIMARY KEY (stream, topic, partition)
 );
-CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY)
+CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT NOT NULL)
 """
 
 
 class UnavailableError(RuntimeError):
     """The database cannot be reached or written to at present: disk full, server gone. Nothing was changed."""
+
+
+class NotStorableError(RuntimeError):
+    """The database does not take a value, which is too large, or contradicts another one."""
+
+
+class DamagedError(RuntimeError):
+    """The database is not as it should be: a damaged file, a table that is missing."""
+
+
+class NotOursError(RuntimeError):
+    """Another server learns the stream by now."""
 
 
 class Connection(ABC):
@@ -125,6 +139,28 @@ class Connection(ABC):
         return decoded(*found[0]) if found else None
 
 
+class Leases:
+    """Which streams this process learns: all, as no other process uses the log."""
+
+    seconds = 2.0  # between two calls of renew
+
+    def renew(self, connection: Connection, streams: Collection[int]) -> tuple[set[int], set[int]]:
+        """Keep and take what is to be learned here, of the streams that there are; and what is to be released."""
+        return set(streams), set()
+
+    def release(self, connection: Connection, streams: Collection[int]) -> None:
+        """Let other servers learn these streams."""
+
+    def check(self, connection: Connection, stream: int) -> None:
+        """Within a transaction, raise a ``NotOursError`` if another server has taken the stream over."""
+
+    def close(self, connection: Connection) -> None:
+        """Release all."""
+
+
+ALONE = Leases()
+
+
 class Database(ABC):
     """Where the log is kept; each thread has a connection of its own."""
 
@@ -139,21 +175,25 @@ class Database(ABC):
     def connect(self) -> Connection:
         """Another connection."""
 
-    @abstractmethod
-    def may_learn(self) -> bool:
-        """Whether this process is the one that learns; it becomes so if no other is."""
+    def leases(self) -> Leases:
+        """Which streams this process learns."""
+        return Leases()
+
+    def free_bytes(self) -> int | None:
+        """How much can still be written, if that is known."""
+        return None
 
     def close(self) -> None:
         """Close all connections that :meth:`own` has made."""
         for connection in self._connections:
             connection.close()
 
-    def prepare(self) -> None:
+    def prepare(self, further: str = "") -> None:
         """Create the tables, unless they are there."""
         connection = self.connect()
         try:
             with connection.transaction():
-                for table in TABLES.split(";"):
+                for table in filter(None, [*TABLES.split(";"), *further.split(";")]):
                     connection.execute(table)
                 if not connection.execute("SELECT seq FROM clock"):
                     connection.execute("INSERT INTO clock VALUES (0, 0, 0)")
@@ -241,7 +281,7 @@ def update_stream(connection: Connection, stream: StreamFacts) -> None:
 def delete_stream(connection: Connection, number: int) -> None:
     """End a stream, within a transaction; :func:`purge` removes its records and ids."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
-    for table in ("snapshots", "positions"):
+    for table in ("snapshots", "positions", "quarantine"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
     connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
 
@@ -394,6 +434,11 @@ def snapshot(connection: Connection, stream: int, kind: str) -> Snapshot | None:
     return Snapshot(*found[0]) if found else None
 
 
+def last_record(connection: Connection, stream: int) -> int:
+    """The number of the stream's last record."""
+    return int(connection.execute("SELECT COALESCE(MAX(seq), 0) FROM records WHERE stream = ?", (stream,))[0][0])
+
+
 def latest_seq(connection: Connection, stream: int) -> int:
     """The record of the latest snapshot; 0 if there is none."""
     found = connection.execute("SELECT seq FROM snapshots WHERE stream = ? AND kind = ?", (stream, LATEST))
@@ -410,14 +455,15 @@ def put_snapshot(connection: Connection, stream: int, kind: str, kept: Snapshot)
     )
 
 
-def keep_snapshot(connection: Connection, stream: int, kept: Snapshot) -> None:
-    """Replace the latest snapshot, unless the stream was deleted meanwhile."""
+def keep_snapshot(connection: Connection, stream: int, kept: Snapshot, leases: Leases = ALONE) -> None:
+    """Replace the latest snapshot, unless the stream was deleted meanwhile, or another server learns it."""
     with connection.transaction():
+        leases.check(connection, stream)
         if connection.execute("SELECT number FROM streams WHERE number = ?", (stream,)):
             put_snapshot(connection, stream, LATEST, kept)
 
 
-def compact(connection: Connection, stream: int, before: float, after: int = 0) -> int | None:
+def compact(connection: Connection, stream: int, before: float, after: int, leases: Leases = ALONE) -> int | None:
     """Remove records older than ``before`` that nothing needs any more, with their ids.
 
     The log then begins with the latest snapshot. What goes are records that it covers, and of those with rows only the
@@ -426,6 +472,7 @@ def compact(connection: Connection, stream: int, before: float, after: int = 0) 
     more to remove.
     """
     with connection.transaction():
+        leases.check(connection, stream)
         covered = latest_seq(connection, stream)
         old = connection.execute(
             "SELECT seq FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND at < ? AND seq NOT IN "
@@ -463,6 +510,34 @@ def _labelled_after(connection: Connection, stream: int, covered: int, ids: Sequ
         (connection.listed(ids), stream, covered),
     )
     return bool(found)
+
+
+def probe(connection: Connection) -> None:
+    """Write something that changes nothing."""
+    with connection.transaction():
+        connection.execute("UPDATE clock SET seq = seq")
+
+
+# --- Quarantine ------------------------------------------------------------------------------------------------------
+
+
+def quarantined(connection: Connection) -> dict[int, str]:
+    """The streams that are not learned, and why."""
+    return dict(connection.execute("SELECT stream, problem FROM quarantine"))
+
+
+def put_in_quarantine(connection: Connection, stream: int, problem: str) -> None:
+    """Remember not to learn a stream, whatever server or process would do so next."""
+    with connection.transaction():
+        if connection.execute("SELECT number FROM streams WHERE number = ?", (stream,)):
+            connection.execute("DELETE FROM quarantine WHERE stream = ?", (stream,))
+            connection.execute("INSERT INTO quarantine (stream, problem) VALUES (?, ?)", (stream, problem))
+
+
+def end_quarantine(connection: Connection, stream: int) -> None:
+    """Let a stream be learned again."""
+    with connection.transaction():
+        connection.execute("DELETE FROM quarantine WHERE stream = ?", (stream,))
 
 
 # --- Appending -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from devdan.atomic import FileLock, sync_folder
-from devdan.service.sql import Connection, Database, UnavailableError
+from devdan.service.sql import Connection, DamagedError, Database, NotStorableError, UnavailableError
 
 DURABILITIES = ("full", "normal", "off")
 FILE = "events.sqlite"
@@ -28,14 +29,33 @@ class InUseError(RuntimeError):
     """Another process holds the database."""
 
 
+# What each error of sqlite3 means; any other is a mistake of ours, and stays what it is.
+_FAULTS: tuple[tuple[type[Exception], str, type[RuntimeError]], ...] = (
+    (sqlite3.OperationalError, "no such", DamagedError),  # table or column
+    (sqlite3.OperationalError, "", UnavailableError),  # disk full, read-only, locked, input or output failed
+    (MemoryError, "", UnavailableError),
+    (sqlite3.DataError, "", NotStorableError),  # too large
+    (sqlite3.IntegrityError, "", NotStorableError),
+    (OverflowError, "", NotStorableError),
+    (UnicodeEncodeError, "", NotStorableError),
+    (sqlite3.InternalError, "", DamagedError),
+    (sqlite3.NotSupportedError, "", DamagedError),
+    (sqlite3.DatabaseError, "", DamagedError),  # and none of its kinds: a damaged file, or no database
+)
+_MISTAKES = (sqlite3.ProgrammingError, sqlite3.InterfaceError)
+
+
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Report a full disk or a damaged file as ``UnavailableError``; mistakes in statements stay what they are."""
+    """Report errors of SQLite as what they mean for the service."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        if type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError):
-            raise UnavailableError(f"the log cannot be used: {error}") from error
+    except _MISTAKES:
+        raise
+    except (sqlite3.Error, MemoryError, OverflowError, UnicodeEncodeError) as error:
+        for kind, says, meaning in _FAULTS:
+            if isinstance(error, kind) and says in str(error):
+                raise meaning(f"the log cannot be used: {error or 'out of memory'}") from error
         raise
 
 
@@ -50,13 +70,14 @@ class SqliteConnection(Connection):
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
+            opened = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             try:
-                opened = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
                 opened.execute("PRAGMA journal_mode = WAL")
                 opened.execute("PRAGMA wal_autocheckpoint = 0")  # commits would wait for it; see _Checkpoints
                 opened.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
-            except sqlite3.Error as error:
-                raise UnavailableError(f"the log cannot be opened: {error}") from error
+            except BaseException:
+                opened.close()
+                raise
             self._opened = opened
         return self._opened
 
@@ -79,7 +100,7 @@ class SqliteConnection(Connection):
             yield
             self.execute("COMMIT")
         except BaseException:
-            with suppress(UnavailableError):  # SQLite may have rolled back by itself
+            with suppress(UnavailableError, DamagedError):  # SQLite may have rolled back by itself
                 self.execute("ROLLBACK")
             raise
 
@@ -114,7 +135,11 @@ class SqliteDatabase(Database):
             raise InUseError(
                 f"{folder} is in use by another devdan serve; end it first, or choose another --data"
             ) from (error)
-        self.prepare()
+        try:
+            self.prepare()
+        except BaseException:
+            self._lock.release(remove=False)
+            raise
         sync_folder(folder)
         sync_folder(folder.parent)
         self._checkpoints = _Checkpoints(self.connect())
@@ -123,8 +148,8 @@ class SqliteDatabase(Database):
     def connect(self) -> Connection:
         return SqliteConnection(self.path, self._durability)
 
-    def may_learn(self) -> bool:
-        return True
+    def free_bytes(self) -> int:
+        return shutil.disk_usage(self.path.parent).free
 
     def close(self) -> None:
         super().close()
@@ -145,7 +170,7 @@ class _Checkpoints(threading.Thread):
 
     def run(self) -> None:
         while not self._ends.wait(_CHECKPOINT):
-            with suppress(UnavailableError):  # the next one may succeed
+            with suppress(UnavailableError, DamagedError):  # the next one may succeed; the writer tells of damage
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def stop(self) -> None:

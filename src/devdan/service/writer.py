@@ -1,10 +1,12 @@
 """The one thread that writes: it commits together what has come while the previous commit went to disk.
 
-Labels are committed in small batches, after rows: clients wait for the answers to rows.
+Labels are committed in small batches, after rows: clients wait for the answers to rows. What cannot be committed is
+refused, and the thread goes on: an expected fault passes, and an unexpected one is that of a single submission.
 """
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -12,17 +14,22 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from devdan.service import ledger
+from devdan.service import ledger, sql
 from devdan.service.schema import Submission, SubmissionOutcome, are_alike
-from devdan.service.sql import Connection, Database, UnavailableError
+from devdan.service.sql import Connection, DamagedError, Database, UnavailableError
+from devdan.service.supervision import Supervisor
 
 Result = TypeVar("Result")
 
 _MOST = 10_000  # rows and labels in one commit
 _EXPIRE = 30.0  # seconds between two searches for expired rows in streams without traffic
+_PROBE = 10.0  # seconds without a commit after which it is tried whether the log can be written
+
+logger = logging.getLogger("devdan.service")
 
 
 class BusyError(RuntimeError):
@@ -82,10 +89,14 @@ class WriterThread(threading.Thread):
         most_queued: int,
         deliver: Callable[[Callable[[], None]], object],
         wrote: Callable[[set[int]], None],
+        supervisor: Supervisor,
     ) -> None:
         super().__init__(name="devdan-writer", daemon=True)
         self._database, self._most_queued, self._deliver, self._wrote = database, most_queued, deliver, wrote
+        self._supervisor, self.part = supervisor, supervisor.part("writer")
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
+        self._door, self._is_closed = threading.Lock(), False
+        self._group: list[_Item] = []  # that is being written
         self.queued = 0  # rows and labels that wait to be written; changed only in the thread that makes promises
         self.n_commits = self.n_failures = 0
 
@@ -105,15 +116,23 @@ class WriterThread(threading.Thread):
             parts = [labels[start : start + most] for start in range(0, size, most)]
             promise = _InParts(promise, len(parts))
             for part in parts:
-                self._queue.put(_Item([Submission(stream, labels=part)], None, promise, len(part), True))
+                self._put(_Item([Submission(stream, labels=part)], None, promise, len(part), True))
         else:
-            self._queue.put(_Item(submissions, None, promise, size, only_labels))
+            self._put(_Item(submissions, None, promise, size, only_labels))
 
     def run_job(self, job: Callable[[Connection], Result]) -> Future[Result]:
         """Have something else run, between two commits."""
         promise: Future[Result] = Future()
-        self._queue.put(_Item((), job, promise, 0))
+        promise.set_running_or_notify_cancel()  # it runs even if nobody waits for it any more
+        self._put(_Item((), job, promise, 0))
         return promise
+
+    def _put(self, item: _Item) -> None:
+        with self._door:
+            if not self._is_closed:
+                self._queue.put(item)
+                return
+        self._refuse([item], _gone())
 
     def stop(self) -> None:
         """Write what has come so far, and end."""
@@ -121,8 +140,21 @@ class WriterThread(threading.Thread):
         self.join()
 
     def run(self) -> None:
+        with self._supervisor.guarding(self.part):
+            self._serve()
+        with self._door:
+            self._is_closed = True
+        left, self._group = self._group, []
+        with suppress(queue.Empty):
+            while True:
+                item = self._queue.get_nowait()
+                left += [] if item is None else [item]
+        self._refuse(left, _gone())
+
+    def _serve(self) -> None:
         connection = self._database.connect()
         due = time.monotonic() + _EXPIRE
+        probe = time.monotonic() + _PROBE
         labels = deque[_Item]()  # not committed yet
         ends = False
         while not ends or labels:
@@ -131,7 +163,7 @@ class WriterThread(threading.Thread):
             size = 0
             with suppress(queue.Empty):
                 while size < _MOST:
-                    wait = None if group or labels else max(due - time.monotonic(), 0.0)
+                    wait = None if group or labels else max(min(due, probe) - time.monotonic(), 0.0)
                     item = self._queue.get_nowait() if wait is None else self._queue.get(timeout=wait)
                     if item is None or item.job is not None:
                         ends, job = ends or item is None, item
@@ -142,6 +174,7 @@ class WriterThread(threading.Thread):
             while labels and size < self._database.labels_at_once:
                 group.append(labels.popleft())
                 size += group[-1].size
+            self._group = [*group, *labels, *([] if job is None else [job])]  # to be refused if this thread ends
             if group:
                 self._commit(connection, group)
             if job is not None and job.job is not None:
@@ -149,43 +182,90 @@ class WriterThread(threading.Thread):
             if time.monotonic() >= due:
                 self._expire(connection)
                 due = time.monotonic() + _EXPIRE
+            if self.part.problem is None and group:
+                probe = time.monotonic() + _PROBE
+            elif time.monotonic() >= probe:
+                probe = time.monotonic() + self._probe(connection)
+            self._group = []
+            self.part.works()
         connection.close()
 
     def _commit(self, connection: Connection, group: list[_Item]) -> None:
+        """Write a group, or refuse it; an unexpected error is told to those whose submissions alone make one."""
         submissions = [one for item in group for one in item.submissions]
-        outcomes: list[SubmissionOutcome] = []
-        error: Exception | None = None
         try:
             outcomes = ledger.commit(connection, submissions, time.time())
-            self.n_commits += 1
-        except Exception as failure:  # the promises are broken; the next group may succeed
-            error = failure
+        except DamagedError:
+            raise
+        except UnavailableError as error:
+            self.part.waits(error)
             self.n_failures += 1
-
-        def keep_promises() -> None:
-            self.queued -= sum(item.size for item in group)
-            decided = iter(outcomes)
-            for item in group:
-                own = list(islice(decided, len(item.submissions)))
-                if item.promise.done():
-                    continue
-                if error is not None:
-                    item.promise.set_exception(error)
-                else:
-                    item.promise.set_result(own)
-
-        self._deliver(keep_promises)
-        if error is None:
+            self._refuse(group, error)
+        except Exception as error:
+            if len(group) > 1:
+                for item in group:
+                    self._commit(connection, [item])
+                return
+            self.n_failures += 1
+            self._refuse(group, error)
+        else:
+            self.part.goes_on()
+            self.n_commits += 1
+            self._deliver(partial(self._keep_promises, group, outcomes))
             self._wrote({one.stream for one in submissions})
+
+    def _keep_promises(self, group: list[_Item], outcomes: list[SubmissionOutcome]) -> None:
+        self.queued -= sum(item.size for item in group)
+        decided = iter(outcomes)
+        for item in group:
+            own = list(islice(decided, len(item.submissions)))
+            if not item.promise.done():
+                item.promise.set_result(own)
+
+    def _refuse(self, items: list[_Item], error: Exception) -> None:
+        """Break the promises, each in the thread that waits for it."""
+
+        def refuse(some: list[_Item]) -> None:
+            self.queued -= sum(item.size for item in some)
+            for item in some:
+                if not item.promise.done():
+                    item.promise.set_exception(error)
+
+        refuse([item for item in items if item.job is not None])
+        self._deliver(partial(refuse, [item for item in items if item.job is None]))
 
     def _run(self, connection: Connection, job: Callable[[Connection], Any], promise: Promise) -> None:
         try:
             result = job(connection)
         except Exception as failure:
+            if isinstance(failure, UnavailableError):
+                self.part.waits(failure)
             promise.set_exception(failure)
+            if isinstance(failure, DamagedError):
+                raise
         else:
             promise.set_result(result)
 
+    def _probe(self, connection: Connection) -> float:
+        """Try whether the log can be written; returns the seconds until that should be tried again."""
+        try:
+            sql.probe(connection)
+        except UnavailableError as error:
+            return self.part.waits(error)
+        self.part.goes_on()
+        return _PROBE
+
     def _expire(self, connection: Connection) -> None:
+        """Evict what has waited for too long, stream by stream: what fails for one does not keep the others."""
         with suppress(UnavailableError):  # it is retried
-            ledger.expire(connection, time.time())
+            for number, stream in sql.streams(connection).items():
+                try:
+                    ledger.expire(connection, number, time.time())
+                except (UnavailableError, DamagedError):
+                    raise
+                except Exception:
+                    logger.exception("rows of the stream %s cannot be evicted", stream.name)
+
+
+def _gone() -> UnavailableError:
+    return UnavailableError("the thread that writes has ended")
