@@ -19,10 +19,11 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition  # noqa: E402
 from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
 
-from devdan.service import bodies  # noqa: E402
+from devdan.service import bodies, ledger  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
 from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
 from devdan.service.schema import Limits  # noqa: E402
+from devdan.service.sql import NotStorableError  # noqa: E402
 from devdan.service.store import SqliteDatabase  # noqa: E402
 
 
@@ -310,6 +311,26 @@ def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cl
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_paused") == 1)
         limit(http, lambda pages: 10**6)
         http.predictions.of(*ids, "after")
+
+
+def test_a_message_that_makes_an_unexpected_error_becomes_a_dead_letter_alone(cluster, tmp_path, monkeypatch):
+    kafka, commit = topics("poison", dead_letters="poison-dead"), ledger.commit
+
+    def picky(connection, submissions, now):
+        if any(row.id == "poison" for one in submissions for row in one.rows):
+            raise NotStorableError("it is too large")
+        return commit(connection, submissions, now)
+
+    monkeypatch.setattr(ledger, "commit", picky)
+    with service(cluster, kafka, tmp_path / "data") as http:
+        dead = Reader(cluster, "poison-dead")
+        for id_ in ("a", "poison", "b"):
+            cluster.send(kafka.rows, rows(**{id_: 1.0}))
+        http.predictions.of("a", "b")
+        letter = dead.until(lambda messages: messages)[0]
+        assert "it is too large" in dict(letter.headers())["devdan.reason"].decode()
+        wait_until(lambda: "kafka" not in http.get("/v2/health/ready").json().get("problems", {}))
+        dead.stop()
 
 
 def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp_path):

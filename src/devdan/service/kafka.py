@@ -59,7 +59,6 @@ _BATCH, _LARGE = 200, 4 * 2**20  # messages that are read together, and bytes of
 _WAIT = 0.5  # seconds for the first of them
 _HOLD = 1.0  # seconds until what could not be written or delivered is retried
 _TIMEOUT = 10.0  # seconds to ask what was committed
-_RESTART = 5.0  # seconds until the clients are made again after an unexpected error
 _LATEST = ("latest", "largest", "end")
 _LISTED = 20  # contradictions in a reason
 _STREAM = "stream"  # the header that names another stream
@@ -277,6 +276,11 @@ class KafkaClients:
         self._consumer.pause(self._consumer.assignment())
         self._hold_until = time.monotonic() + _HOLD
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is read for a while."""
+        return self._hold_until is not None
+
     def close(self) -> None:
         """Leave the group."""
         self._consumer.close()
@@ -325,6 +329,7 @@ class KafkaWorker:
         self._engine, self._settings, self._metrics = engine, settings, KafkaMetrics(registry)
         self._thread = ThreadPoolExecutor(1, "devdan-kafka")
         self._ends = asyncio.Event()
+        self._part = engine.supervisor.part("kafka")
 
     def start(self) -> None:
         """Begin; brokers need not be there yet."""
@@ -345,7 +350,7 @@ class KafkaWorker:
                 if not isinstance(error, (KafkaException, UnavailableError)):
                     logger.exception("unexpected error; restarting the Kafka consumer")
                 with suppress(TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
-                    await asyncio.wait_for(self._ends.wait(), _RESTART)
+                    await asyncio.wait_for(self._ends.wait(), self._part.waits(error))
 
     async def _serve(self) -> None:
         await self._own()
@@ -362,6 +367,11 @@ class KafkaWorker:
                 messages = await self._call(clients.consume)
                 if messages:
                     await self._take(clients, messages)
+                self._part.works()
+                if self._metrics.is_away:
+                    self._part.waits(UnavailableError("no broker can be reached"))
+                elif not clients.holds:
+                    self._part.goes_on()
         finally:
             await self._call(clients.close)
 
@@ -385,6 +395,7 @@ class KafkaWorker:
                 raise
             self._metrics.failed(error)
             self._metrics.paused(True)
+            self._part.waits(error)
             await self._call(lambda: clients.hold(messages[n_done:]))
         else:
             self._metrics.paused(False)
@@ -454,7 +465,22 @@ class KafkaWorker:
         return Submission(live.number, labels=[(one.id, one.label) for one in labels], source=source)
 
     async def _write(self, clients: KafkaClients, some: Sequence[_Read]) -> None:
-        outcomes = await self._engine.submit_together([one.submission for one in some])
+        try:
+            outcomes = await self._engine.submit_together([one.submission for one in some])
+        except (UnavailableError, BusyError):
+            raise
+        except Exception as error:  # of one message, which must not come for ever
+            if len(some) > 1:
+                for one in some:
+                    await self._write(clients, [one])
+                return
+            if some[0].why is not None:
+                raise
+            logger.exception("unexpected error; the message becomes a dead letter")
+            nothing = Submission(some[0].submission.stream, source=some[0].submission.source)
+            reason = f"unexpected error: {type(error).__name__}: {error}"
+            await self._write(clients, [some[0]._replace(submission=nothing, why=reason)])
+            return
         predictions, dead = list[OutgoingMessage](), list[OutgoingMessage]()
         for one, outcome in zip(some, outcomes, strict=True):
             if outcome.gone:

@@ -32,6 +32,11 @@ class KafkaMetrics:
         self._is_connected: bool | None = None
         self._said = ""  # the latest failure
 
+    @property
+    def is_away(self) -> bool:
+        """Whether no broker can be reached."""
+        return self._is_connected is False
+
     def message(self, topic: str, outcome: str) -> None:
         """Count a message: new, known, or dead."""
         self._messages.labels(topic, outcome).inc()
