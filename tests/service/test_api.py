@@ -1,23 +1,31 @@
 """The service over HTTP, in a thread of this process: all operations, limits, tokens, failures and hostile bodies."""
 
 import base64
+import hashlib
 import json
+import logging
 import random
 import re
+import socket
+import string
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from served import limit, served_here, until, wait_until
+from served import SECONDS, limit, served_here, until, wait_until
 
 from devdan import DEVDAN
+from devdan.encoding.values import is_date_format
 from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.service import sql
 from devdan.service.auth import Tokens, TokensError
 from devdan.service.engine import InitialModel
 from devdan.service.schema import Limits
 from devdan.service.server import ListenError, check_address
+from devdan.service.sql import UnavailableError
 
 
 @pytest.fixture
@@ -229,6 +237,31 @@ def test_a_queue_that_is_full_says_when_to_come_again(tmp_path):
         assert http.post("/v1/streams/s/predict", json=rows("a")).status_code == 200
 
 
+def test_large_requests_leave_room_for_small_ones_and_for_others(tmp_path):
+    (tmp_path / "t").write_text(f"{'a' * 16} predict\n{'b' * 16} predict,admin\n")
+    gate, many = threading.Event(), iter(range(1000))
+    with served_here(tmp_path / "data", limits=Limits(queued=100), tokens=Tokens(tmp_path / "t")) as http:
+
+        def post(token, n_rows):
+            body = rows(*(f"r{next(many)}" for _ in range(n_rows)))
+            return http.post("/v1/streams/s/predict", json=body, headers={"authorization": f"Bearer {token * 16}"})
+
+        http.put("/v1/streams/s", json={}, headers={"authorization": f"Bearer {'b' * 16}"})
+        engine = http.application.engine
+        engine.writer.run_job(lambda connection: gate.wait(SECONDS))
+        with ThreadPoolExecutor(30) as pool:
+            large = [pool.submit(post, "a", 20) for _ in range(8)]
+            wait_until(lambda: sum(one.done() for one in large) == 6)
+            small = [pool.submit(post, "a", 1) for _ in range(8)]
+            others = [pool.submit(post, "b", 10)]
+            wait_until(lambda: engine.writer.queued == 58 or any(one.done() for one in [*small, *others]))
+            gate.set()
+            assert [one.result().status_code for one in [*small, *others]] == [200] * 9
+            assert sorted(one.result().status_code for one in large) == [200] * 2 + [429] * 6
+        assert not engine.rows_queued._own
+        assert not http.application.bytes_answered._own
+
+
 @pytest.mark.parametrize("unlogged", [False, True])
 def test_a_full_disk_refuses_writes_and_recovers_by_itself(tmp_path, unlogged):
     with served_here(tmp_path / "data", predict_unlogged=unlogged) as http:
@@ -401,6 +434,72 @@ def test_a_file_of_tokens_that_is_not_valid_says_where(tmp_path, text, says):
         Tokens(tmp_path / "t")
 
 
+def test_tokens_that_can_be_read_on_their_way_are_warned_of(tmp_path):
+    (tmp_path / "t").write_text("x" * 20 + " predict")
+    tokens = Tokens(tmp_path / "t")
+    check_address("127.0.0.1", tokens, False)
+    check_address("0.0.0.0", tokens, True)
+    with pytest.warns(UserWarning, match=r"not encrypted on their way to 0\.0\.0\.0.*--tls-certificate"):
+        check_address("0.0.0.0", tokens, False)
+
+
+def test_nobody_else_may_read_the_files_of_the_log(tmp_path):
+    folder = tmp_path / "data"
+    for _ in range(2):
+        with served_here(folder) as http:
+            http.put("/v1/streams/s", json={})
+            assert {path.name for path in folder.iterdir()} >= {"events.sqlite", "events.sqlite-wal", "lock"}
+            assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+            assert folder.stat().st_mode & 0o777 == 0o700
+        (folder / "events.sqlite").chmod(0o644)  # as those of an earlier version
+
+
+def test_a_client_that_leaves_is_told_in_a_line(tmp_path, caplog):
+    with caplog.at_level(logging.INFO), served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={})
+        with socket.create_connection(("127.0.0.1", http.port)) as connection:
+            head = "POST /v1/streams/s/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\n{"
+            connection.sendall(head.encode())
+            wait_until(lambda: http.application.n_bytes > 0)
+        wait_until(lambda: http.application.n_bytes == 0)
+    told = [one for one in caplog.records if one.name != "httpx"]
+    assert [one.getMessage() for one in told] == [
+        "a client left before its POST /v1/streams/{stream}/predict was complete"
+    ]
+    assert not any(one.exc_info for one in told)
+
+
+def test_what_could_not_be_read_is_not_said_to_be_written(tmp_path, monkeypatch):
+    with served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={})
+
+        async def fails(job):
+            raise UnavailableError("away")
+
+        monkeypatch.setattr(http.application.engine, "read", fails)
+        monkeypatch.setattr(http.application.engine, "write", fails)
+        said = http.get("/v1/streams/s/samples/a")
+        assert (said.status_code, said.json()["error"].split(";")[0]) == (503, "the log cannot be read at present")
+        said = http.delete("/v1/streams/s")
+        assert (said.status_code, said.json()["error"].split(";")[0]) == (503, "the log cannot be written at present")
+
+
+def test_pages_run_their_own_scripts_only_and_are_framed_by_none(shared):
+    shared.put("/v1/streams/s", json={})
+    for path in ("/", "/docs", "/live/s", "/v1/streams", "/nowhere"):
+        answer = shared.get(path)
+        policy = answer.headers["content-security-policy"]
+        assert "unsafe" not in policy + answer.text, path
+        assert policy.startswith("default-src 'none'; ")
+        assert "frame-ancestors 'none'" in policy
+        assert answer.headers.get_list("x-frame-options") == ["DENY"]
+        for kind in ("script", "style"):
+            for content in re.findall(rf"<{kind}>(.*?)</{kind}>", answer.text, re.DOTALL):
+                digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+                assert f"{kind}-src 'sha256-{digest}'" in policy, path
+        assert ' style="' not in answer.text
+
+
 def test_without_tokens_only_this_machine_may_ask(shared):
     check_address("127.0.0.1", None)
     with pytest.raises(ListenError, match="--tokens"):
@@ -506,6 +605,21 @@ def test_open_inference_protocol(http, stream):
     assert [one["name"] for one in http.get("/v2/models/s").json()["inputs"]] == ["x", "city"]
     only = http.post(infer, json=tensors | {"outputs": [{"name": "label"}]}).json()["outputs"]
     assert [one["name"] for one in only] == ["label"]
+
+
+@pytest.mark.parametrize("name", ["more", ["q"], None, {}])
+def test_rows_of_a_request_with_unknown_outputs_are_not_kept(http, stream, name):
+    tensors = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP64", "data": [1]}], "id": "q"}
+    said = http.post("/v2/models/s/infer", json=tensors | {"outputs": [{"name": name}]})
+    assert (said.status_code, "outputs" in said.json()["error"]) == (422, True)
+    assert http.get(f"{stream}/samples/q").status_code == 404
+
+
+def test_no_way_to_write_dates_makes_a_server_error(shared):
+    assert shared.put("/v1/streams/d", json={"options": {"dates": {"t": "%d%d"}}}).status_code == 422
+    letters = string.ascii_letters + "%-:"
+    for ways in ([f"%{one}%{other}" for other in letters] for one in letters):
+        assert all(isinstance(is_date_format(way), bool) for way in ways)
 
 
 # --- Hostile bodies ----------------------------------------------------------------------------------------------

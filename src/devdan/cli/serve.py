@@ -153,8 +153,9 @@ def serve(
     from devdan.apply import model_path
 
     with clear_errors(), _log_errors():
+        show_notes()
         known = None if tokens is None else Tokens(tokens)
-        check_address(host, known)
+        check_address(host, known, certificate is not None)
         if (certificate is None) != (key is None):
             raise ValueError("--tls-certificate and --tls-key are needed both, or none")
         scheme = "http" if certificate is None else "https"

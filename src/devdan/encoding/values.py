@@ -134,13 +134,15 @@ def is_date_format(text: str) -> bool:
 
     >>> is_date_format("dd/mm/yyyy"), is_date_format("epoch"), is_date_format("day")
     (True, True, False)
+    >>> is_date_format("%d%d")
+    False
     """
     if text == "iso" or text in EPOCHS:
         return True
     date_format = strptime_format(text)
     try:
         datetime.strptime(datetime(2001, 12, 30).strftime(date_format), date_format)
-    except ValueError:
+    except (ValueError, re.error):  # the latter where a part comes twice
         return False
     return "%" in date_format
 

@@ -26,6 +26,7 @@ from devdan.service.bodies import (
 from devdan.service.engine import Engine, Live, NotFoundError
 from devdan.service.http import Call, Operation, answered, encode
 from devdan.service.schema import (
+    BusyError,
     Label,
     StreamSettings,
     SubmissionOutcome,
@@ -34,7 +35,6 @@ from devdan.service.schema import (
     check_texts,
     new_id,
 )
-from devdan.service.writer import BusyError
 
 _EVERY = 0.5  # seconds between two events at least
 _ALIVE = 15.0  # seconds without an event after which a listener gets a sign of life
@@ -50,7 +50,7 @@ async def predict(call: Call) -> Response:
     live = await call.live()
     rows = parsed_rows(await call.content(), live.predictor.columns)
     check_rows(rows, live.settings.keyed, call.engine.limits)
-    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows)
+    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows, call.sender)
     named = struct_of(tuple(predictor.names), float) or partial(_as_dict, predictor.names)
     answer: dict[str, Any] = {
         "predictions": [
@@ -72,7 +72,7 @@ async def labels(call: Call) -> Response:
     live = await call.live()
     given = parsed(LABELS, await call.content()).labels
     check_labels(given, call.engine.limits)
-    outcome = await call.engine.submit(live, labels=[(one.id, one.label) for one in given])
+    outcome = await call.engine.submit(live, labels=[(one.id, one.label) for one in given], sender=call.sender)
     return _told(live.count_labels(outcome), outcome)
 
 
@@ -85,7 +85,7 @@ async def samples(call: Call) -> Response:
     submitted = [
         SubmittedRow(row.id or new_id(), row.features, row.key, None, None, row.label, row.id is None) for row in rows
     ]
-    outcome = await call.engine.submit(live, submitted)
+    outcome = await call.engine.submit(live, submitted, sender=call.sender)
     return _told(live.count_labels(outcome) | {"ids": [row.id for row in submitted]}, outcome)
 
 

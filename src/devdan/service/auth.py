@@ -124,6 +124,13 @@ class Guard:
     def __init__(self, tokens: Tokens | None, local_only: bool) -> None:
         self._tokens, self._local_only = tokens, local_only
 
+    def sender(self, scope: Mapping[str, Any]) -> str:
+        """Who has sent an accepted request: by its token or, without tokens, by its address."""
+        if self._tokens is None:
+            return str((scope.get("client") or ("",))[0])
+        authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        return hashlib.sha256(_token(authorization).encode("utf-8", "surrogateescape")).hexdigest()
+
     def refusal(self, scope: Mapping[str, Any]) -> Refusal | None:
         """Why the request of an ASGI scope is refused; None if it is not."""
         headers: dict[bytes, bytes] = dict(scope["headers"])

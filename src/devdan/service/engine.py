@@ -21,6 +21,8 @@ from devdan.service.counts import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
 from devdan.service.predictor import Predictor, RowPrediction
 from devdan.service.schema import (
+    BusyError,
+    FairShares,
     InvalidError,
     Label,
     LimitError,
@@ -35,7 +37,7 @@ from devdan.service.schema import (
 )
 from devdan.service.sql import Connection, Database, StreamFacts, UnavailableError
 from devdan.service.supervision import Supervisor
-from devdan.service.writer import BusyError, WriterThread
+from devdan.service.writer import WriterThread
 
 Result = TypeVar("Result")
 
@@ -153,6 +155,7 @@ class Engine:
         self._early: dict[int, StreamNews] = {}  # of streams that are not known yet
         self._promises: deque[tuple[float, asyncio.Future[Any]]] = deque()  # with the time until which they may take
         self._loop = asyncio.get_running_loop()
+        self.rows_queued = FairShares(self.limits.queued, "rows and labels wait to be written")
         self.supervisor = Supervisor()
         self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake, self.supervisor)
         self.learner = LearnerThread(
@@ -314,11 +317,11 @@ class Engine:
         ]
         return Answer(submitted, predictions, predictor)
 
-    async def predict_and_log(self, live: Live, rows: Sequence[RowIn]) -> Answer:
+    async def predict_and_log(self, live: Live, rows: Sequence[RowIn], sender: str = "") -> Answer:
         """Predict rows, and write them with their predictions."""
         answer = await self.predict(live, rows)
         try:
-            outcome = await self.submit(live, answer.rows)
+            outcome = await self.submit(live, answer.rows, sender=sender)
         except (UnavailableError, BusyError):
             if not self._predict_unlogged:
                 raise
@@ -334,20 +337,30 @@ class Engine:
             )
 
     async def submit(
-        self, live: Live, rows: Sequence[SubmittedRow] = (), labels: Sequence[tuple[str, Label]] = ()
+        self,
+        live: Live,
+        rows: Sequence[SubmittedRow] = (),
+        labels: Sequence[tuple[str, Label]] = (),
+        sender: str = "",
     ) -> SubmissionOutcome:
         """Have rows or labels written; returns when they are on disk, or raises an error if all are refused."""
-        (outcome,) = await self.submit_together([Submission(live.number, rows, labels)])
+        (outcome,) = await self.submit_together([Submission(live.number, rows, labels)], sender)
         if outcome.gone:
             raise NotFoundError("the stream was deleted")
         if outcome.error is not None:
             raise InvalidError(outcome.error)
         return outcome
 
-    def submit_together(self, submissions: Sequence[Submission]) -> asyncio.Future[list[SubmissionOutcome]]:
+    def submit_together(
+        self, submissions: Sequence[Submission], sender: str = ""
+    ) -> asyncio.Future[list[SubmissionOutcome]]:
         """Have all written, or none if that fails; the outcomes are there when they are on disk."""
+        size = sum(len(one.rows) + len(one.labels) for one in submissions)
+        self.rows_queued.check(sender, size, self.writer.queued)
         promise: asyncio.Future[list[SubmissionOutcome]] = self._loop.create_future()
         self.writer.submit(submissions, promise)
+        self.rows_queued.take(sender, size)
+        promise.add_done_callback(lambda _: self.rows_queued.take(sender, -size))
         self._promises.append((self._loop.time() + _PATIENCE, promise))
         return promise
 

@@ -14,18 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route, Router
 
 import devdan
-from devdan.report.render import render
+from devdan.report.render import policy_of, render
 from devdan.service.auth import Guard, Tokens
 from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
-from devdan.service.schema import InvalidError, LimitError, Limits
+from devdan.service.schema import BusyError, FairShares, InvalidError, LimitError, Limits
 from devdan.service.sql import Database, UnavailableError
-from devdan.service.writer import BusyError
 
 if TYPE_CHECKING:
     from devdan.service.kafka import KafkaSettings
@@ -62,8 +61,10 @@ _SAFE = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"x-frame-options", b"DENY"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
-_BYTES, _PATH = "devdan.bytes", "devdan.path"  # in the scope of a request: the size of its body, its operation's path
+_BYTES, _PATH = "devdan.bytes", "devdan.path"  # in the scope of a request: its sender and size, its operation's path
 
 encode = msgspec.json.Encoder().encode
 logger = logging.getLogger("devdan.service")
@@ -72,6 +73,12 @@ logger = logging.getLogger("devdan.service")
 def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON."""
     return Response(encode(content), status, headers, media_type="application/json")
+
+
+def shown(page: str) -> Response:
+    """A page, which no other may frame."""
+    policy = f"{policy_of(page)}; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    return HTMLResponse(page, headers={"content-security-policy": policy, "cache-control": "no-store"})
 
 
 class Call(Request):
@@ -86,6 +93,11 @@ class Call(Request):
     def engine(self) -> Engine:
         return self.application.engine
 
+    @cached_property
+    def sender(self) -> str:
+        """Who has sent it, among whom what is limited is shared."""
+        return self.application.guard.sender(self.scope)
+
     async def live(self) -> Live:
         """The stream that the path names."""
         return await self.engine.find(self.path_params["stream"])
@@ -96,6 +108,8 @@ class Call(Request):
         declared = self.headers.get("content-length")
         if declared is not None and declared.isdigit() and int(declared) > limits.body:
             raise LimitError(f"a body may have {limits.body} bytes, got {declared}")
+        shares, sender = application.bytes_answered, self.sender
+        shares.check(sender, int(declared) if declared is not None and declared.isdigit() else 0, application.n_bytes)
         parts, size = [], 0
         async for part in self.stream():
             size += len(part)
@@ -103,8 +117,9 @@ class Call(Request):
                 raise LimitError(f"a body may have {limits.body} bytes, got more")
             parts.append(part)
             application.n_bytes += len(part)
-            self.scope[_BYTES] = size
-            if application.n_bytes > limits.bodies:
+            shares.take(sender, len(part))
+            self.scope[_BYTES] = sender, size
+            if application.n_bytes > limits.bodies:  # it did not say how large it is
                 raise BusyError("too much is being answered already; send it again later")
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -187,10 +202,11 @@ class Application:
     ) -> None:
         self._database, self._model, self._limits, self._kafka = database, model, limits, kafka
         self._options: dict[str, Any] = {"predict_unlogged": predict_unlogged, "snapshots": snapshots}
-        self._guard = Guard(tokens, local_only)
+        self.guard = Guard(tokens, local_only)
         self.operations = (*operations, *_DOCUMENTATION)
         self._router = Router([one.route() for one in self.operations], lifespan=self._lifespan)
         self.n_bytes = 0  # of bodies in memory
+        self.bytes_answered = FairShares((limits or Limits()).bodies, "bytes are being answered")
 
     @asynccontextmanager
     async def _lifespan(self, router: Any) -> AsyncIterator[None]:
@@ -223,26 +239,31 @@ class Application:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), *_SAFE]
+                own = dict(message.get("headers", ()))
+                message["headers"] = [*message.get("headers", ()), *(one for one in _SAFE if one[0] not in own)]
                 method = scope["method"] if scope["method"] in _METHODS else "other"  # a client can send any word
                 self.metrics.request(scope.get(_PATH, "other"), method, status, time.perf_counter() - begin)
             await send(message)
 
         try:
-            refusal = self._guard.refusal(scope)
+            refusal = self.guard.refusal(scope)
             if refusal is None:
                 await self._router(scope, receive, counted)
             else:
                 answer = answered({"error": refusal.error}, refusal.status, refusal.headers)
                 await answer(scope, receive, counted)
+        except ClientDisconnect:
+            logger.info("a client left before its %s %s was complete", scope["method"], scope.get(_PATH, ""))
         except Exception as error:
             if status:  # the answer has begun; uvicorn logs the error and closes the connection
                 raise
-            await _failure(error)(scope, receive, counted)
+            await _failure(error, scope["method"])(scope, receive, counted)
             if not isinstance(error, _EXPECTED):
                 logger.exception("unexpected error in an answer to %s %s", scope["method"], scope.get(_PATH, ""))
         finally:
-            self.n_bytes -= scope.pop(_BYTES, 0)
+            sender, size = scope.pop(_BYTES, ("", 0))
+            self.n_bytes -= size
+            self.bytes_answered.take(sender, -size)
 
     @cached_property
     def document(self) -> dict[str, Any]:
@@ -257,12 +278,13 @@ class Application:
         return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _failure(error: Exception) -> Response:
+def _failure(error: Exception, method: str) -> Response:
     """The answer to a request that has failed."""
     if isinstance(error, HTTPException):  # of the router
         return answered({"error": error.detail}, error.status_code, error.headers)
     if isinstance(error, UnavailableError) and not isinstance(error, NotReadyError):
-        return answered({"error": "the log cannot be written at present; send the request again later"}, 503, _RETRY)
+        done = "read" if method in ("GET", "HEAD") else "written"
+        return answered({"error": f"the log cannot be {done} at present; send the request again later"}, 503, _RETRY)
     for kind in type(error).__mro__:
         if kind in _STATUS:
             return answered({"error": str(error)}, *_STATUS[kind])
@@ -287,7 +309,7 @@ async def docs(call: Call) -> Response:
         address=str(call.base_url).rstrip("/"),
         schemas={name: json.dumps(schema, indent=2) for name, schema in schemas.items()},
     )
-    return HTMLResponse(page)
+    return shown(page)
 
 
 _DOCUMENTATION = (Operation("GET", "/docs", docs), Operation("GET", "/openapi.json", openapi))

@@ -29,16 +29,24 @@ class Tensor(msgspec.Struct):
     parameters: dict[str, Any] = {}
 
 
+class Output(msgspec.Struct):
+    """An output that is asked for."""
+
+    name: str
+    parameters: dict[str, Any] = {}
+
+
 class Inference(msgspec.Struct):
     """Rows to predict, as tensors."""
 
     inputs: list[Tensor]
     id: str | None = None
     parameters: dict[str, Any] = {}
-    outputs: list[dict[str, Any]] = []
+    outputs: list[Output] = []
 
 
 _INFERENCE = parser(Inference)
+_OUTPUTS = ("label", "probabilities", "id")
 
 
 async def server(call: Call) -> Response:
@@ -85,9 +93,12 @@ async def infer(call: Call) -> Response:
     if "inference-header-content-length" in call.headers:
         raise InvalidError("tensors must be in JSON: binary data is not supported")
     asked = parsed(_INFERENCE, await call.content())
+    for output in asked.outputs:  # before the rows are kept
+        if output.name not in _OUTPUTS:
+            raise InvalidError(f"outputs must be among label, probabilities and id, got {output.name!r}")
     rows = _rows(live, asked)
     check_rows(rows, live.settings.keyed, call.engine.limits)
-    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows)
+    submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows, call.sender)
     if not predictor.names:
         raise ConflictError("no label has been learned yet, so there is no prediction; the rows were kept")
     if outcome is not None and outcome.refused:
@@ -109,9 +120,7 @@ async def infer(call: Call) -> Response:
         },
         {"name": "id", "shape": [n], "datatype": "BYTES", "data": [row.id for row in submitted]},
     ]
-    wanted = {one.get("name") for one in asked.outputs}
-    if not wanted <= {one["name"] for one in outputs}:
-        raise InvalidError("outputs must be among label, probabilities and id")
+    wanted = {one.name for one in asked.outputs}
     return answered({
         "model_name": live.name,
         "model_version": str(predictor.version),

@@ -39,6 +39,7 @@ from devdan.service.engine import Engine, Live, NotFoundError
 from devdan.service.kafka_metrics import KafkaMetrics, library, logger
 from devdan.service.schema import (
     LONGEST,
+    BusyError,
     InvalidError,
     Label,
     LimitError,
@@ -48,8 +49,7 @@ from devdan.service.schema import (
     SubmissionOutcome,
     check_name,
 )
-from devdan.service.sql import UnavailableError
-from devdan.service.writer import BusyError
+from devdan.service.sql import DamagedError, UnavailableError
 
 Result = TypeVar("Result")
 Headers = list[tuple[str, str | bytes | None]]
@@ -61,6 +61,7 @@ _HOLD = 1.0  # seconds until what could not be written or delivered is retried
 _TIMEOUT = 10.0  # seconds to ask what was committed
 _LATEST = ("latest", "largest", "end")
 _LISTED = 20  # contradictions in a reason
+_SENDER = "Kafka"  # all of it has one share of what waits
 _STREAM = "stream"  # the header that names another stream
 # The guarantees rest on these, so a file cannot set them.
 _OURS = {
@@ -319,7 +320,9 @@ class _GoneError(RuntimeError):
     """A stream was deleted meanwhile."""
 
 
-_PASSING = (UnavailableError, BusyError, KafkaException, _GoneError, OSError, MemoryError)  # not the message's fault
+_PASSING = (  # not the message's fault
+    UnavailableError, DamagedError, BusyError, KafkaException, _GoneError, OSError, MemoryError,
+)  # fmt: skip
 
 
 class KafkaWorker:
@@ -466,7 +469,7 @@ class KafkaWorker:
 
     async def _write(self, clients: KafkaClients, some: Sequence[_Read]) -> None:
         try:
-            outcomes = await self._engine.submit_together([one.submission for one in some])
+            outcomes = await self._engine.submit_together([one.submission for one in some], _SENDER)
         except (UnavailableError, BusyError):
             raise
         except Exception as error:  # of one message, which must not come for ever

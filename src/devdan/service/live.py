@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
 from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
 from devdan.report.render import Tile, render
@@ -15,12 +15,10 @@ from devdan.report.run_charts import columns_chart
 from devdan.report.words import clipped, how_many, number, percent
 from devdan.service.counts import WINDOW, Counts, Span
 from devdan.service.engine import Engine, Live, NotFoundError
-from devdan.service.http import Call, Operation
+from devdan.service.http import Call, Operation, shown
 from devdan.service.predictor import text_of
 
 _NOTHING = "There is nothing to show yet: predictions begin with the first label."
-_HEADERS = {"x-frame-options": "DENY", "cache-control": "no-store"}
-
 
 _DELAYS = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "30 days", "later")
 
@@ -33,22 +31,18 @@ async def page(call: Call) -> Response:
     name = call.query_params.get("stream", next(iter(call.engine.streams), None))
     if name is None:
         told = "There is no stream yet: PUT /v1/streams/… creates one, see /docs."
-        return _html(render("live.html", title="devdan", told=told, stream=None, body=""))
+        return shown(render("live.html", title="devdan", told=told, stream=None, body=""))
     live = await call.engine.find(name)
     body = Markup(_stream(call.engine, live))
-    return _html(render("live.html", title=live.name, told="As of now.", stream=live.name, body=body))
+    return shown(render("live.html", title=live.name, told="As of now.", stream=live.name, body=body))
 
 
 async def part(call: Call) -> Response:
-    return _html(_stream(call.engine, await call.live()))
+    return shown(_stream(call.engine, await call.live()))
 
 
 async def icon(call: Call) -> Response:
     raise NotFoundError("there is no icon")
-
-
-def _html(content: str) -> Response:
-    return HTMLResponse(content, headers=_HEADERS)
 
 
 OPERATIONS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +28,41 @@ class InvalidError(ValueError):
 
 class LimitError(ValueError):
     """A request exceeds a limit of the service."""
+
+
+class BusyError(RuntimeError):
+    """Too much is waiting already; the message says of what."""
+
+
+class FairShares:
+    """How much of something each sender has, of which there is a limit for all together.
+
+    A sender may have as much as is left once it has that. So one alone gets half, two get a third each, and however
+    much some send, there is room for others, and for what is small.
+
+    >>> shares = FairShares(90, "rows wait")
+    >>> shares.take("a", 45)
+    >>> shares.check("b", 20, 45)
+    >>> shares.check("a", 1, 45)
+    Traceback (most recent call last):
+    devdan.service.schema.BusyError: 45 rows wait already, 45 of this sender; send it again later
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self._own = Counter[str]()
+
+    def check(self, sender: str, size: int, used: int) -> None:
+        """Raise a ``BusyError`` unless a sender may have so much more, where so much is used by all."""
+        own = self._own.get(sender, 0)
+        if used > 0 and own + size > self._most - used - size:
+            raise BusyError(f"{used} {self._what} already, {own} of this sender; send it again later")
+
+    def take(self, sender: str, size: int) -> None:
+        """A sender has so much more, or less."""
+        self._own[sender] += size
+        if self._own[sender] == 0:
+            del self._own[sender]
 
 
 class Limits(msgspec.Struct, frozen=True):

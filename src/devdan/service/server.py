@@ -48,11 +48,17 @@ def application(database: Database, **options: Any) -> Application:
     return Application(database, (*api.OPERATIONS, *inference.OPERATIONS, *live.OPERATIONS), **options)
 
 
-def check_address(host: str, tokens: Tokens | None) -> None:
-    """Raise an error unless it is this machine's, or there are tokens."""
+def check_address(host: str, tokens: Tokens | None, is_encrypted: bool = True) -> None:
+    """Raise an error unless it is this machine's, or there are tokens; warn where these could be read on their way."""
     if tokens is None and host not in LOOPBACK:
         raise ListenError(
             f"without tokens the service listens on 127.0.0.1 only, got {host!r}; --tokens names a file with tokens"
+        )
+    if not is_encrypted and host not in LOOPBACK:
+        warnings.warn(
+            f"tokens, rows and labels are not encrypted on their way to {host}: whoever can listen in between can read "
+            "and use them; --tls-certificate and --tls-key encrypt them, or a proxy in front of 127.0.0.1",
+            stacklevel=2,
         )
 
 

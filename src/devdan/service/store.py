@@ -127,7 +127,7 @@ class SqliteDatabase(Database):
             if not self.path.exists():
                 raise FileNotFoundError(f"there is no log in {folder}: devdan serve --data makes one")
             return
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = FileLock(folder / "lock")
         try:
             self._lock.acquire()
@@ -136,6 +136,8 @@ class SqliteDatabase(Database):
                 f"{folder} is in use by another devdan serve; end it first, or choose another --data"
             ) from (error)
         try:
+            for name in (FILE, f"{FILE}-wal", f"{FILE}-shm", "lock"):
+                _keep_private(folder / name, create=name == FILE)
             self.prepare()
         except BaseException:
             self._lock.release(remove=False)
@@ -156,6 +158,14 @@ class SqliteDatabase(Database):
         if self._lock is not None:
             self._checkpoints.stop()
             self._lock.release(remove=False)
+
+
+def _keep_private(path: Path, create: bool) -> None:
+    """Let nobody else read a file of the log; those that SQLite makes beside another have its mode."""
+    if create:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    with suppress(FileNotFoundError):
+        os.chmod(path, 0o600)
 
 
 class _Checkpoints(threading.Thread):

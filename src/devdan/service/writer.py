@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger, sql
-from devdan.service.schema import Submission, SubmissionOutcome, are_alike
+from devdan.service.schema import BusyError, Submission, SubmissionOutcome, are_alike
 from devdan.service.sql import Connection, DamagedError, Database, UnavailableError
 from devdan.service.supervision import Supervisor
 
@@ -30,10 +30,6 @@ _EXPIRE = 30.0  # seconds between two searches for expired rows in streams witho
 _PROBE = 10.0  # seconds without a commit after which it is tried whether the log can be written
 
 logger = logging.getLogger("devdan.service")
-
-
-class BusyError(RuntimeError):
-    """Too much is waiting already; the message says of what."""
 
 
 class Promise(Protocol):
