@@ -142,7 +142,7 @@ def test_columns_of_a_frame_may_be_ids_and_labels(url):
     with Client(url, "columns") as client:
         client.create()
         assert client.teach(frame, labels="y", ids="id") == Labelled(accepted=2)
-        assert client.show()["columns"] == ["x"]
+        wait_until(lambda: client.show()["columns"] == ["x"])
         assert client.sample("b")["label"] == "high"
         with pytest.raises(ValueError, match="ids names the column 'number', which not all rows have"):
             client.predict(frame, ids="number")
