@@ -366,9 +366,13 @@ def test_losses_that_are_far_apart_leave_one_predictor(network, predictor):
     np.testing.assert_array_equal(model.predict_proba(X), mixed)
 
 
-def compare(net, work, X, labels, weights, order):
+@njit
+def judge(net, work, X, labels, weights, order):
     inputs.prepare_scaling(net, work)
     mixing.update_losses(net, work, X, labels, weights, order)
+
+
+compare = on_network(judge, kernel.Network)  # compiled once
 
 
 def compared(state, X, labels):
@@ -377,7 +381,7 @@ def compared(state, X, labels):
     net.n_learned[kernel.DISCRIMINATIVE] = 3  # so that the next sample counts
     before = net.losses.copy()
     scratch = np.full(len(scratch_for(state)), 0.9)
-    on_network(njit(compare), kernel.Network)(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)))
+    compare(state, scratch, X, np.array(labels), NO_WEIGHTS, np.arange(len(X)))
     return before, net.losses
 
 
