@@ -71,7 +71,10 @@ def loads_or_says_so(path, kind):
 # --- Bytes -------------------------------------------------------------------------------------------------------
 
 
-@given(content=st.binary(max_size=600), prefix=st.sampled_from([b"", modelfile.MAGIC, modelfile.MAGIC + b"\2\0\0\0"]))
+OF_THIS_VERSION = modelfile.MAGIC + modelfile.VERSION.to_bytes(4, "little")
+
+
+@given(content=st.binary(max_size=600), prefix=st.sampled_from([b"", modelfile.MAGIC, OF_THIS_VERSION]))
 def test_any_bytes(files, content, prefix):
     path = files / "any"
     path.write_bytes(prefix + content)
