@@ -456,6 +456,13 @@ def test_a_quote_that_is_never_closed(rows, message, tmp_path):
         whole(file(path))
 
 
+def test_a_quoted_name_over_many_lines_is_told_in_one_short_line(tmp_path):
+    path = tmp_path / "open.csv"
+    path.write_text('"x,y,label\n' + "1.5,2,a\n" * 5 + '4"\n')
+    with pytest.raises(StreamError, match=r"the columns are x,y,label 1\.5,2,a 1\.5,2,a 1\.5,2,a 1\.5,2,…$"):
+        whole(file(path))
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [

@@ -28,7 +28,7 @@ def target_column(
     names: Sequence[str], target: str | int | None, source: str, named: bool = True, default: int | None = None
 ) -> int:
     """The column with the labels: by name or position, or the only one with a usual name, or the default."""
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    shown = ", ".join(map(_brief, names[:12])) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
     if target is None:
         usual = [place for place, name in enumerate(names) if named and name.strip().lower() in _TARGETS]
         if len(usual) == 1:
@@ -53,6 +53,12 @@ def target_column(
     if not -len(names) <= place < len(names):
         raise StreamError(f"{source}: there is no column {place}, only {len(names)} columns")
     return place % len(names)
+
+
+def _brief(name: str) -> str:
+    """A name for messages. One in quotes may have many lines, up to the next quote in the file."""
+    line = " ".join(name.split())
+    return line if len(line) <= 40 else f"{line[:40]}…"
 
 
 def _called(names: Sequence[str], name: str) -> list[int]:
