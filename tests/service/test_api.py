@@ -7,12 +7,14 @@ import logging
 import random
 import re
 import socket
+import sqlite3
 import string
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from commandline import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from served import SECONDS, limit, served_here, until, wait_until
@@ -23,7 +25,7 @@ from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.service import sql
 from devdan.service.auth import Tokens, TokensError
 from devdan.service.engine import InitialModel
-from devdan.service.schema import Limits
+from devdan.service.schema import InvalidError, Limits
 from devdan.service.server import ListenError, check_address
 from devdan.service.sql import UnavailableError
 
@@ -328,6 +330,111 @@ def test_a_model_file_becomes_a_stream(tmp_path):
             assert shown["columns"] == ["x", "city"]
             said = http.post("/v1/streams/parity/predict", json={"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
             assert said.json()["predictions"][0]["label"] == "odd"
+
+
+def test_a_model_with_a_column_that_cannot_be_is_refused_before_anything_is_stored(tmp_path):
+    model = DEVDAN(random_state=0).fit([{"amount\n(EUR)": 1.0}, {"amount\n(EUR)": 2.0}], ["a", "b"])
+    model.save(tmp_path / "m.devdan")
+    with pytest.raises(InvalidError, match=r"m\.devdan cannot become a stream: the name of a column must not have"):
+        InitialModel.of_file(tmp_path / "m.devdan", "m")
+    code, said = run("serve", "--data", tmp_path / "data", "--port", "0", "--model", tmp_path / "m.devdan")
+    assert (code, "must not have control characters" in said) == (2, True), said
+    with served_here(tmp_path / "data") as http:
+        assert http.get("/v1/streams").json() == {"streams": []}
+
+
+@pytest.mark.parametrize(
+    ("settings", "state", "says"),
+    [
+        (b"\xc1", "loading", "the settings of the stream 'bad' in the log cannot be read"),
+        (b"\x81\xa7columns\x91\xa3x\ny", "in quarantine", "must not have control characters"),
+        (b"\x81\xa5model\xa4none", "in quarantine", "model must be one of"),
+    ],
+)
+def test_a_stream_that_cannot_be_read_keeps_no_other_from_work(tmp_path, settings, state, says):
+    with served_here(tmp_path / "data") as http:
+        for name in ("good", "bad"):
+            http.put(f"/v1/streams/{name}", json={})
+            http.post(f"/v1/streams/{name}/samples", json={"rows": [{"features": {"x": 1.0}, "label": "yes"}]})
+            until(http, f"/v1/streams/{name}", lambda shown: shown["labels"] == 1)
+    log = sqlite3.connect(tmp_path / "data" / "events.sqlite")
+    log.execute("UPDATE streams SET settings = ? WHERE name = 'bad'", (settings,))
+    log.commit()
+    log.close()
+    with served_here(tmp_path / "data") as http:
+        shown = until(http, "/v1/streams/bad", lambda shown: shown["quarantine"])
+        assert says in shown["quarantine"]
+        answer = http.post("/v1/streams/bad/predict", json=rows("a"))
+        assert (answer.status_code, says in answer.json()["error"]) == (503, True)
+        until(http, "/v1/streams/good", lambda shown: shown["state"] == "ready")
+        said = http.post("/v1/streams/good/predict", json={"rows": [{"features": {"x": 1.0}}]}).json()
+        assert said["predictions"][0]["label"] == "yes"
+        assert http.get("/v2/health/ready").status_code == 200
+        assert http.put("/v1/streams/bad", json={"wait": 5.0}).status_code in (409, 503)
+        assert http.delete("/v1/streams/bad").status_code == 204
+        assert http.put("/v1/streams/bad", json={}).status_code == 201
+
+
+@pytest.mark.parametrize("path", ["predict", "samples"])
+def test_rows_that_would_need_too_much_memory_are_refused_before_they_are_logged(http, stream, path):
+    """Within all limits of requests: 240 rows of 1,000 columns with 80 different texts each."""
+    wide = [{"features": {f"c{c}": f"{c % 10}{k % 80}" for c in range(1000)}} for k in range(240)]
+    label = {"label": 1} if path == "samples" else {}
+    answer = http.post(f"{stream}/{path}", json={"rows": [row | label for row in wide]})
+    assert answer.status_code == 422
+    assert re.search(r"would need [\d,]+ MiB for [\d,]+ inputs, . classes, and may take 512", answer.json()["error"])
+    assert http.get(stream).json()["columns"] is None
+    taught = {"rows": [{"features": {"x": 1.0}, "label": 1}]}
+    http.post(f"{stream}/samples", json=taught).raise_for_status()
+    until(http, stream, lambda shown: shown["labels"] == 1)
+
+
+def test_options_that_would_need_too_much_memory_are_refused(shared):
+    for body in (
+        {"model": "DEVDANEnsemble", "options": {"scales": [[100_000, 0, 10_000_000, 0]] * 3}},
+        {"model": "DEVDANEnsemble", "options": {"scales": [[1, 0, 10_000_000, 0]]}, "columns": list("abcdefgh")},
+        {"options": {"n_hidden": 10_000}, "columns": [f"c{k}" for k in range(1000)], "max_memory": 100},
+        {"options": {}, "columns": [f"c{k}" for k in range(1000)], "max_memory": 1},
+    ):
+        answer = shared.put("/v1/streams/large", json=body)
+        assert (answer.status_code, "MiB" in answer.json()["error"]) == (422, True), answer.text
+    assert shared.put("/v1/streams/large", json={"max_memory": 901}).status_code == 422
+
+
+def test_requests_at_once_cannot_pass_the_limit_of_keys(tmp_path):
+    with served_here(tmp_path / "data", limits=Limits(keys=4)) as http:
+        http.put("/v1/streams/s", json={"keyed": True})
+
+        def send(k):
+            body = {"rows": [{"features": {"x": 1.0}, "key": key} for key in (f"{k}", f"{k}b")]}
+            return http.post("/v1/streams/s/predict", json=body)
+
+        with ThreadPoolExecutor(5) as pool:
+            answers = list(pool.map(send, range(5)))
+        assert sorted(answer.status_code for answer in answers)[:2] == [200, 200]
+        assert {answer.status_code for answer in answers[2:]} <= {200, 413, 422}
+        assert sum(answer.status_code == 200 for answer in answers) == 2
+        until(http, "/v1/streams/s", lambda shown: shown["rows"] == 4)
+
+
+def test_classes_and_probabilities_have_a_limit(tmp_path):
+    with served_here(tmp_path / "data", limits=Limits(classes=5, probabilities=20)) as http:
+        http.put("/v1/streams/s", json={})
+        taught = [{"features": {"x": float(k)}, "label": f"c{k}"} for k in range(5)]
+        http.post("/v1/streams/s/samples", json={"rows": taught}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 5)
+        answer = http.post("/v1/streams/s/labels", json=labels(z="another"))
+        assert (answer.status_code, answer.json()["error"]) == (
+            422, "a stream may have 5 classes, this one has 5, and 'another' is new",
+        )  # fmt: skip
+        before = http.get("/v1/streams/s").json()["rows"]
+        answer = http.post("/v1/streams/s/samples", json={"rows": [taught[0], taught[1] | {"label": "another"}]})
+        assert answer.status_code == 422
+        assert http.get("/v1/streams/s").json()["rows"] == before
+        assert http.post("/v1/streams/s/labels", json=labels(z="c1")).json()["waiting"] == 1
+        answer = http.post("/v1/streams/s/predict", json={"rows": [{"features": {"x": 1.0}}] * 5})
+        assert (answer.status_code, "send up to 4 rows" in answer.json()["error"]) == (413, True)
+        assert http.post("/v1/streams/s/predict", json={"rows": [{"features": {"x": 1.0}}] * 4}).status_code == 200
 
 
 def test_a_model_of_plain_numbers_says_so(tmp_path):

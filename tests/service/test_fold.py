@@ -205,6 +205,24 @@ def test_what_the_model_cannot_take_is_counted():
     assert fold.snapshot(0.0).model is None
 
 
+def test_what_would_need_too_much_memory_is_not_learned_the_same_in_each_replay():
+    def folded_with(n_texts):
+        fold = Fold(StreamSettings(options={"random_state": 3}, max_memory=1))
+        fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x", "y", "z", "u"])))
+        for seq in range(2, 12):
+            values = [[f"t{(seq * 20 + 7 * k) % n_texts}"] * 4 for k in range(20)]
+            rows = LoggedRows(20 * (seq - 2), [f"{k}" for k in range(20)], values, [None] * 20, [None] * 20)
+            fold.apply(LogRecord(seq, 1, 0.0, rows))
+        return fold
+
+    few, many = folded_with(5), folded_with(200)
+    assert (few.counts.n_unusable, few.model.n_seen_) == (0, 200)
+    assert 0 < many.counts.n_unusable < 200
+    assert "and may take 1 (max_memory)" in many.counts.problem
+    assert sum(net.words.nbytes for net in many.model.mixture_.nets) <= 2**20
+    assert folded_with(200).snapshot(0.0) == many.snapshot(0.0)
+
+
 def calibration(model):
     """The logarithm of the power to which the model raises its probabilities; 0 before calibration has moved."""
     return Network(model.mixture_.networks[0]).calibration[LOG_TEMPERATURE]

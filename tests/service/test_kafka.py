@@ -316,10 +316,10 @@ def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cl
 def test_a_message_that_makes_an_unexpected_error_becomes_a_dead_letter_alone(cluster, tmp_path, monkeypatch):
     kafka, commit = topics("poison", dead_letters="poison-dead"), ledger.commit
 
-    def picky(connection, submissions, now):
+    def picky(connection, submissions, now, limits):
         if any(row.id == "poison" for one in submissions for row in one.rows):
             raise NotStorableError("it is too large")
-        return commit(connection, submissions, now)
+        return commit(connection, submissions, now, limits)
 
     monkeypatch.setattr(ledger, "commit", picky)
     with service(cluster, kafka, tmp_path / "data") as http:

@@ -11,7 +11,7 @@ from served import SECONDS, Process, limit, served_here, until, wait_until
 from devdan.service import learner, ledger, sql, supervision
 from devdan.service.fold import Fold
 from devdan.service.replay import found, replayed
-from devdan.service.schema import StreamSettings, Submission, SubmittedRow
+from devdan.service.schema import Limits, StreamSettings, Submission, SubmittedRow
 from devdan.service.sql import DamagedError, NotStorableError, UnavailableError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import Supervisor
@@ -139,13 +139,13 @@ def test_an_unexpected_error_of_one_submission_is_its_own(tmp_path, monkeypatch)
     """Others that would have been committed with it are."""
     database, commit = SqliteDatabase(tmp_path, "off"), ledger.commit
 
-    def picky(connection, submissions, now):
+    def picky(connection, submissions, now, limits):
         if any(row.id == "poison" for one in submissions for row in one.rows):
             raise NotStorableError("it is too large")
-        return commit(connection, submissions, now)
+        return commit(connection, submissions, now, limits)
 
     monkeypatch.setattr(ledger, "commit", picky)
-    writer = WriterThread(database, 1000, lambda tell: tell(), lambda streams: None, Supervisor())
+    writer = WriterThread(database, Limits(), lambda tell: tell(), lambda streams: None, Supervisor())
     writer.start()
 
     def make(connection):

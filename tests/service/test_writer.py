@@ -6,7 +6,7 @@ from concurrent.futures import Future
 import pytest
 
 from devdan.service import ledger, sql
-from devdan.service.schema import StreamSettings, Submission, SubmissionOutcome, SubmittedRow
+from devdan.service.schema import Limits, StreamSettings, Submission, SubmissionOutcome, SubmittedRow
 from devdan.service.sql import UnavailableError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import Supervisor
@@ -18,7 +18,7 @@ MANY = 1050
 @pytest.fixture
 def writer(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
-    made = WriterThread(database, 10_000, lambda tell: tell(), lambda streams: None, Supervisor())
+    made = WriterThread(database, Limits(), lambda tell: tell(), lambda streams: None, Supervisor())
     made.start()
     yield made
     made.stop()
@@ -96,11 +96,11 @@ def test_what_has_come_is_written_before_it_ends(tmp_path, stream, writer):
 def test_labels_that_could_not_all_be_written_can_be_sent_again(writer, stream, monkeypatch):
     commit, calls = ledger.commit, []
 
-    def third_fails(connection, submissions, now):
+    def third_fails(connection, submissions, now, limits):
         calls.append(submissions)
         if len(calls) == 3:
             raise UnavailableError("the disk is full")
-        return commit(connection, submissions, now)
+        return commit(connection, submissions, now, limits)
 
     monkeypatch.setattr(ledger, "commit", third_fails)
     with pytest.raises(UnavailableError, match="full"):

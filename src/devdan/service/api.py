@@ -80,8 +80,10 @@ async def samples(call: Call) -> Response:
     live = await call.live()
     rows = parsed(SAMPLES, await call.content()).rows
     check_rows(rows, live.settings.keyed, call.engine.limits)
-    call.engine.check_keys(live, [row.key or "" for row in rows] if live.settings.keyed else None)
     check_texts([row.label for row in rows if isinstance(row.label, str)], "a label")
+    keys = [row.key or "" for row in rows] if live.settings.keyed else None
+    call.engine.check_keys(live, keys)
+    call.engine.check_memory(live, [row.features for row in rows], keys, [row.label for row in rows])
     submitted = [
         SubmittedRow(row.id or new_id(), row.features, row.key, None, None, row.label, row.id is None) for row in rows
     ]

@@ -23,6 +23,7 @@ from devdan.service.predictor import Predictor, RowPrediction
 from devdan.service.schema import (
     BusyError,
     FairShares,
+    Features,
     InvalidError,
     Label,
     LimitError,
@@ -68,7 +69,9 @@ class Live:
         self.view = StreamView(Predictor(None, facts.columns, 0), Counts(), 0, 0, 0, facts.created)
         self.is_loaded = False  # the view is that of its model
         self.is_learned_here = False
+        self.is_wide = True  # its rows might make the model larger than it may become
         self.problem: str | None = None  # why it is in quarantine
+        self.damage = facts.damage  # why nothing can be done with it
         self.changed = asyncio.Event()  # replaced whenever it is set
         self.received = Counter[str]()  # labels, by outcome
 
@@ -78,10 +81,16 @@ class Live:
 
     def check_loaded(self) -> None:
         """Raise an error unless there is something to predict from."""
+        self.check_undamaged()
         if not self.is_loaded and self.problem is not None:
             raise NotReadyError(f"the stream is in quarantine, and its model cannot be loaded: {self.problem}")
         if not self.is_loaded:
             raise NotReadyError("the model of the stream is being loaded; send the request again later")
+
+    def check_undamaged(self) -> None:
+        """Raise an error if nothing can be done with it but to delete it."""
+        if self.damage is not None:
+            raise NotReadyError(self.damage)
 
     def count_labels(self, outcome: SubmissionOutcome) -> dict[str, int]:
         """Count labels that came; returns how many there were of each outcome."""
@@ -104,6 +113,10 @@ class InitialModel(NamedTuple):
         if isinstance(model, DEVDANFleet):
             raise InvalidError(f"{path} holds a fleet, which cannot become a stream; a stream with keys begins empty")
         settings = StreamSettings(model=type(model).__name__, columns=models.columns_of(model))
+        try:
+            models.check_settings(settings, Limits(), model)
+        except (InvalidError, LimitError) as error:
+            raise InvalidError(f"{path} cannot become a stream: {error}") from error
         return cls(check_name(name), modelfile.content_of(model), settings)
 
 
@@ -157,7 +170,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self.rows_queued = FairShares(self.limits.queued, "rows and labels wait to be written")
         self.supervisor = Supervisor()
-        self.writer = WriterThread(database, self.limits.queued, self._deliver, self._wake, self.supervisor)
+        self.writer = WriterThread(database, self.limits, self._deliver, self._wake, self.supervisor)
         self.learner = LearnerThread(
             database,
             self.writer,
@@ -238,10 +251,7 @@ class Engine:
 
     async def create(self, name: str, settings: StreamSettings) -> tuple[Live, bool]:
         """A stream, and whether it is new; one that is there already must have the same settings."""
-        settings.check()
-        models.new_model(settings)
-        if settings.columns is not None and len(settings.columns) > self.limits.columns:
-            raise LimitError(f"a stream may have {self.limits.columns} columns, got {len(settings.columns)}")
+        models.check_settings(settings, self.limits)
 
         def job(connection: Connection) -> tuple[StreamFacts, bool]:
             with connection.transaction():
@@ -253,6 +263,8 @@ class Engine:
                 return sql.create_stream(connection, name, settings, time.time()), True
 
         stream, is_new = await self.write(job)
+        if stream.damage is not None:
+            raise NotReadyError(stream.damage)
         if stream.settings != settings:
             raise ConflictError("there is a stream of this name with other settings; delete it, or choose another name")
         if stream.number not in self._numbers:
@@ -302,6 +314,13 @@ class Engine:
         predictor = live.predictor
         keys = [row.key or "" for row in rows] if live.settings.keyed else None
         self.check_keys(live, keys)
+        self.check_memory(live, [row.features for row in rows], keys)
+        most = self.limits.probabilities
+        if len(rows) * len(predictor.classes) > most:
+            raise LimitError(
+                f"an answer may have {most:,} probabilities, got {len(rows):,} rows for {len(predictor.classes):,} "
+                f"classes; send up to {most // len(predictor.classes):,} rows at a time"
+            )
         try:
             if len(rows) == 1:
                 predictions = [predictor.one(rows[0].features, rows[0].key)]
@@ -336,6 +355,23 @@ class Engine:
                 f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these"
             )
 
+    def check_memory(
+        self,
+        live: Live,
+        rows: Sequence[Features],
+        keys: Sequence[str] | None,
+        labels: Sequence[Label] | None = None,
+    ) -> None:
+        """Raise an error before rows are logged that the model could not learn for lack of memory."""
+        if not live.is_wide:
+            return
+        live.check_undamaged()
+        named = (row for row in rows if isinstance(row, dict))
+        columns = live.predictor.columns or list(dict.fromkeys(name for row in named for name in row))
+        values = [row if isinstance(row, tuple) else [row.get(name) for name in columns] for row in rows]
+        model = live.predictor.model or models.new_model(live.settings)
+        models.check_memory(model, live.settings, columns, values, keys, labels)
+
     async def submit(
         self,
         live: Live,
@@ -344,6 +380,7 @@ class Engine:
         sender: str = "",
     ) -> SubmissionOutcome:
         """Have rows or labels written; returns when they are on disk, or raises an error if all are refused."""
+        live.check_undamaged()
         (outcome,) = await self.submit_together([Submission(live.number, rows, labels)], sender)
         if outcome.gone:
             raise NotFoundError("the stream was deleted")
@@ -498,6 +535,10 @@ class Engine:
         else:
             if news.view is not None:
                 live.view, live.is_loaded = news.view, True
+                model, columns = news.view.predictor.model, news.view.predictor.columns
+                live.is_wide = model is None or not models.fits(
+                    model, live.settings.max_memory, len(columns or ()), self.limits.classes, self.limits.keys
+                )
             live.problem, live.is_learned_here = news.problem, news.is_ours
             changed, live.changed = live.changed, asyncio.Event()
             changed.set()

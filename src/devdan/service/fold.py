@@ -97,6 +97,7 @@ class Fold:
     def _learn(self, values: Sequence[Sequence[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
         assert self.columns is not None
         try:
+            models.check_memory(self.model, self.settings, self.columns, values, keys, labels)
             X = models.table(self.columns, values)
             if labels is None:
                 models.observe(self.model, X, keys)

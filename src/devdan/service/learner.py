@@ -174,6 +174,7 @@ class LearnerThread(threading.Thread):
     def _look(self, connection: Connection) -> None:
         """See which streams there are, which of them are ours, and which are in quarantine."""
         known, problems = sql.streams(connection), sql.quarantined(connection)
+        problems |= {number: stream.damage for number, stream in known.items() if stream.damage is not None}
         with self._news:
             again, self._again = self._again, set()
         ours, surplus = self._leases.renew(connection, known)
@@ -232,8 +233,8 @@ class LearnerThread(threading.Thread):
         """Predict from the last snapshot; if that is what makes the error, there is nothing to predict from."""
         view = None
         try:
-            fold = followed.load(connection)
-            view = followed.view(fold)
+            if followed.stream.damage is None:
+                view = followed.view(followed.load(connection))
         except (UnavailableError, DamagedError):
             raise
         except Exception as error:  # told before, perhaps by another server

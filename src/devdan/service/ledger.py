@@ -16,6 +16,7 @@ from devdan.service.schema import (
     EarlyLabels,
     InvalidError,
     Label,
+    Limits,
     LoggedColumns,
     LoggedExpiry,
     LoggedLabels,
@@ -34,9 +35,12 @@ _OLDEST = 16  # records looked at for expiry at a time
 _RECORD = 500  # rows in a record: a label that comes late may have to read all of it
 _LISTED = 20  # columns in a message
 _UNKNOWN = KnownId()
+_LIMITS = Limits()
 
 
-def commit(connection: Connection, submissions: Sequence[Submission], now: float) -> list[SubmissionOutcome]:
+def commit(
+    connection: Connection, submissions: Sequence[Submission], now: float, limits: Limits = _LIMITS
+) -> list[SubmissionOutcome]:
     """Decide about a group of submissions and write what counts, in one transaction."""
     with connection.transaction():
         log = Appender(connection, now)
@@ -44,7 +48,11 @@ def commit(connection: Connection, submissions: Sequence[Submission], now: float
         outcomes = [SubmissionOutcome(gone=True, error="there is no such stream")] * len(submissions)
         for number, stream in known.items():
             places = [place for place, one in enumerate(submissions) if one.stream == number]
-            decided = _StreamGroup(log, stream).decide([submissions[place] for place in places])
+            if stream.damage is not None:
+                for place in places:
+                    outcomes[place] = SubmissionOutcome(error=stream.damage)
+                continue
+            decided = _StreamGroup(log, stream, limits).decide([submissions[place] for place in places])
             for place, outcome in zip(places, decided, strict=True):
                 outcomes[place] = outcome
         log.close()
@@ -56,14 +64,17 @@ def expire(connection: Connection, number: int, now: float) -> None:
     with connection.transaction():
         log = Appender(connection, now)
         for stream in sql.streams(connection, [number]).values():
-            _StreamGroup(log, stream).decide([])
+            if stream.damage is None:
+                _StreamGroup(log, stream, _LIMITS).decide([])
         log.close()
 
 
 class _StreamGroup:
     """The submissions of a group to one stream."""
 
-    def __init__(self, log: Appender, stream: StreamFacts) -> None:
+    def __init__(self, log: Appender, stream: StreamFacts, limits: Limits) -> None:
+        self._most = {"key": limits.keys, "class": limits.classes}
+        self._members: dict[str, set[str]] = {"key": set(), "class": set()}  # that are new
         self._log, self._connection, self._stream = log, log.connection, stream
         self._new: list[SubmittedRow] = []
         self._values: list[Sequence[Value]] = []  # of new rows, in the order of the columns
@@ -82,15 +93,19 @@ class _StreamGroup:
         sources = [one.source for one in submissions if one.source is not None]
         offsets = sql.next_offsets(self._connection, self._stream.number) if sources else {}
         reread = [one.source is not None and one.source.offset < offsets.get(one.source[:2], 0) for one in submissions]
+        pairs = [_labels_in(one) for one in submissions]
         for place, one in enumerate(submissions):
-            if one.rows:
+            outcomes[place] = self._take_members(one, pairs[place])
+            if one.rows and outcomes[place].error is None:
                 outcomes[place] = self._take_rows(one, reread[place])
         self._write_rows()
-        for place, one in enumerate(submissions):
-            pairs = [*one.labels, *((row.id, row.label) for row in one.rows if row.label is not None)]
-            if pairs and outcomes[place].error is None:
-                outcomes[place] = self._take_labels(pairs, outcomes[place], reread[place])
+        for place, labels in enumerate(pairs):
+            if labels and outcomes[place].error is None:
+                outcomes[place] = self._take_labels(labels, outcomes[place], reread[place])
         self._write_labels()
+        for kind, new in self._members.items():
+            if new:
+                sql.add_members(self._connection, self._stream.number, kind, new)
         if sources:
             sql.advance_offsets(self._connection, self._stream.number, sources)
         if self._stream.n_waiting + self._stream.n_early > self._stream.settings.max_waiting:
@@ -115,6 +130,41 @@ class _StreamGroup:
         if facts is None:
             return KnownId(False, self._early[id_]) if id_ in self._early else _UNKNOWN
         return KnownId(facts.place != sql.EARLY, facts.label, facts.seq <= self._stream.horizon)
+
+    # --- Keys and classes ----------------------------------------------------------------------------------------
+
+    def _take_members(self, submission: Submission, pairs: Sequence[tuple[str, Label]]) -> SubmissionOutcome:
+        """Refuse a submission as a whole if its labels are of another type, or there would be too many keys or classes.
+
+        All servers write one after the other, so that they cannot pass a limit together.
+        """
+        label_kind = self._stream.label_kind
+        for _, label in pairs:
+            own = kind_of(label)
+            if label_kind is not None and own != label_kind:
+                return SubmissionOutcome(error=f"labels of this stream are of type {label_kind}, got {own}: {label!r}")
+            label_kind = own
+        found = {
+            "key": {row.key or "" for row in submission.rows} if self._stream.settings.keyed else set(),
+            "class": {str(label) for _, label in pairs},
+        }
+        new = {kind: self._new_members(kind, values) for kind, values in found.items()}
+        for kind, names in (("key", "keys"), ("class", "classes")):
+            if new[kind]:
+                n = sql.count_members(self._connection, self._stream.number, kind) + len(self._members[kind])
+                if n + len(new[kind]) > self._most[kind]:
+                    most, first = self._most[kind], min(new[kind])
+                    return SubmissionOutcome(
+                        error=f"a stream may have {most:,} {names}, this one has {n:,}, and {first!r} is new"
+                    )
+        self._stream.label_kind = label_kind
+        for kind, values in new.items():
+            self._members[kind] |= values
+        return SubmissionOutcome()
+
+    def _new_members(self, kind: str, values: set[str]) -> set[str]:
+        unknown = values - self._members[kind]
+        return sql.new_members(self._connection, self._stream.number, kind, unknown) if unknown else set()
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 
@@ -215,13 +265,6 @@ class _StreamGroup:
     def _take_labels(
         self, pairs: Sequence[tuple[str, Label]], outcome: SubmissionOutcome, reread: bool
     ) -> SubmissionOutcome:
-        kind = self._stream.label_kind
-        for _, label in pairs:
-            own = kind_of(label)
-            if kind is not None and own != kind:
-                return SubmissionOutcome(error=f"labels of this stream are of type {kind}, got {own}: {label!r}")
-            kind = own
-        self._stream.label_kind = kind
         verdicts, refused = list[Verdict](), list(outcome.refused)
         refused_rows = {one.id for one in refused}
         for id_, label in pairs:
@@ -302,6 +345,10 @@ class _StreamGroup:
         assert record is not None
         assert isinstance(record.body, EarlyLabels)
         sql.remove_early(self._connection, self._stream.number, record.body.ids)
+
+
+def _labels_in(submission: Submission) -> list[tuple[str, Label]]:
+    return [*submission.labels, *((row.id, row.label) for row in submission.rows if row.label is not None)]
 
 
 def _listed(names: Sequence[str]) -> str:

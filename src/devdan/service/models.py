@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,17 +15,25 @@ from sklearn.exceptions import NotFittedError
 from devdan.encoding.rows import Column, Numbers, Rows
 from devdan.encoding.tables import column_of
 from devdan.fleet.fleet import KINDS, DEVDANFleet
+from devdan.fleet.networks import room, room_for
+from devdan.kernel.memory import Sizes
+from devdan.kernel.network import Evolving, Replaying
+from devdan.kernel.state import EVENTS
 from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
+from devdan.model.scales import Scale
 from devdan.service.counts import ASKED
-from devdan.service.schema import InvalidError, Label, StreamSettings, Value, check_columns
+from devdan.service.schema import InvalidError, Label, LimitError, Limits, StreamSettings, Value, check_columns
 
 Model = EvolvingClassifier | DEVDANFleet
 _MADE = {kind.__name__: kind for kind in KINDS}
 _NOT_BY_HTTP = {"initial_weights", "estimator", "n_jobs"}
 MOST_UNITS = 10_000  # to start from
 _MOST_NAMED = 20  # columns whose importances are kept
+_MIB = 2**20
+_OF_DATE = 12  # inputs of a date, or a little more
+_KEY_UNITS = 14  # hidden units of a key that are counted on
 
 
 def new_model(settings: StreamSettings) -> Model:
@@ -58,9 +67,136 @@ def new_model(settings: StreamSettings) -> Model:
         if settings.columns is not None:
             check_columns(settings.columns)
             model._instructions().check(settings.columns)
+        check_memory(model, settings, settings.columns or [""], [])
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError(str(error)) from error
     return model
+
+
+def check_settings(settings: StreamSettings, limits: Limits, model: Model | None = None) -> None:
+    """Raise an error that says what is wrong with a stream before anything of it is stored.
+
+    ``model``: one that has learned before, to begin with.
+    """
+    settings.check()
+    new_model(settings)
+    if settings.columns is not None and len(settings.columns) > limits.columns:
+        raise LimitError(f"a stream may have {limits.columns} columns, got {len(settings.columns)}")
+    if model is not None:
+        check_memory(model, settings, settings.columns or [""], [])
+        if len(model.classes_) > limits.classes:
+            raise LimitError(f"a stream may have {limits.classes} classes, got {len(model.classes_)}")
+
+
+# --- Memory ----------------------------------------------------------------------------------------------------------
+
+
+def check_memory(
+    model: Model,
+    settings: StreamSettings,
+    columns: Sequence[str],
+    values: Sequence[Sequence[Value]],
+    keys: Sequence[str] | None = None,
+    labels: Sequence[Label] | None = None,
+) -> None:
+    """Raise an ``InvalidError`` if the networks might need more memory than they may take to learn these rows.
+
+    The same rows and model give the same answer in each replay. It does not learn the encoding, so it counts every
+    text that might become an input.
+    """
+    is_begun = model.__sklearn_is_fitted__()
+    n_classes = (len(model.mixture_.classes) if is_begun else 0) + len(set(labels or ()))
+    n_keys = 0
+    if isinstance(model, DEVDANFleet):
+        n_keys = (len(model) if is_begun else 0) + sum(not is_begun or key not in model for key in set(keys or ()))
+    if fits(model, settings.max_memory, len(columns), n_classes, n_keys):
+        return
+    if labels and is_begun:
+        n_classes = len(set(model.mixture_.classes.labels.tolist()).union(labels))
+    n_inputs = _inputs_at_most(model, columns, values)
+    needed = n_bytes(model, n_inputs, n_classes, n_keys)
+    if needed > settings.max_memory * _MIB:
+        of_keys = f" and {n_keys:,} keys" if n_keys else ""
+        raise InvalidError(
+            f"the model would need {needed / _MIB:,.0f} MiB for {n_inputs:,} inputs, {n_classes:,} classes{of_keys}, "
+            f"and may take {settings.max_memory} (max_memory); drop columns with many different texts, lower "
+            "max_categories, or make the stream with more"
+        )
+
+
+def fits(model: Model, max_memory: int, n_columns: int, n_classes: int, n_keys: int) -> bool:
+    """Whether the networks fit into so many MiB whatever the columns hold; almost free."""
+    n_inputs = n_columns * _most_inputs(_chosen(model))
+    return n_bytes(model, n_inputs, n_classes, n_keys) <= max_memory * _MIB
+
+
+def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int:
+    """The memory of a model's networks with so many inputs, classes and keys, and the room that they make in advance.
+
+    >>> n_bytes(DEVDAN(rehearse=0), 20, 2) < n_bytes(DEVDAN(), 20, 2) < n_bytes(DEVDAN(), 20_000, 2)
+    True
+    """
+    if model.__sklearn_is_fitted__():
+        mixture = model.mixture_
+        scales = mixture.scales
+        rooms = tuple((net.max_features, net.max_hidden, net.max_classes) for net in mixture.nets)
+    else:
+        network = model._member if isinstance(model, DEVDANFleet) else model
+        scales = tuple(network._scales())
+        rooms = ((0, 0, 0),) * len(scales)
+    n_words = _n_words(scales, rooms, n_inputs, n_classes)
+    if isinstance(model, DEVDANFleet):
+        hidden = room_for(max(_KEY_UNITS, scales[0].n_hidden))
+        n_words += n_keys * Evolving.n_words(room(n_inputs, hidden, n_classes))
+    return 8 * n_words
+
+
+def _chosen(model: Model) -> dict[str, Any]:
+    """The options of the networks."""
+    if model.__sklearn_is_fitted__():
+        return model.mixture_.options
+    network = model._member if isinstance(model, DEVDANFleet) else model
+    return network._options()
+
+
+@lru_cache(maxsize=1024)
+def _n_words(scales: Sequence[Scale], rooms: Sequence[tuple[int, int, int]], n_inputs: int, n_classes: int) -> int:
+    total = 0
+    for scale, (for_features, hidden, for_classes) in zip(scales, rooms, strict=True):
+        features = for_features if n_inputs <= for_features else max(n_inputs, 2 * for_features)
+        classes = for_classes if n_classes <= for_classes else max(n_classes, 2 * for_classes, 2)
+        if scale.reach > 0:
+            seen = scale.n_hidden - scale.n_hidden // 2 if scale.fields > 0 else 0
+            sizes = Sizes(features, scale.n_hidden, classes, 0, scale.reach, scale.fields, seen)
+            total += Replaying.n_words(sizes)
+        else:
+            total += Evolving.n_words(Sizes(features, max(2 * hidden, scale.n_hidden + 16), classes, EVENTS))
+    return total
+
+
+def _most_inputs(chosen: Mapping[str, Any]) -> int:
+    """How many inputs a column has at most: one for each category, those that are shared, and those of a date."""
+    categories = int(chosen["max_categories"])
+    return categories + -(-categories // 4) + _OF_DATE
+
+
+def _inputs_at_most(model: Model, columns: Sequence[str], values: Sequence[Sequence[Value]]) -> int:
+    """How many inputs the columns may have once these rows are learned."""
+    encoding, chosen = None, _chosen(model)
+    if model.__sklearn_is_fitted__():
+        encoding = model.mixture_.encoding
+        if encoding is None:
+            return model.mixture_.n_inputs
+    most, nominal, total = _most_inputs(chosen), set(chosen["nominal"] or ()), 0
+    for place, name in enumerate(columns):
+        known = len(encoding.columns[name].inputs) if encoding is not None and name in encoding.columns else 0
+        kinds = (str, float, int, bool) if name in nominal else (str,)
+        n_new = len({row[place] for row in values if isinstance(row[place], kinds)})
+        total += min(known + max(n_new, _OF_DATE), most) if n_new else max(known, 1)
+    return total
+
+
+# --- Learning --------------------------------------------------------------------------------------------------------
 
 
 def observe(model: Model, X: Rows, keys: Sequence[str] | None) -> None:

@@ -64,6 +64,12 @@ class Predictor:
         self._single = None if mixture.encoding is None else SingleRow(mixture.encoding)
         self._row = np.full((1, mixture.n_inputs), np.nan)
 
+    @property
+    def model(self) -> Model | None:
+        """The model as it was, not to be changed; None before the first row."""
+        model: Model | None = self._model
+        return model
+
     def knows(self, key: str) -> bool:
         """Whether there is a network for the key."""
         return self._model is not None and key in self._model

@@ -65,6 +65,11 @@ def replayed(connection: Connection, stream: StreamFacts, until: float | None = 
 def found(connection: Connection, name: str | None) -> list[StreamFacts]:
     """The streams of a log: all, or the one of this name."""
     known = {stream.name: stream for stream in sql.streams(connection).values()}
+    for stream in known.values():
+        if stream.damage is not None and name is None:
+            raise StreamError(f"{stream.damage}; the others can be replayed one by one")
+        if stream.damage is not None and name == stream.name:
+            raise StreamError(stream.damage)
     if name is None:
         return list(known.values())
     if name not in known:

@@ -20,6 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_SECONDS = 100 * 365.25 * 86_400
 _WAIT = 30 * 86_400.0  # seconds
 _MAX_WAITING = 100_000
+_MEMORY, _MOST_MEMORY = 512, 900  # MiB; SQLite takes a snapshot of up to a gigabyte
 
 
 class InvalidError(ValueError):
@@ -74,6 +75,8 @@ class Limits(msgspec.Struct, frozen=True):
     columns: int = 1000
     streams: int = 100
     keys: int = 10_000  # of a stream
+    classes: int = 1000  # likewise
+    probabilities: int = 1_000_000  # in an answer: rows times classes
     queued: int = 50_000  # rows and labels that wait to be written
     listeners: int = 100  # connections that follow events
     seconds: float = 20.0  # for a request to arrive, and for an answer to be taken
@@ -121,7 +124,8 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     """The model of a stream and its options, what rows look like, how long and how many wait for labels.
 
     ``columns`` are those of the first row unless given. ``keep`` is for how many seconds the log keeps what is no
-    longer needed; by default for ever, so that everything can be replayed.
+    longer needed; by default for ever, so that everything can be replayed. ``max_memory`` is what the networks may take
+    with their replay buffers: rows and labels for which they would need more are refused.
     """
 
     model: str = "DEVDAN"
@@ -131,6 +135,7 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     wait: float = _WAIT
     max_waiting: int = _MAX_WAITING
     keep: float | None = None
+    max_memory: int = _MEMORY  # MiB
 
     def check(self) -> None:
         """Raise an error that names the setting that is not valid; the model's options are checked elsewhere."""
@@ -140,6 +145,8 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
             raise InvalidError(f"max_waiting must be from 1 to 100,000,000, got {self.max_waiting}")
         if self.keep is not None and not 0 <= self.keep <= _MOST_SECONDS:
             raise InvalidError(f"keep must be seconds, from 0 to a hundred years, or null; got {self.keep}")
+        if not 1 <= self.max_memory <= _MOST_MEMORY:
+            raise InvalidError(f"max_memory must be MiB, from 1 to {_MOST_MEMORY}, got {self.max_memory}")
 
 
 class LoggedSettings(msgspec.Struct, tag="created", frozen=True):

@@ -33,7 +33,7 @@ _PARAMETERS = 500  # of one statement
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers, `positions` how far topics
 # were read into each stream, `removed` the deleted streams that are not yet gone from all tables, `quarantine` why
-# streams are not learned.
+# streams are not learned, `members` the keys and classes that streams have had.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS streams (
@@ -60,6 +60,9 @@ CREATE TABLE IF NOT EXISTS snapshots (
 CREATE TABLE IF NOT EXISTS positions (
     stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
     PRIMARY KEY (stream, topic, partition)
+);
+CREATE TABLE IF NOT EXISTS members (
+    stream BIGINT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, kind, value)
 );
 CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT NOT NULL)
@@ -225,6 +228,7 @@ class StreamFacts(msgspec.Struct):
     n_waiting: int
     n_early: int
     horizon: int  # rows in records up to this one no longer wait
+    damage: str | None = None  # why its settings cannot be read; nothing can be done with it then but to delete it
 
 
 _FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waiting, n_early, horizon"
@@ -241,12 +245,18 @@ def streams(connection: Connection, numbers: Iterable[int] | None = None) -> dic
         rows = connection.execute(sql)
     else:
         rows = connection.among(f"{sql} WHERE number IN ({{}})", (), list(numbers))
-    return {
-        number: StreamFacts(
-            number, name, _settings(settings), created, None if columns is None else _names(columns), *counts
-        )
-        for number, name, settings, created, columns, *counts in rows
-    }
+    return {row[0]: _facts(*row) for row in rows}
+
+
+def _facts(number: int, name: str, settings: bytes, created: float, columns: bytes | None, *counts: Any) -> StreamFacts:
+    try:
+        names = None if columns is None else _names(columns)
+        return StreamFacts(number, name, _settings(settings), created, names, *counts)
+    except (msgspec.DecodeError, ValueError) as error:
+        damage = f"the settings of the stream {name!r} in the log cannot be read: {error}"
+        made = StreamFacts(number, name, StreamSettings(), created, None, *counts)
+        made.damage = damage
+        return made
 
 
 def create_stream(connection: Connection, name: str, settings: StreamSettings, now: float) -> StreamFacts:
@@ -281,7 +291,7 @@ def update_stream(connection: Connection, stream: StreamFacts) -> None:
 def delete_stream(connection: Connection, number: int) -> None:
     """End a stream, within a transaction; :func:`purge` removes its records and ids."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
-    for table in ("snapshots", "positions", "quarantine"):
+    for table in ("snapshots", "positions", "quarantine", "members"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
     connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
 
@@ -390,6 +400,30 @@ def _by_label(labels: Iterable[tuple[str, Label]]) -> Iterable[tuple[Label, list
     for id_, label in labels:
         ids.setdefault(label, []).append(id_)
     return ids.items()
+
+
+def new_members(connection: Connection, stream: int, kind: str, values: Collection[str]) -> set[str]:
+    """Those that the stream has not had yet: of its keys, or of its classes."""
+    known = connection.execute(
+        f"SELECT members.value FROM {connection.given} CROSS JOIN members WHERE members.stream = ? "
+        "AND members.kind = ? AND members.value = given.value",
+        (connection.listed(list(values)), stream, kind),
+    )
+    return set(values).difference(value for (value,) in known)
+
+
+def count_members(connection: Connection, stream: int, kind: str) -> int:
+    """How many keys, or classes, the stream has had."""
+    found = connection.execute("SELECT COUNT(*) FROM members WHERE stream = ? AND kind = ?", (stream, kind))
+    return int(found[0][0])
+
+
+def add_members(connection: Connection, stream: int, kind: str, values: Collection[str]) -> None:
+    """Remember keys or classes, within a transaction."""
+    connection.execute(
+        f"INSERT INTO members (stream, kind, value) SELECT ?, ?, value FROM {connection.given}",
+        (stream, kind, connection.listed(sorted(values))),
+    )
 
 
 def next_offsets(connection: Connection, stream: int | None = None) -> dict[tuple[str, int], int]:

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger, sql
-from devdan.service.schema import BusyError, Submission, SubmissionOutcome, are_alike
+from devdan.service.schema import BusyError, Limits, Submission, SubmissionOutcome, are_alike
 from devdan.service.sql import Connection, DamagedError, Database, UnavailableError
 from devdan.service.supervision import Supervisor
 
@@ -82,13 +82,13 @@ class WriterThread(threading.Thread):
     def __init__(
         self,
         database: Database,
-        most_queued: int,
+        limits: Limits,
         deliver: Callable[[Callable[[], None]], object],
         wrote: Callable[[set[int]], None],
         supervisor: Supervisor,
     ) -> None:
         super().__init__(name="devdan-writer", daemon=True)
-        self._database, self._most_queued, self._deliver, self._wrote = database, most_queued, deliver, wrote
+        self._database, self._limits, self._deliver, self._wrote = database, limits, deliver, wrote
         self._supervisor, self.part = supervisor, supervisor.part("writer")
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._door, self._is_closed = threading.Lock(), False
@@ -102,7 +102,7 @@ class WriterThread(threading.Thread):
         If that fails, no row is written, but some of many labels may be; sent again, these are repeated.
         """
         size = sum(len(one.rows) + len(one.labels) for one in submissions)
-        if self.queued and self.queued + size > self._most_queued:
+        if self.queued and self.queued + size > self._limits.queued:
             raise BusyError(f"{self.queued} rows and labels wait to be written already; send them again later")
         self.queued += size
         only_labels = all(not one.rows and one.source is None for one in submissions)
@@ -190,7 +190,7 @@ class WriterThread(threading.Thread):
         """Write a group, or refuse it; an unexpected error is told to those whose submissions alone make one."""
         submissions = [one for item in group for one in item.submissions]
         try:
-            outcomes = ledger.commit(connection, submissions, time.time())
+            outcomes = ledger.commit(connection, submissions, time.time(), self._limits)
         except DamagedError:
             raise
         except UnavailableError as error:
