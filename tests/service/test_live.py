@@ -7,6 +7,8 @@ from browser import until
 from served import served_here
 from served import until as learned
 
+from devdan.service.auth import Tokens
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
@@ -95,3 +97,19 @@ def test_without_a_stream_it_says_how_to_make_one(browser, tmp_path):
     with served_here(tmp_path / "data") as http:
         assert "PUT /v1/streams/" in http.get("/").text
         assert http.get("/?stream=none").status_code == 404
+
+
+def test_requests_of_the_documentation_have_the_token_that_is_given_there(browser, tmp_path):
+    own, admin = "p" * 20, "a" * 20
+    (tmp_path / "t").write_text(f"{own} predict\n{admin} admin\n")
+    with served_here(tmp_path / "data", tokens=Tokens(tmp_path / "t")) as http:
+        context = browser.new_context(http_credentials={"username": "me", "password": own})
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{http.port}/docs")
+        form = page.locator("form[data-method=PUT]")
+        form.locator("[name=stream]").fill("s")
+        for token, status in (("", "403"), (admin, "201")):
+            page.locator("#authorize input").fill(token)
+            form.get_by_role("button").click()
+            until(page, f"[...document.querySelectorAll('pre')].some((one) => one.textContent.startsWith('{status}'))")
+        context.close()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from devdan.service import answers
 from devdan.service.bodies import (
     LABELS,
     SAMPLES,
@@ -206,25 +207,29 @@ _STREAM = "/v1/streams/{stream}"
 OPERATIONS = (
     Operation(
         "POST", f"{_STREAM}/predict", predict, "Predict rows",
-        RowsIn, {"rows": [{"id": "a1", "features": _FEATURES}]}, _REFUSED,
+        RowsIn, {"rows": [{"id": "a1", "features": _FEATURES}]}, _REFUSED, answers.PREDICTIONS,
     ),
     Operation(
         "POST", f"{_STREAM}/labels", labels, "Send labels of rows",
-        LabelsIn, {"labels": [{"id": "a1", "label": "fraud"}]}, _REFUSED,
+        LabelsIn, {"labels": [{"id": "a1", "label": "fraud"}]}, _REFUSED, answers.LABEL_COUNTS,
     ),
     Operation(
         "POST", f"{_STREAM}/samples", samples, "Send rows with their labels",
-        SamplesIn, {"rows": [{"features": _FEATURES, "label": "fraud"}]}, _REFUSED,
+        SamplesIn, {"rows": [{"features": _FEATURES, "label": "fraud"}]}, _REFUSED, answers.SAMPLE_COUNTS,
     ),
-    Operation("GET", "/v1/streams", streams, "Show all streams"),
-    Operation("PUT", _STREAM, create, "Create a stream", StreamSettings, {}, _CREATED),
-    Operation("GET", _STREAM, show, "Show a stream"),
+    Operation("GET", "/v1/streams", streams, "Show all streams", result=answers.STREAM_STATES),
+    Operation("PUT", _STREAM, create, "Create a stream", StreamSettings, {}, _CREATED, answers.STREAM_STATE),
+    Operation("GET", _STREAM, show, "Show a stream", result=answers.STREAM_STATE),
     Operation("DELETE", _STREAM, delete, "Delete a stream with all its rows", responses={204: "It was deleted"}),
     Operation(
         "POST", f"{_STREAM}/retry", retry, "End the quarantine of a stream",
-        responses={202: "It is learned again from its latest snapshot on"},
+        responses={202: "It is learned again from its latest snapshot on"}, result=answers.STREAM_STATE,
     ),
-    Operation("GET", f"{_STREAM}/samples/{{id:path}}", sample, "Show what became of a sample"),
-    Operation("GET", f"{_STREAM}/model", model, "Download the model file"),
-    Operation("GET", f"{_STREAM}/events", events, "Follow what happens, as server-sent events"),
+    Operation(
+        "GET", f"{_STREAM}/samples/{{id:path}}", sample, "Show what became of a sample", result=answers.SAMPLE_STATE,
+    ),
+    Operation("GET", f"{_STREAM}/model", model, "Download the model file", media="application/octet-stream"),
+    Operation(
+        "GET", f"{_STREAM}/events", events, "Follow what happens, as server-sent events", media="text/event-stream",
+    ),
 )  # fmt: skip

@@ -124,6 +124,10 @@ class Guard:
     def __init__(self, tokens: Tokens | None, local_only: bool) -> None:
         self._tokens, self._local_only = tokens, local_only
 
+    @property
+    def needs_tokens(self) -> bool:
+        return self._tokens is not None
+
     def sender(self, scope: Mapping[str, Any]) -> str:
         """Who has sent an accepted request: by its token or, without tokens, by its address."""
         if self._tokens is None:
@@ -145,13 +149,23 @@ class Guard:
             host = headers.get(b"host", b"").decode("latin-1")
             if re.sub(r":\d+$", "", host).strip("[]").lower() not in LOOPBACK:
                 return Refusal(421, "without tokens, the service answers only to localhost and 127.0.0.1")
-        if self._tokens is None or _OPEN.fullmatch(path):
+        if self._tokens is None or is_open(path):
             return None
         authorization = headers.get(b"authorization")
         scopes = self._tokens.scopes(None if authorization is None else authorization.decode("latin-1"))
         if scopes is None:
             return Refusal(401, "a token is needed: Authorization: Bearer …", _CHALLENGE)
-        needed = next((scope_ for verb, where, scope_ in _NEEDS if verb == method and where.fullmatch(path)), None)
+        needed = scope_for(method, path)
         if needed is not None and needed not in scopes:
             return Refusal(403, f"the token lacks the scope {needed}")
         return None
+
+
+def is_open(path: str) -> bool:
+    """Whether a request to a path needs no token."""
+    return _OPEN.fullmatch(path) is not None
+
+
+def scope_for(method: str, path: str) -> str | None:
+    """The scope that a request needs; None if any token will do."""
+    return next((scope for verb, where, scope in _NEEDS if verb == method and where.fullmatch(path)), None)

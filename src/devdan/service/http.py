@@ -20,7 +20,7 @@ from starlette.routing import Route, Router
 
 import devdan
 from devdan.report.render import policy_of, render
-from devdan.service.auth import Guard, Tokens
+from devdan.service.auth import Guard, Tokens, is_open, scope_for
 from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
 from devdan.service.schema import BusyError, FairShares, InvalidError, LimitError, Limits
@@ -47,6 +47,8 @@ _ERROR = {
 }
 _REFERENCE = "#/components/schemas/{name}"
 _RETRY = {"retry-after": "1"}
+_OK, _EMPTY, _CONFLICT = 200, 204, 409
+_TOKEN = {"type": "http", "scheme": "bearer", "description": "A token of the service, if it has any"}
 _STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
     InvalidError: (422, {}),
     LimitError: (413, {}),
@@ -135,6 +137,8 @@ class Operation:
     body: type | None = None
     example: Any = None  # of a body
     responses: Mapping[int, str] = field(default_factory=dict)
+    result: msgspec.Struct | None = None  # an example of an answer, whose type is its schema
+    media: str = "application/json"  # of answers
 
     @property
     def shown_path(self) -> str:
@@ -151,6 +155,19 @@ class Operation:
         """The example in JSON."""
         return json.dumps(self.example, ensure_ascii=False)
 
+    @property
+    def result_text(self) -> str:
+        """The example of an answer in JSON; none if there is no answer in JSON."""
+        return "" if self.result is None else encode(self.result).decode()
+
+    @property
+    def access(self) -> str:
+        """What a request needs where there are tokens."""
+        if is_open(self.path):
+            return "needs no token"
+        scope = scope_for(self.method, self.shown_path)
+        return "needs a token" if scope is None else f"needs a token with the scope {scope}"
+
     def described(self) -> dict[str, Any]:
         """The operation in the format of OpenAPI."""
         answers = {200: "The answer", **self.responses}
@@ -160,12 +177,25 @@ class Operation:
             "parameters": [
                 {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in self.parameters
             ],
-            "responses": {str(status): {"description": about} for status, about in answers.items()}
+            "responses": {str(status): self._response(status, about) for status, about in answers.items()}
             | {"default": _ERROR},
+            "description": f"Where there are tokens, it {self.access}.",
         }
+        if is_open(self.path):
+            said["security"] = []
         if self.body is not None:
             content = {"schema": {"$ref": _REFERENCE.format(name=self.body.__name__)}, "example": self.example}
             said["requestBody"] = {"content": {"application/json": content}, "required": self.method == "POST"}
+        return said
+
+    def _response(self, status: int, about: str) -> dict[str, Any]:
+        """An answer of this status; some are of the same form although something was refused, or is not ready."""
+        said: dict[str, Any] = {"description": about}
+        if self.result is not None and status != _EMPTY and not (self.method == "PUT" and status == _CONFLICT):
+            schema = {"$ref": _REFERENCE.format(name=type(self.result).__name__)}
+            said["content"] = {self.media: {"schema": schema, "example": json.loads(self.result_text)}}
+        elif self.result is None and status == _OK and self.method == "GET":
+            said["content"] = {self.media: {}}
         return said
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -269,13 +299,15 @@ class Application:
     def document(self) -> dict[str, Any]:
         """The description of the operations in the format of OpenAPI."""
         documented = [one for one in self.operations if one.summary]
-        bodies = dict.fromkeys(one.body for one in documented if one.body is not None)
-        _, schemas = msgspec.json.schema_components(bodies, ref_template=_REFERENCE)
+        kinds = [kind for one in documented for kind in (one.body, one.result and type(one.result)) if kind is not None]
+        _, schemas = msgspec.json.schema_components(dict.fromkeys(kinds), ref_template=_REFERENCE)
         paths: dict[str, dict[str, Any]] = {}
         for one in documented:
             paths.setdefault(one.shown_path, {})[one.method.lower()] = one.described()
         info = {"title": "devdan", "version": devdan.__version__, "description": _ABOUT}
-        return {"openapi": "3.1.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+        components = {"schemas": schemas, "securitySchemes": {"token": _TOKEN}}
+        security: list[dict[str, list[str]]] = [{"token": []}, *([] if self.guard.needs_tokens else [{}])]
+        return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components, "security": security}
 
 
 def _failure(error: Exception, method: str) -> Response:
@@ -308,6 +340,7 @@ async def docs(call: Call) -> Response:
         operations=[one for one in call.application.operations if one.summary],
         address=str(call.base_url).rstrip("/"),
         schemas={name: json.dumps(schema, indent=2) for name, schema in schemas.items()},
+        needs_tokens=call.application.guard.needs_tokens,
     )
     return shown(page)
 

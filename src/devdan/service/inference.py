@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 import devdan
+from devdan.service import answers
 from devdan.service.bodies import RowIn, check_rows, parsed, parser
 from devdan.service.engine import ConflictError, Live
 from devdan.service.http import Call, Operation, answered
@@ -193,20 +194,19 @@ def _flat(tensor: Tensor) -> list[Any]:
 _EXAMPLE = {"inputs": [{"name": "amount", "shape": [1], "datatype": "FP64", "data": [3.2]}]}
 _MODEL = "/v2/models/{stream}"
 OPERATIONS = (
-    Operation("POST", f"{_MODEL}/infer", infer, "Predict rows", Inference, _EXAMPLE),
-    Operation("GET", "/v2", server, "Show the server"),
+    Operation("POST", f"{_MODEL}/infer", infer, "Predict rows", Inference, _EXAMPLE, result=answers.INFERRED),
+    Operation("GET", "/v2", server, "Show the server", result=answers.SERVER_FACTS),
     Operation(
-        "GET", "/v2/health/live", alive, "Whether the server is alive", responses={503: "It should be started again"}
+        "GET", "/v2/health/live", alive, "Whether the server is alive",
+        responses={503: "It should be started again"}, result=answers.LIVENESS,
     ),
     Operation(
-        "GET", "/v2/health/ready", ready, "Whether it can predict, write and learn", responses={503: "It cannot"}
+        "GET", "/v2/health/ready", ready, "Whether it can predict, write and learn",
+        responses={503: "It cannot"}, result=answers.READINESS,
     ),
-    Operation("GET", _MODEL, metadata, "Show a stream as a model"),
+    Operation("GET", _MODEL, metadata, "Show a stream as a model", result=answers.MODEL_FACTS),
     Operation(
-        "GET",
-        f"{_MODEL}/ready",
-        model_ready,
-        "Whether a stream is predicted and learned",
-        responses={503: "It is not"},
+        "GET", f"{_MODEL}/ready", model_ready, "Whether a stream is predicted and learned",
+        responses={503: "It is not"}, result=answers.MODEL_READINESS,
     ),
-)
+)  # fmt: skip

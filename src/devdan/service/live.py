@@ -46,7 +46,7 @@ async def icon(call: Call) -> Response:
 
 
 OPERATIONS = (
-    Operation("GET", "/metrics", metrics, "Metrics for Prometheus"),
+    Operation("GET", "/metrics", metrics, "Metrics for Prometheus", media="text/plain"),
     Operation("GET", "/", page),
     Operation("GET", "/live/{stream}", part),
     Operation("GET", "/favicon.ico", icon),

@@ -1,4 +1,9 @@
-document.querySelectorAll("form").forEach((form) => {
+const authorize = document.getElementById("authorize");
+if (authorize) {
+  authorize.hidden = false;
+  authorize.addEventListener("submit", (event) => event.preventDefault());
+}
+document.querySelectorAll("form[data-path]").forEach((form) => {
   // Sends a request as described; without a script, the page is complete but for that.
   const told = form.parentElement.querySelector("[role=status]");
   form.hidden = false;
@@ -6,8 +11,10 @@ document.querySelectorAll("form").forEach((form) => {
     event.preventDefault();
     const path = form.dataset.path.replace(/{(\w+)}/g, (_, name) => encodeURIComponent(form.elements[name].value));
     const body = form.elements.body && form.elements.body.value;
+    const token = authorize ? authorize.elements.token.value.trim() : "";
+    const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
     try {
-      const answer = await fetch(path.slice(1), { method: form.dataset.method, headers: { "content-type": "application/json" }, body });
+      const answer = await fetch(path.slice(1), { method: form.dataset.method, headers, body });
       const kind = answer.headers.get("content-type") || "";
       if (/json|text\/plain/.test(kind)) {
         told.textContent = `${answer.status}\n${await answer.text()}`;
