@@ -70,9 +70,8 @@ KERNEL: dict[str, list[Change]] = {
         ),
         ("return bias2, variance / total", "return bias2 / total, variance / total"),
     ],
-    "function-preserving growth: output weights start at zero": [
-        ("net.output[o, unit] = -(z[ACTUAL, o] - x[o])", "net.output[o, unit] = 0.0"),
-        ("net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))", "net.output[o, unit] = 0.0"),
+    "output weights of units of the discriminative phase start at zero, too": [
+        ("net.output[o, unit] = -(z[ACTUAL, o] - x[o])", "net.output[o, unit] = 0.0")
     ],
     "function-preserving pruning: HS times the weights is added to the offsets": [
         (

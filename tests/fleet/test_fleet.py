@@ -273,17 +273,19 @@ def test_a_new_key_starts_as_a_young_copy_of_the_prior():
     assert len(models) > 10
 
 
-def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large():
+def test_the_prior_learns_what_a_model_learns_from_all_rows_until_it_is_large(monkeypatch):
+    monkeypatch.setattr(shared, "MOST_UNITS", 16)
     fleet, model = DEVDANFleet(DEVDAN(rehearse=0, random_state=3), random_state=1), DEVDAN(rehearse=0, random_state=3)
     for keys, X, y in portions(n_portions=3, most=60):
         fleet.partial_fit(keys, X, y)
         model.partial_fit(X, y)
-        assert model.n_hidden_ <= MOST_UNITS
+        assert model.n_hidden_ <= shared.MOST_UNITS
         assert words(fleet.prior_.mixture_.networks[0]) == words(model.mixture_.networks[0])
 
 
 def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(monkeypatch):
     monkeypatch.setattr(shared, "ALL_ROWS", 100)
+    monkeypatch.setattr(shared, "MOST_UNITS", 16)
     fleet, model = DEVDANFleet(DEVDAN(rehearse=0, random_state=3), random_state=1), DEVDAN(rehearse=0, random_state=3)
     number = {"partial_fit": 0, "teach": 0}
     for t, (keys, X, y) in enumerate(portions(n_portions=8, most=60 * FEWER)):
@@ -293,7 +295,7 @@ def test_the_prior_learns_from_all_rows_at_first_and_from_every_fourth_later(mon
         own = (numbers < 100) | (numbers % 4 == 0)
         getattr(fleet, verb)(keys, X, y)
         getattr(model, verb)(X[own], y[own])
-        assert model.n_hidden_ <= MOST_UNITS
+        assert model.n_hidden_ <= shared.MOST_UNITS
         assert words(fleet.prior_.mixture_.networks[0]) == words(model.mixture_.networks[0])
     single = fleet.prior_
     for t in range(8):  # one row at a time

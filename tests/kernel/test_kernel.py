@@ -54,16 +54,16 @@ def on_network(function, block=kernel.Evolving):
 
 CASES = {
     "defaults": {},
-    "the paper's": {"scaling": None, "learning_rate": 0.015, "optimizer": "momentum", "averaging": 0.0},
+    "the paper's": {"scaling": None, "annealing": 500.0, "optimizer": "momentum", "averaging": 0.0},
+    "a falling rate": {"annealing": 20.0, "learning_rate": 0.1},
     "min-max, momentum": {"scaling": "minmax", "optimizer": "momentum"},
     "without averages": {"averaging": 0.0},
     "short averages": {"averaging": 0.9},
     "both phases grow and prune": {
-        "n_hidden": 6,
+        "n_classes": 2,
+        "n_hidden": 20,
         "random_state": 1,
-        "scaling": "minmax",
-        "optimizer": "momentum",
-        "learning_rate": 0.015,
+        "learning_rate": 0.2,
     },
     "labels swapped": {"swapped": 300, "learning_rate": 0.1},
     "a real drift": {"swapped": 450, "n_classes": 2, "learning_rate": 0.005},

@@ -419,7 +419,7 @@ def test_events_tell_the_structure_and_their_memory_is_bounded():
 
 @pytest.mark.parametrize("drift", ["none", "real", "virtual"])
 def test_drifts_are_told_apart(drift):
-    model = DEVDAN(random_state=0)
+    model = DEVDAN(random_state=3)
     for number, (X, y) in enumerate(sea(10_000, drifts=[20_000], seed=4)):
         late = number >= 10
         model.partial_fit(X + 2 * (late and drift == "virtual"), 1 - y if late and drift == "real" else y)

@@ -36,6 +36,7 @@ GOOD_OPTIONS = {
     "scope": ["fixed", "adaptive"],
     "generative_learning_rate": [0.0, 0.001, 1.0],
     "learning_rate": [0.0, 0.04, 1.0],
+    "annealing": [None, 1e-3, 500, 1e9],
     "momentum": [0.0, 0.9, 0.999],
     "averaging": [0.0, 0.5, 0.998],
     "class_weight": [None, "balanced", {}, {3: 0.5, "dry": 1e6, True: 1e-6, "x": 7}],

@@ -279,7 +279,7 @@ class Naive:
         error = weight * error
         delta = (self.output @ error) * y * (1 - y)
         if self.options.optimizer == "adaptive":
-            self.output = self.output * (1 - 0.005 * self.options.learning_rate)
+            self.output = self.output * (1 - 0.005 * self.rate())
             error, delta = self.adapted("eta", error), self.adapted("b", delta)
         self.step("W", np.outer(x, delta) * (self.there if self.fields else 1))
         self.step("b", delta)
@@ -307,13 +307,18 @@ class Naive:
         self.square[name] = self.square[name] + (gradient**2 - self.square[name]) * max(1 / self.taught, 1 / 300)
         return gradient / (np.sqrt(self.square[name]) + 0.03)
 
+    def rate(self):
+        """The discriminative learning rate of the latest label."""
+        falls = self.options.annealing is not None
+        return self.options.learning_rate / (math.sqrt(1 + self.taught / self.options.annealing) if falls else 1)
+
     def step(self, name, gradient):
         if self.options.optimizer == "adaptive":
-            setattr(self, name, getattr(self, name) - self.options.learning_rate * gradient)
+            setattr(self, name, getattr(self, name) - self.rate() * gradient)
             return
-        velocity = self.options.momentum * self.velocity[name] - self.options.learning_rate * gradient
+        velocity = self.options.momentum * self.velocity[name] - self.rate() * gradient
         if name == "W" and self.fields:  # of fields, each sees too few samples in a row
-            velocity[self.n :] = -self.options.learning_rate * gradient[self.n :] / (1 - self.options.momentum)
+            velocity[self.n :] = -self.rate() * gradient[self.n :] / (1 - self.options.momentum)
         self.velocity[name] = velocity
         setattr(self, name, getattr(self, name) + velocity)
 
@@ -324,7 +329,7 @@ class Naive:
         before = (error**2).sum()
         kept = self.W, self.b, self.output
         if phase.name == "generative":
-            w, out = -error, np.array([self.random.normal(2 / (r + 2)) for _ in range(m)])
+            w, out = -error, np.zeros(m)
         else:
             out = -error
         scope = 1
@@ -474,10 +479,8 @@ class Naive:
     def know(self, label):
         """An output for the class, and for those before it."""
         while len(self.eta) <= label:
-            r = len(self.b)
-            new = np.array([self.random.normal(2 / (r + 1)) for _ in range(r)])
-            for owner, column in ((self.__dict__, new), (self.velocity, np.zeros(r)), (self.slow, new)):
-                owner["output"] = np.column_stack([owner["output"], column])
+            for owner in (self.__dict__, self.velocity, self.slow):
+                owner["output"] = np.column_stack([owner["output"], np.zeros(len(self.b))])
                 owner["eta"] = np.append(owner["eta"], 0)
             self.square["eta"] = np.append(self.square["eta"], 0)
 

@@ -112,6 +112,9 @@ MODELS: dict[str, NamedModel] = {
     ),
     "devdan-ensemble": NamedModel("an ensemble of DEVDANs at six time scales", _devdan_ensemble),
     "devdan-paper": NamedModel("DEVDAN with the paper's settings, on inputs scaled to [0, 1] beforehand", _paper()),
+    "devdan-paper-constant": NamedModel(
+        "devdan-paper with a constant learning rate of 0.015", _paper(annealing=None, learning_rate=0.015)
+    ),
     "ae": NamedModel("the paper's autoencoder with ten hidden units", _paper(**_FIXED, masking=0.0)),
     "dae": NamedModel("the paper's denoising autoencoder with ten hidden units", _paper(**_FIXED)),
     "devdan-no-generative": NamedModel("devdan-paper without the generative phase", _paper(generative=False)),

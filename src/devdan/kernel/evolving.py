@@ -42,7 +42,7 @@ from devdan.kernel.paper import (
     step_discriminative,
     step_generative,
 )
-from devdan.kernel.steps import meet_label, step_adaptive, weight_of_sample
+from devdan.kernel.steps import discriminative_rate, meet_label, step_adaptive, weight_of_sample
 
 
 @compiled
@@ -110,7 +110,7 @@ def learn_sample(net: Evolving, work: Work, phase: int, weight: float) -> None:
     elif net.adaptive_rate == 1.0:
         step_adaptive(Network(net), work, weight)
     else:
-        step_discriminative(net, work, weight * net.discriminative_rate)
+        step_discriminative(net, work, weight * discriminative_rate(Network(net)))
 
 
 @compiled

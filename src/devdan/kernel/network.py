@@ -75,6 +75,7 @@ class Network(Block):
     clips: float = number()  # setting: whether inputs are clipped to their recent range
     adaptive_rate: float = number()  # setting: whether the rate adapts to each unit; otherwise there is momentum
     discriminative_rate: float = number()  # setting
+    annealing: float = number()  # setting: labels over which that rate falls; 0 if it stays
     momentum: float = number()  # setting
     averaging: float = number()  # setting: decay of the averages of the weights
     weighing: float = number()  # setting: of classes: ALIKE, BALANCED or GIVEN

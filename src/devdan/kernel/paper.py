@@ -227,10 +227,11 @@ def squared_error(z: Floats, x: Floats, weight: Floats, length: int) -> float:
 
 @compiled
 def grow(net: Evolving, work: Work, phase: int, z: Floats, x: Floats, weight: Floats, length: int) -> None:
-    """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e; the others are random.
+    """Add a hidden unit with b from [-1, 1], whose weights towards the phase's output are -e.
 
-    With the adaptive scope of stochastic configuration networks, the range of W and b doubles until the squared error
-    of the sample falls by the share they require.
+    Of the others, those of the encoder are random, and those towards the classes zero. With the adaptive scope of
+    stochastic configuration networks, the range of W and b doubles until the squared error of the sample falls by the
+    share they require.
     """
     n, unit, m = net.n_features, net.n_hidden, net.n_classes
     asked = squared_error(z, x, weight, length) * (TOLERANCE + (1.0 - TOLERANCE) / (unit + 2))
@@ -238,9 +239,7 @@ def grow(net: Evolving, work: Work, phase: int, z: Floats, x: Floats, weight: Fl
     if phase == GENERATIVE:
         for j in range(n):
             net.encoder[j, unit] = -weight[j] * (z[ACTUAL, j] - x[j])
-        for o in range(m):
-            net.output[o, unit] = normal(net.random, 2.0 / (unit + 2))
-    else:
+    else:  # in the other phase they stay zero, as is all beyond the units in use
         for o in range(m):
             net.output[o, unit] = -(z[ACTUAL, o] - x[o])
     scope = 1.0

@@ -34,7 +34,14 @@ from devdan.kernel.network import (
     Work,
 )
 from devdan.kernel.paper import WEIGHT_VARIANCE, accelerate, step_classifier
-from devdan.kernel.steps import meet_label, step_adaptive, target, weight_of_class, weight_of_sample
+from devdan.kernel.steps import (
+    discriminative_rate,
+    meet_label,
+    step_adaptive,
+    target,
+    weight_of_class,
+    weight_of_sample,
+)
 
 
 @compiled
@@ -71,7 +78,7 @@ def step(net: Replaying, work: Work, weight: float) -> None:
         step_fields(net, work, 1.0)
         return
     plain, momentum = net.n_hidden - net.n_field_units, net.momentum
-    step_classifier(Network(net), work, weight * net.discriminative_rate)
+    step_classifier(Network(net), work, weight * discriminative_rate(Network(net)))
     for j in range(net.n_features):
         accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], work.delta, plain, momentum)
     step_fields(net, work, 1.0 / (1.0 - momentum))  # as far as steps with momentum go in the end

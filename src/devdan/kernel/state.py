@@ -401,7 +401,7 @@ def _check_counters(nets: _Networks) -> None:
         raise ValueError("the state holds a mean without a count")
     if any(((switch != 0.0) & (switch != 1.0)).any() for switch in (nets.clips, nets.mixed)):
         raise ValueError("the state's settings are out of range")
-    if ((nets.start < 0.0) | (nets.start > nets.max_hidden)).any():
+    if ((nets.start < 0.0) | (nets.start > nets.max_hidden) | (nets.annealing < 0.0)).any():
         raise ValueError("the state's settings are out of range")
     in_order = (nets.n_named <= nets.max_classes) & (nets.averaged_since <= nets.n_learned[:, DISCRIMINATIVE])
     if nets.block is Evolving:

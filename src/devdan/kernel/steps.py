@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from devdan.arrays import Floats
-from devdan.kernel.arithmetic import normal
 from devdan.kernel.inputs import widen
 from devdan.kernel.jit import compiled
 from devdan.kernel.network import ACTUAL, ALIKE, DISCRIMINATIVE, GIVEN, Network, Work
@@ -54,13 +53,8 @@ def weight_of_class(net: Network, label: int) -> float:
 @compiled
 def target(net: Network, work: Work, label: int) -> None:
     """Set the input and its class C; a new class adds an output and leaves the odds of the others unchanged."""
-    r, x, clean = net.n_hidden, work.inputs[ACTUAL], work.clean
-    while net.n_classes < max(label + 1, net.n_named):
-        new = net.n_classes
-        for i in range(r):
-            net.output[new, i] = normal(net.random, 2.0 / (r + 1))
-            net.output_slow[new, i] = net.output[new, i]
-        net.n_classes = new + 1
+    x, clean = work.inputs[ACTUAL], work.clean
+    net.n_classes = max(net.n_classes, label + 1, net.n_named)
     for o in range(net.n_classes):
         work.one_hot[o] = 1.0 if o == label else 0.0
         work.every_class[o] = 1.0
@@ -78,6 +72,14 @@ def meet_label(net: Network, work: Work, row: Floats, label: int, weight: float)
     if net.weighing != ALIKE:
         count_label(net, label, weight)
     return weight * weight_of_class(net, label)
+
+
+@compiled
+def discriminative_rate(net: Network) -> float:
+    """η / sqrt(1 + t / annealing) for the t-th label: the usual 1/√t, or η if it stays."""
+    if net.annealing == 0.0:
+        return net.discriminative_rate
+    return net.discriminative_rate / math.sqrt(1.0 + net.n_learned[DISCRIMINATIVE] / net.annealing)
 
 
 # --- A rate that adapts to each unit -----------------------------------------------------------------------------
@@ -102,7 +104,7 @@ def step_adaptive(net: Network, work: Work, weight: float) -> None:
 
     It is over Φ, η, b, and the encoder of the units that see no fields. C is smoothed, and Φ decays.
     """
-    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, net.discriminative_rate
+    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, discriminative_rate(net)
     share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
     y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
     W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias

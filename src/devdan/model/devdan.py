@@ -98,6 +98,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         scope: str = "fixed",
         generative_learning_rate: float = 0.0003,
         learning_rate: float = 0.04,
+        annealing: float | None = None,
         optimizer: str = "adaptive",
         momentum: float = 0.9,
         averaging: float = 0.998,
@@ -123,6 +124,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self.scope = scope
         self.generative_learning_rate = generative_learning_rate
         self.learning_rate = learning_rate
+        self.annealing = annealing
         self.optimizer = optimizer
         self.momentum = momentum
         self.averaging = averaging

@@ -31,7 +31,7 @@ _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.
 _SCOPES = {"fixed": 0.0, "adaptive": 1.0}
 _OPTIMIZERS = {"momentum": 0.0, "adaptive": 1.0}
 _WEIGHINGS = {None: kernel.ALIKE, "balanced": kernel.BALANCED}  # or a dict
-_MOST_CATEGORIES = 10_000
+_MOST_CATEGORIES, _MOST_LABELS = 10_000, 1e9
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,13 @@ NETWORK = (
     _rate("generative_learning_rate", 0.0003, "generative_rate", "Step size of the generative phase."),
     _rate("learning_rate", 0.04, "discriminative_rate", "Step size of the discriminative phase."),
     Option(
+        "annealing", None, lambda value: value is None or (is_real(value) and 0 < value <= _MOST_LABELS),
+        f"None or a number above 0 and at most {_MOST_LABELS:,.0f}",
+        "Labels over which the discriminative learning rate falls: the step of label t is ``learning_rate / sqrt(1 + "
+        "t / annealing)``. ``None`` keeps it constant.",
+        "float, default=None", word="annealing", value=lambda value: float(value or 0.0), is_online=False,
+    ),
+    Option(
         "optimizer", "adaptive", lambda value: is_among(value, _OPTIMIZERS), "'adaptive' or 'momentum'",
         "Optimizer of the discriminative phase: a learning rate that adapts to each unit, or momentum.",
         '{"adaptive", "momentum"}, default="adaptive"',
@@ -272,8 +279,7 @@ PAPER: dict[str, Any] = {  # what distinguishes the paper's settings from the de
     "scaling": None,
     "optimizer": "momentum",
     "averaging": 0.0,
-    "generative_learning_rate": 0.001,
-    "learning_rate": 0.015,
+    "annealing": 500.0,
     "rehearse": 0,
     "calibrate": False,
 }
