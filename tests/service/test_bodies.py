@@ -1,5 +1,6 @@
 """What requests bring: rows read straight into the order of the columns, and Arrow IPC, are as JSON by name."""
 
+import struct
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -163,6 +164,18 @@ def test_a_gigabyte_of_nothing_is_never_unpacked(monkeypatch):
     for limits in (LIMITS, Limits(rows=2**28)):
         with pytest.raises(LimitError, match=r"10000 rows|8388608 bytes when it is unpacked, got 1073741824"):
             arrow_rows(content, limits)
+
+
+def test_buffers_compressed_in_an_earlier_way_are_measured_too():
+    """A column whose own bytes are a size and what unpacks to so much, in a batch that says so as Arrow 0.17 did."""
+    packed = struct.pack("<q", 2**24) + pa.compress(bytes(2**24), "zstd", asbytes=True)
+    words = pa.array(np.frombuffer(packed + bytes(-len(packed) % 8), np.int64))
+    table, sink = pa.record_batch({"x": words}), pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V4)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_batch(table, custom_metadata={"ARROW:experimental_compression": "zstd"})
+    with pytest.raises(LimitError, match="when it is unpacked, got 16777216"):
+        arrow_rows(sink.getvalue().to_pybytes(), LIMITS)
 
 
 @pytest.mark.parametrize("value", [2**62, -(2**62), 2**40])

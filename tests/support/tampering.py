@@ -449,6 +449,8 @@ def subjects(folder: Path) -> dict[str, Callable[[], Any]]:
     def model(made: Any, rows: Any = X) -> Callable[[], Any]:
         return lambda: ModelSubject(made().partial_fit(rows, Y if rows is X else NAMES), rows)
 
+    momentum = {"scaling": "minmax", "optimizer": "momentum", "scope": "adaptive", "rehearse": 0}
+
     def fleet(made: Callable[[], Any], keys: list[Any], rows: Any) -> Callable[[], Any]:
         return lambda: FleetSubject(made(), keys, rows, folder)
 
@@ -465,7 +467,7 @@ def subjects(folder: Path) -> dict[str, Callable[[], Any]]:
 
     return {
         "model": model(lambda: DEVDAN(random_state=0)),
-        "momentum": model(lambda: DEVDAN(random_state=0, scaling="minmax", optimizer="momentum", rehearse=0)),
+        "momentum": model(lambda: DEVDAN(random_state=0, **momentum)),
         "table": model(lambda: DEVDAN(random_state=0, class_weight="balanced", dates=["at"]), TABLE),
         "ensemble": model(lambda: DEVDANEnsemble(SMALL, random_state=0, n_jobs=1)),
         "fleet": fleet(of_numbers, list(range(4)), X),

@@ -84,6 +84,7 @@ def _table(content: bytes, limits: Limits) -> Any:
 _BATCH, _DICTIONARY = 3, 2  # types of messages that have buffers
 _HEADER_TYPE, _HEADER, _DICTIONARY_BATCH = 1, 2, 1  # fields of a message, and of the message of a dictionary
 _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3  # of a batch
+_EARLIER = b"ARROW:experimental_compression"  # how Arrow 0.17 said it, which later versions still read
 
 
 def _check_unpacked(content: bytes, limits: Limits) -> None:
@@ -104,7 +105,7 @@ def _check_unpacked(content: bytes, limits: Limits) -> None:
         elif length := _field(data, batch, _LENGTH):
             n_rows += _unpack("<q", data, length)[0]
             check_number(range(max(n_rows, 1)), limits)
-        if _field(data, batch, _COMPRESSION):
+        if _field(data, batch, _COMPRESSION) or _EARLIER in data:
             size += _unpacked_size(data, _place_at(data, _field(data, batch, _BUFFERS)), message.body)
         if size > limits.body:
             raise LimitError(f"a body may have {limits.body} bytes when it is unpacked, got {size}")
