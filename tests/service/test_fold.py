@@ -168,7 +168,7 @@ def test_compacting_keeps_what_is_needed(log):
     kept = connection.records(number, 0, 10_000)
     assert len(kept) < n_before / 2
     assert {one.seq for one in kept if one.at < 500.0} == {
-        seq for (seq,) in connection.execute("SELECT seq FROM waiting WHERE stream = ? AND at < 500", (number,))
+        seq for (seq,) in connection.execute("SELECT seq FROM waiting WHERE stream = ? AND served < 500", (number,))
     }
     ids = [id_ for one in kept if isinstance(one.body, LoggedRows) for id_ in one.body.ids]
     known = sql.known_ids(connection, number, ids)

@@ -160,6 +160,19 @@ def test_labels_without_rows_expire_too_and_their_ids_are_free_again(database):
     assert labels(connection, number, at=20.0, a="no").accepted == 1
 
 
+def test_a_jump_of_the_clock_expires_nothing_and_served_time_goes_on(database):
+    connection, number = begun(database, wait=10_000.0)
+    rows(connection, number, row("a"), row("b"), row("c"), at=1000.0)
+    assert labels(connection, number, at=1000.0 + 40 * 86_400, a="yes").accepted == 1  # an hour has gone
+    assert labels(connection, number, at=2000.0, b="yes").accepted == 1  # the clock is right again
+    for at in range(3000, 9000, 1000):
+        ledger.expire(connection, number, float(at))
+        sql.probe(connection, float(at))
+    assert labels(connection, number, at=9000.0, c="yes").expired == 1
+    times = [one.at for one in connection.records(number, 0, 100)]
+    assert times == sorted(times)
+
+
 def test_a_clock_that_is_set_back_does_not_reorder_the_log(database):
     connection, number = begun(database)
     for at in (5.0, 3.0, 7.0):

@@ -2,11 +2,12 @@
 
 import sqlite3
 import threading
+import time
 from concurrent.futures import Future
 
 import httpx
 import pytest
-from served import SECONDS, Process, limit, served_here, until, wait_until
+from served import SECONDS, Process, limit, metric, served_here, until, wait_until
 
 from devdan.service import learner, ledger, sql, supervision
 from devdan.service.fold import Fold
@@ -251,6 +252,66 @@ def test_a_part_says_what_it_waits_for_once_and_waits_longer_each_time(caplog):
     part.goes_on()
     assert [one.message for one in caplog.records] == ["writer waits: the disk is full", "writer goes on"]
     assert part.waits(UnavailableError("the disk is full")) == 0.25
+
+
+def test_a_clock_that_is_set_is_noticed_told_and_ignored(caplog):
+    times = {"wall": 1000.0, "steady": 5.0}
+
+    def after(steady, wall):
+        times["steady"], times["wall"] = times["steady"] + steady, times["wall"] + wall
+        return clock.now()
+
+    clock = supervision.SteadyClock(lambda: times["wall"], lambda: times["steady"])
+    assert after(10.0, 10.5) == 1010.5  # it is kept right
+    assert after(10.0, 10.0 + 40 * 86_400) == 1020.5
+    assert after(10.0, 10.0) == 1030.5
+    assert clock.jump == 40 * 86_400
+    assert after(10.0, 10.0 - 40 * 86_400) == 1040.5
+    assert clock.jump == 0
+    assert after(10.0, -3600.0) == 1050.5
+    assert [one.message for one in caplog.records] == [
+        "the clock was set forward by 3456000 seconds; until the next start, it is ignored",
+        "the clock is right again",
+        "the clock was set back by 3610 seconds; until the next start, it is ignored",
+    ]
+
+
+def test_while_the_clock_is_wrong_nothing_expires_and_snapshots_are_taken(tmp_path, monkeypatch):
+    """A request at 40 days from now, a restart then, and the clock is back."""
+    wall, off = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: wall() + off[0])
+
+    def snapshots():
+        other = sqlite3.connect(tmp_path / "data" / "events.sqlite")
+        ((seq,),) = other.execute("SELECT seq FROM snapshots WHERE kind = 'latest'").fetchall() or [(0,)]
+        other.close()
+        return seq
+
+    with served_here(tmp_path / "data", snapshots=0.0) as http:
+        taught(http, "s")
+        http.post("/v1/streams/s/predict", json=rows("b")).raise_for_status()
+        off[0] = 40 * 86_400.0
+        http.post("/v1/streams/s/predict", json=rows("c")).raise_for_status()
+        assert http.get("/v1/streams/s/samples/c").json()["at"] < wall() + 3600
+        assert metric(http, "devdan_clock_jump_seconds") == pytest.approx(40 * 86_400, abs=60)
+        assert http.post("/v1/streams/s/labels", json=labels(b="fine")).json()["accepted"] == 1
+    with served_here(tmp_path / "data", snapshots=0.0) as http:  # the clock is believed
+        assert http.post("/v1/streams/s/labels", json=labels(c="fine")).json()["accepted"] == 1
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 3)
+    off[0] = 0.0
+    with served_here(tmp_path / "data", snapshots=0.0) as http:
+        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
+        before = snapshots()
+        http.post("/v1/streams/s/predict", json=rows("d")).raise_for_status()
+        http.post("/v1/streams/s/labels", json=labels(d="fraud")).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 4)
+        wait_until(lambda: snapshots() > before)
+    connection = SqliteDatabase(tmp_path / "data", lock=False).connect()
+    (stream,) = found(connection, "s")
+    times = [record.at for record in connection.records(stream.number, 0, 1000)]
+    assert times == sorted(times)
+    assert replayed(connection, stream).same is True
+    connection.close()
 
 
 SQLITE = [

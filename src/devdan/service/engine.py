@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -260,7 +259,7 @@ class Engine:
                     return known[name], False
                 if len(known) >= self.limits.streams:
                     raise LimitError(f"there are {len(known)} streams already, which is the most; delete one first")
-                return sql.create_stream(connection, name, settings, time.time()), True
+                return sql.create_stream(connection, name, settings, self.writer.clock.now()), True
 
         stream, is_new = await self.write(job)
         if stream.damage is not None:
@@ -300,8 +299,9 @@ class Engine:
         def job(connection: Connection) -> None:
             with connection.transaction():
                 if all(one.name != given.name for one in sql.streams(connection).values()):
-                    made = sql.create_stream(connection, given.name, given.settings, time.time())
-                    fold.begin_with(connection, made.number, given.content, time.time())
+                    now = self.writer.clock.now()
+                    made = sql.create_stream(connection, given.name, given.settings, now)
+                    fold.begin_with(connection, made.number, given.content, now)
 
         await self.write(job)
         await self.refresh()

@@ -55,6 +55,7 @@ class Fold:
         self._recent: OrderedDict[int, tuple[LogRecord, LoggedRows]] = OrderedDict()
         self._n_recent = 0  # rows in them
         self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
+        self.at = 0.0  # when the last record was written
 
     @classmethod
     def restored(cls, connection: Connection, stream: StreamFacts, kept: Snapshot | None) -> Fold:
@@ -92,7 +93,7 @@ class Fold:
             self._learn(values, keys, body.labels)
         elif isinstance(body, LoggedExpiry):
             self.counts.expired(body)
-        self.seq = record.seq
+        self.seq, self.at = record.seq, record.at
 
     def _learn(self, values: Sequence[Sequence[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
         assert self.columns is not None

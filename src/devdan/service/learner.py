@@ -315,12 +315,12 @@ class LearnerThread(threading.Thread):
         followed.snapshot_taken = time.monotonic()
         if fold.seq <= followed.snapshot_seq:
             return
-        kept = fold.snapshot(time.time())
+        kept = fold.snapshot(self._writer.clock.now())
         self._writer.run_job(partial(sql.keep_snapshot, stream=number, kept=kept, leases=self._leases)).result()
         followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
         after: int | None = 0 if keep is not None else None
         while after is not None:  # little at a time, so that others can write in between
-            before = kept.at - (keep or 0.0)
+            before = fold.at - (keep or 0.0)  # by the times in the log, whatever the clock says now
             job = partial(sql.compact, stream=number, before=before, after=after, leases=self._leases)
             after = self._writer.run_job(job).result()
             self.part.works()

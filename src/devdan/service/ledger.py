@@ -251,7 +251,7 @@ class _StreamGroup:
             )
             seq = self._log.append(stream.number, body)
             self._written += [(seq, place) for place in range(len(rows))]
-            sql.add_rows(self._connection, stream.number, seq, self._log.at, ids)
+            sql.add_rows(self._connection, stream.number, seq, self._log.served, ids)
             stream.n_rows += len(rows)
             stream.n_waiting += len(rows)
         for id_, facts in early.items():
@@ -304,7 +304,7 @@ class _StreamGroup:
             stream.n_waiting -= len(rows)
         if self._early:
             seq = self._log.append(stream.number, EarlyLabels(list(self._early), list(self._early.values())))
-            sql.add_early(self._connection, stream.number, seq, self._log.at, self._early)
+            sql.add_early(self._connection, stream.number, seq, self._log.served, self._early)
             stream.n_early += len(self._early)
 
     # --- Expiry --------------------------------------------------------------------------------------------------
@@ -315,13 +315,13 @@ class _StreamGroup:
         n_rows = n_labels = up_to = 0
         while True:
             oldest = self._connection.execute(
-                "SELECT seq, at, early, open FROM waiting WHERE stream = ? ORDER BY seq LIMIT ?",
+                "SELECT seq, served, early, open FROM waiting WHERE stream = ? ORDER BY seq LIMIT ?",
                 (stream.number, _OLDEST),
             )
             gone = []
-            for seq, at, early, n in oldest:
+            for seq, served, early, n in oldest:
                 held = stream.n_waiting + stream.n_early
-                if self._log.at - at <= settings.wait and held <= settings.max_waiting:
+                if self._log.served - served <= settings.wait and held <= settings.max_waiting:
                     break
                 gone.append(seq)
                 up_to = seq

@@ -111,4 +111,6 @@ class _Streams(Collector):
         commits.add_metric([], engine.writer.n_commits)
         failures = CounterMetricFamily("devdan_commit_failures", "Groups that could not be written")
         failures.add_metric([], engine.writer.n_failures)
-        yield from (queued, commits, failures)
+        jump = GaugeMetricFamily("devdan_clock_jump_seconds", "By how much the clock was set since the start")
+        jump.add_metric([], engine.writer.clock.jump)
+        yield from (queued, commits, failures, jump)

@@ -90,6 +90,7 @@ def meaning(error: psycopg.Error) -> type[RuntimeError] | None:
 class PostgresqlConnection(Connection):
     """A connection to a server."""
 
+    clock = _NOW
     given = (
         "(SELECT place - 1 AS place, value FROM unnest(?::text[]) WITH ORDINALITY AS numbered (value, place)) AS given"
     )

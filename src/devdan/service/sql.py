@@ -26,16 +26,20 @@ from devdan.service.schema import (
 
 EARLY = -1  # the place of a label that has no row yet
 LATEST, BASE = "latest", "base"  # kinds of snapshots
+_GAP = 3600.0  # seconds between two transactions that count at most
 _AT_ONCE = 500  # rows of a table that are removed in one transaction
 _COMPACTED = 1000  # likewise, records or ids
 _PARAMETERS = 500  # of one statement
 
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
-# other) and the last columns of `streams` follow from it; `clock` has the latest numbers, `positions` how far topics
-# were read into each stream, `removed` the deleted streams that are not yet gone from all tables, `quarantine` why
-# streams are not learned, `members` the keys and classes that streams have had.
+# other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
+# `positions` how far topics were read into each stream, `members` the keys and classes that streams have had,
+# `quarantine` why streams are not learned, `removed` the deleted streams that are not yet gone from all tables.
 TABLES = """
-CREATE TABLE IF NOT EXISTS clock (seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL);
+CREATE TABLE IF NOT EXISTS clock (
+    seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, served DOUBLE PRECISION NOT NULL,
+    seen DOUBLE PRECISION NOT NULL
+);
 CREATE TABLE IF NOT EXISTS streams (
     number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, created DOUBLE PRECISION NOT NULL,
     columns BLOB, label_kind TEXT, n_rows BIGINT NOT NULL DEFAULT 0, n_waiting BIGINT NOT NULL DEFAULT 0,
@@ -50,7 +54,7 @@ CREATE TABLE IF NOT EXISTS samples (
     PRIMARY KEY (stream, id)
 );
 CREATE TABLE IF NOT EXISTS waiting (
-    stream BIGINT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, early INTEGER NOT NULL,
+    stream BIGINT NOT NULL, seq BIGINT NOT NULL, served DOUBLE PRECISION NOT NULL, early INTEGER NOT NULL,
     open BIGINT NOT NULL, PRIMARY KEY (stream, seq)
 );
 CREATE TABLE IF NOT EXISTS snapshots (
@@ -106,6 +110,7 @@ class Connection(ABC):
     def close(self) -> None:
         """Close it."""
 
+    clock = "?"  # the time in SQL, where all servers share one; or what they pass
     given: str  # a table of texts passed as one parameter, with their places from 0: `given.value`, `given.place`
 
     @abstractmethod
@@ -199,7 +204,7 @@ class Database(ABC):
                 for table in filter(None, [*TABLES.split(";"), *further.split(";")]):
                     connection.execute(table)
                 if not connection.execute("SELECT seq FROM clock"):
-                    connection.execute("INSERT INTO clock VALUES (0, 0, 0)")
+                    connection.execute("INSERT INTO clock VALUES (0, 0, 0, 0, 0)")
         finally:
             connection.close()
 
@@ -339,13 +344,13 @@ def known_ids(connection: Connection, stream: int, ids: Sequence[str]) -> dict[s
     }
 
 
-def add_rows(connection: Connection, stream: int, seq: int, at: float, ids: Sequence[str]) -> None:
+def add_rows(connection: Connection, stream: int, seq: int, served: float, ids: Sequence[str]) -> None:
     """The rows of a record wait for their labels, within a transaction."""
     connection.execute(
         f"INSERT INTO samples (stream, id, seq, place) SELECT ?, value, ?, place FROM {connection.given}",
         (stream, seq, connection.listed(ids)),
     )
-    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (stream, seq, at, len(ids)))
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 0, ?)", (stream, seq, served, len(ids)))
 
 
 def add_labels(connection: Connection, stream: int, seq: int, labels: Iterable[tuple[str, Label]]) -> None:
@@ -358,7 +363,7 @@ def add_labels(connection: Connection, stream: int, seq: int, labels: Iterable[t
         )
 
 
-def add_early(connection: Connection, stream: int, seq: int, at: float, labels: Mapping[str, Label]) -> None:
+def add_early(connection: Connection, stream: int, seq: int, served: float, labels: Mapping[str, Label]) -> None:
     """Labels, which are in a record, wait for their rows, within a transaction."""
     for label, ids in _by_label(labels.items()):
         connection.execute(
@@ -366,7 +371,7 @@ def add_early(connection: Connection, stream: int, seq: int, at: float, labels: 
             f"SELECT ?, value, ?, ?, ?, ? FROM {connection.given}",
             (stream, seq, EARLY, _packed(label), seq, connection.listed(ids)),
         )
-    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (stream, seq, at, len(labels)))
+    connection.execute("INSERT INTO waiting VALUES (?, ?, ?, 1, ?)", (stream, seq, served, len(labels)))
 
 
 def remove_rows(connection: Connection, stream: int, seq: int, ids: Sequence[str]) -> None:
@@ -546,10 +551,10 @@ def _labelled_after(connection: Connection, stream: int, covered: int, ids: Sequ
     return bool(found)
 
 
-def probe(connection: Connection) -> None:
-    """Write something that changes nothing."""
+def probe(connection: Connection, now: float) -> None:
+    """Write how far the time has come, and nothing else."""
     with connection.transaction():
-        connection.execute("UPDATE clock SET seq = seq")
+        Appender(connection, now).close(anyway=True)
 
 
 # --- Quarantine ------------------------------------------------------------------------------------------------------
@@ -578,13 +583,20 @@ def end_quarantine(connection: Connection, stream: int) -> None:
 
 
 class Appender:
-    """Appends records within a transaction, and knows its time and the numbers of its records."""
+    """Appends records within a transaction, and knows its times and the numbers of its records.
+
+    The time of a record, ``at``, never goes backwards. How long something waits is measured by ``served``: the seconds
+    in which the log was in use. Of a longer time between two transactions, in which no server ran or the clock was set,
+    an hour counts, so that nothing expires by it.
+    """
 
     def __init__(self, connection: Connection, now: float) -> None:
         self.connection = connection
-        seq, at = connection.execute("SELECT seq, at FROM clock")[0]
+        sql = f"SELECT seq, at, served, seen, {connection.clock} FROM clock"
+        ((seq, at, served, seen, self._seen),) = connection.execute(sql, (now,) if connection.clock == "?" else ())
         self.seq = self._before = int(seq)
-        self.at = max(now, at)  # a clock that is set back does not reorder the log
+        self.at = max(self._seen, at)
+        self.served = served + min(max(self._seen - seen, 0.0), _GAP)
 
     def append(self, stream: int, body: LogBody) -> int:
         """Write a record; returns its number."""
@@ -592,7 +604,9 @@ class Appender:
         self.connection.append(self.seq, stream, self.at, body)
         return self.seq
 
-    def close(self) -> None:
-        """Save the latest number."""
-        if self.seq != self._before:
-            self.connection.execute("UPDATE clock SET seq = ?, at = ?", (self.seq, self.at))
+    def close(self, anyway: bool = False) -> None:
+        """Save the latest number and times; ``anyway``, also without a record."""
+        if anyway or self.seq != self._before:
+            self.connection.execute(
+                "UPDATE clock SET seq = ?, at = ?, served = ?, seen = ?", (self.seq, self.at, self.served, self._seen)
+            )

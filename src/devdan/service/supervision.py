@@ -17,10 +17,46 @@ from contextlib import contextmanager
 _SHORTEST, _LONGEST = 0.25, 5.0  # seconds until an expected fault is retried: the first time, and at most
 _STUCK = 60.0  # seconds without a sign of life after which a part is not well
 _DEAD = 300.0  # after which it is given up
+_JUMP = 60.0  # seconds that a clock may be set by without being noticed
 _GRACE = 20.0  # seconds for the process to end in good order
 _EXIT_CODE = 70  # as of BSD's sysexits: an internal error
 
 logger = logging.getLogger("devdan.service")
+
+
+def _awake_or_asleep() -> float:
+    """Seconds by a clock that nobody sets, and that runs while the machine sleeps, where there is one."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
+
+
+class SteadyClock:
+    """The time, in seconds since 1970, that does not follow when the clock is set while the process runs.
+
+    It follows the small steps by which a clock is kept right. A larger one is told, and after the next start the clock
+    is believed.
+    """
+
+    def __init__(self, wall: Callable[[], float] | None = None, steady: Callable[[], float] | None = None) -> None:
+        self._wall = wall = wall or time.time
+        self._steady = steady = steady or _awake_or_asleep
+        self._offset = wall() - steady()
+        self.jump = 0.0  # seconds by which the clock was set
+
+    def now(self) -> float:
+        """The time."""
+        wall, steady = self._wall(), self._steady()
+        jump = wall - steady - self._offset
+        if abs(jump) <= _JUMP:
+            if self.jump:
+                logger.warning("the clock is right again")
+            self.jump, self._offset = 0.0, wall - steady
+            return wall
+        if abs(jump - self.jump) > _JUMP:
+            way = "forward" if jump > 0 else "back"
+            logger.warning("the clock was set %s by %.0f seconds; until the next start, it is ignored", way, abs(jump))
+            self.jump = jump
+        return steady + self._offset
 
 
 class Part:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from devdan.service import ledger, sql
 from devdan.service.schema import BusyError, Limits, Submission, SubmissionOutcome, are_alike
 from devdan.service.sql import Connection, DamagedError, Database, UnavailableError
-from devdan.service.supervision import Supervisor
+from devdan.service.supervision import SteadyClock, Supervisor
 
 Result = TypeVar("Result")
 
@@ -93,6 +93,7 @@ class WriterThread(threading.Thread):
         self._queue: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
         self._door, self._is_closed = threading.Lock(), False
         self._group: list[_Item] = []  # that is being written
+        self.clock = SteadyClock()
         self.queued = 0  # rows and labels that wait to be written; changed only in the thread that makes promises
         self.n_commits = self.n_failures = 0
 
@@ -190,7 +191,7 @@ class WriterThread(threading.Thread):
         """Write a group, or refuse it; an unexpected error is told to those whose submissions alone make one."""
         submissions = [one for item in group for one in item.submissions]
         try:
-            outcomes = ledger.commit(connection, submissions, time.time(), self._limits)
+            outcomes = ledger.commit(connection, submissions, self.clock.now(), self._limits)
         except DamagedError:
             raise
         except UnavailableError as error:
@@ -245,7 +246,7 @@ class WriterThread(threading.Thread):
     def _probe(self, connection: Connection) -> float:
         """Try whether the log can be written; returns the seconds until that should be tried again."""
         try:
-            sql.probe(connection)
+            sql.probe(connection, self.clock.now())
         except UnavailableError as error:
             return self.part.waits(error)
         self.part.goes_on()
@@ -256,7 +257,7 @@ class WriterThread(threading.Thread):
         with suppress(UnavailableError):  # it is retried
             for number, stream in sql.streams(connection).items():
                 try:
-                    ledger.expire(connection, number, time.time())
+                    ledger.expire(connection, number, self.clock.now())
                 except (UnavailableError, DamagedError):
                     raise
                 except Exception:
