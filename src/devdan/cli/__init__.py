@@ -10,7 +10,7 @@ import devdan
 from devdan.cli.apply import learn, predict, show
 from devdan.cli.prepare import compile_models, fetch, streams
 from devdan.cli.run import RUN_HELP, report, run
-from devdan.cli.serve import replay, serve
+from devdan.cli.serve import backup, replay, serve
 from devdan.cli.table import table
 
 app = typer.Typer(
@@ -41,6 +41,6 @@ def main(
 
 
 app.command(help=RUN_HELP)(run)
-for command in (predict, learn, show, serve, replay, table, streams, fetch, report):
+for command in (predict, learn, show, serve, replay, backup, table, streams, fetch, report):
     app.command()(command)
 app.command("compile")(compile_models)

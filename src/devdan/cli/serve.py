@@ -1,4 +1,4 @@
-"""``devdan serve`` and ``devdan replay``."""
+"""``devdan serve``, ``devdan replay`` and ``devdan backup``."""
 
 from __future__ import annotations
 
@@ -190,6 +190,28 @@ def serve(
                 fail(error)
 
 
+def backup(
+    data: Annotated[
+        str, typer.Argument(metavar="DIR", help="Folder of the log of devdan serve, which may be running.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder for the copy, created if needed.")],
+) -> None:
+    """Copy the log of a service while it runs, as it is at one moment, and check the copy.
+
+    A backup is a folder like any other: `devdan replay` rebuilds its models, and `devdan serve --data` serves it.
+
+    - devdan backup streams backups/monday
+    """
+    from devdan.service.store import back_up, is_url
+
+    with clear_errors(), _log_errors():
+        if is_url(data):
+            raise ValueError("a log in PostgreSQL is backed up with PostgreSQL's own tools, such as pg_dump")
+        copied = back_up(Path(data), target)
+        when = datetime.fromtimestamp(copied.at).astimezone().isoformat(timespec="seconds")
+        out.print(f"{target} has the log up to record {copied.seq:,} of {when}", highlight=False)
+
+
 def replay(
     data: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder of the log of devdan serve, or postgresql://… if it is there.")
@@ -243,7 +265,7 @@ def replay(
         out.print(display.results(job.folder.summary()))
         out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
-    with clear_errors():
+    with clear_errors(), _log_errors():
         end = None if until is None else datetime.fromisoformat(until).timestamp()
         with reading(data) as connection:
             streams = log.found(connection, stream)

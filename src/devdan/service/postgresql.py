@@ -90,6 +90,7 @@ def meaning(error: psycopg.Error) -> type[RuntimeError] | None:
 class PostgresqlConnection(Connection):
     """A connection to a server."""
 
+    has_clock = "SELECT 1 FROM pg_tables WHERE tablename = 'clock' AND schemaname = ANY (current_schemas(false))"
     clock = _NOW
     given = (
         "(SELECT place - 1 AS place, value FROM unnest(?::text[]) WITH ORDINALITY AS numbered (value, place)) AS given"

@@ -73,6 +73,10 @@ CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT N
 """
 
 
+FORMAT = 1  # of the tables and of what is in them
+MIGRATIONS: dict[int, tuple[str, ...]] = {}  # the statements that make a log of each format one of the next
+
+
 class UnavailableError(RuntimeError):
     """The database cannot be reached or written to at present: disk full, server gone. Nothing was changed."""
 
@@ -83,6 +87,10 @@ class NotStorableError(RuntimeError):
 
 class DamagedError(RuntimeError):
     """The database is not as it should be: a damaged file, a table that is missing."""
+
+
+class FormatError(DamagedError):
+    """The log is of a format that this version does not read."""
 
 
 class NotOursError(RuntimeError):
@@ -110,6 +118,7 @@ class Connection(ABC):
     def close(self) -> None:
         """Close it."""
 
+    has_clock: str  # a statement that finds something if there is a table `clock`
     clock = "?"  # the time in SQL, where all servers share one; or what they pass
     given: str  # a table of texts passed as one parameter, with their places from 0: `given.value`, `given.place`
 
@@ -197,10 +206,21 @@ class Database(ABC):
             connection.close()
 
     def prepare(self, further: str = "") -> None:
-        """Create the tables, unless they are there."""
+        """Create the tables, unless they are there, and bring an older log up to date."""
         connection = self.connect()
         try:
             with connection.transaction():
+                connection.execute("CREATE TABLE IF NOT EXISTS format (version BIGINT NOT NULL)")
+                if not connection.execute("SELECT version FROM format"):
+                    if connection.execute(connection.has_clock):
+                        raise FormatError("the log is older than the first format that can be read; begin a new one")
+                    connection.execute("INSERT INTO format VALUES (?)", (FORMAT,))
+                ((version,),) = connection.execute("SELECT version FROM format")
+                for before in range(version, FORMAT):
+                    for statement in MIGRATIONS[before]:
+                        connection.execute(statement)
+                    connection.execute("UPDATE format SET version = ?", (before + 1,))
+                check_format(connection)
                 for table in filter(None, [*TABLES.split(";"), *further.split(";")]):
                     connection.execute(table)
                 if not connection.execute("SELECT seq FROM clock"):
@@ -215,6 +235,13 @@ class Database(ABC):
             connection = self._local.connection = self.connect()
             self._connections.append(connection)
         return connection
+
+
+def check_format(connection: Connection) -> None:
+    """Raise a ``FormatError`` unless the log is of the format that this version reads and writes."""
+    ((version,),) = connection.execute("SELECT version FROM format")
+    if version != FORMAT:
+        raise FormatError(f"the log is of format {version}, and this version of devdan reads format {FORMAT}")
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from devdan.atomic import FileLock, sync_folder
-from devdan.service.sql import Connection, DamagedError, Database, NotStorableError, UnavailableError
+from devdan.service.sql import Connection, DamagedError, Database, NotStorableError, UnavailableError, check_format
 
 DURABILITIES = ("full", "normal", "off")
 FILE = "events.sqlite"
@@ -62,6 +62,7 @@ def _failures() -> Iterator[None]:
 class SqliteConnection(Connection):
     """A connection to a file."""
 
+    has_clock = "SELECT 1 FROM sqlite_master WHERE name = 'clock'"
     given = "(SELECT key AS place, value FROM json_each(?)) AS given"
 
     def __init__(self, path: Path, durability: str) -> None:
@@ -192,6 +193,11 @@ class _Checkpoints(threading.Thread):
 # --- Opening ---------------------------------------------------------------------------------------------------------
 
 
+def is_url(place: str) -> bool:
+    """Whether a place is PostgreSQL's, and no folder."""
+    return place.startswith(_POSTGRESQL)
+
+
 def open_database(folder: Path | None, url: str | None, durability: str) -> Database:
     """The database in a folder, or at a ``postgresql://`` URL."""
     if durability not in DURABILITIES:
@@ -199,7 +205,7 @@ def open_database(folder: Path | None, url: str | None, durability: str) -> Data
     if url is None:
         assert folder is not None
         return SqliteDatabase(folder, durability)
-    if not url.startswith(_POSTGRESQL):
+    if not is_url(url):
         raise ValueError("--store must begin with postgresql://")
     return _postgresql(url, durability)
 
@@ -207,13 +213,46 @@ def open_database(folder: Path | None, url: str | None, durability: str) -> Data
 @contextmanager
 def reading(place: str) -> Iterator[Connection]:
     """A connection that reads the log in a folder or at a URL, beside a server that may be writing to it."""
-    is_url = place.startswith(_POSTGRESQL)
-    database = _postgresql(place, "full") if is_url else SqliteDatabase(Path(place), lock=False)
+    database = _postgresql(place, "full") if is_url(place) else SqliteDatabase(Path(place), lock=False)
     connection = database.connect()
     try:
+        check_format(connection)
         yield connection
     finally:
         connection.close()
+
+
+class Backup(NamedTuple):
+    """Up to where a backup has the log: the number of the last record, and its time (seconds since 1970)."""
+
+    seq: int
+    at: float
+
+
+def back_up(folder: Path, target: Path) -> Backup:
+    """Copy the log of a folder as it is at one moment, also beside a server that writes to it; the copy is checked."""
+    source = SqliteDatabase(folder, lock=False)
+    if (target / FILE).exists():
+        raise FileExistsError(f"there is a log in {target} already; name another folder for the backup")
+    target.mkdir(parents=True, exist_ok=True)
+    part = target / f"{FILE}.part"
+    part.unlink(missing_ok=True)
+    with (
+        _failures(),
+        closing(sqlite3.connect(source.path, timeout=_WAIT)) as log,
+        closing(sqlite3.connect(part)) as copy,
+    ):
+        log.backup(copy)
+        ((found,),) = copy.execute("PRAGMA quick_check(1)")
+        if found != "ok":
+            raise DamagedError(f"the copy of the log is damaged, as the log may be: {found}")
+        ((seq, at),) = copy.execute("SELECT seq, at FROM clock")
+        copy.execute("PRAGMA journal_mode = DELETE")  # all of it is in the one file
+    with open(part, "rb+") as written:
+        os.fsync(written.fileno())
+    os.replace(part, target / FILE)
+    sync_folder(target)
+    return Backup(seq, at)
 
 
 def _postgresql(url: str, durability: str) -> Database:

@@ -1,0 +1,133 @@
+"""Backups of a log, and formats that change."""
+
+import sqlite3
+import threading
+
+import httpx
+import pytest
+from commandline import run
+from served import SECONDS, Process, logged, served_here, until
+
+from devdan.service import sql
+from devdan.service.replay import found, replayed
+from devdan.service.sql import FormatError
+from devdan.service.store import FILE, SqliteDatabase, back_up
+
+
+def rows(first, n, **label):
+    return {"rows": [{"id": f"r{k}", "features": {"x": k % 7}} | label for k in range(first, first + n)]}
+
+
+def test_a_backup_of_a_server_at_work_is_a_log_to_go_on_with(tmp_path):
+    """It has what was acknowledged before, is the same bit for bit, and takes what is sent once more."""
+    data, copies = tmp_path / "data", [tmp_path / f"copy{k}" for k in range(3)]
+    server, ends, acknowledged = Process("--data", data), threading.Event(), [0]
+
+    def write():
+        with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
+            while not ends.is_set():
+                body = {"rows": rows(acknowledged[0], 20)["rows"]}
+                client.post("/v1/streams/s/predict", json=body).raise_for_status()
+                given = [{"id": f"r{k}", "label": k % 7 > 3} for k in range(acknowledged[0], acknowledged[0] + 20)]
+                client.post("/v1/streams/s/labels", json={"labels": given}).raise_for_status()
+                acknowledged[0] += 20
+
+    httpx.put(f"{server.url}/v1/streams/s", json={}, timeout=SECONDS).raise_for_status()
+    thread = threading.Thread(target=write)
+    thread.start()
+    for copy in copies:
+        before = acknowledged[0]
+        code, said = run("backup", data, copy)
+        assert (code, "has the log up to record" in said) == (0, True), said
+        records = logged(SqliteDatabase(copy, lock=False))
+        ids = {id_ for record in records for id_ in getattr(record.body, "ids", ())}
+        assert ids >= {f"r{k}" for k in range(before)}
+        assert f"up to record {records[-1].seq:,} of" in said
+        code, said = run("replay", copy)
+        assert code == 0, said
+    ends.set()
+    thread.join()
+    server.kill()
+    with served_here(copies[1]) as http:
+        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
+        shown = http.get("/v1/streams/s").json()
+        answer = http.post("/v1/streams/s/samples", json=rows(0, acknowledged[0], label=True))
+        assert answer.status_code in (200, 409)  # half of the labels are others than before
+        n = until(http, "/v1/streams/s", lambda now: now["rows"] == acknowledged[0])["rows"]
+        assert shown["rows"] <= n
+    connection = SqliteDatabase(copies[1], lock=False).connect()
+    assert replayed(connection, found(connection, "s")[0]).same is True
+    connection.close()
+
+
+def test_a_backup_replaces_nothing_and_says_what_is_missing(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / FILE).write_bytes(b"")
+    SqliteDatabase(tmp_path / "data").close()
+    for arguments, says in (
+        ([tmp_path / "data", tmp_path / "full"], "there is a log in"),
+        ([tmp_path / "none", tmp_path / "copy"], "there is no log in"),
+        (["postgresql://host/database", tmp_path / "copy"], "such as pg_dump"),
+    ):
+        code, said = run("backup", *arguments)
+        assert (code, says in said) == (2, True), said
+        assert "Traceback" not in said
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_log_that_is_damaged_is_not_backed_up(tmp_path):
+    with served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        http.post("/v1/streams/s/samples", json=rows(0, 5000, label=1)).raise_for_status()
+    path = tmp_path / "data" / FILE
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 40_000] = b"\xff" * 40_000
+    path.write_bytes(content)
+    with pytest.raises(sql.DamagedError):
+        back_up(tmp_path / "data", tmp_path / "copy")
+    assert not (tmp_path / "copy" / FILE).exists()
+
+
+def begun(folder, statement):
+    """A log, and then this."""
+    SqliteDatabase(folder).close()
+    log = sqlite3.connect(folder / FILE)
+    log.execute(statement)
+    log.commit()
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE format SET version = 9", "the log is of format 9, and this version of devdan reads format 1"),
+        ("DELETE FROM format", "older than the first format"),
+    ],
+)
+def test_a_log_of_another_format_is_told_in_a_line(tmp_path, statement, says):
+    begun(tmp_path, statement)
+    with pytest.raises(FormatError, match=says):
+        SqliteDatabase(tmp_path)
+    code, said = run("serve", "--data", tmp_path, "--port", "0")
+    assert (code, says in said) == (2, True), said
+
+
+def test_a_reader_of_another_format_is_told_in_a_line(tmp_path):
+    begun(tmp_path, "UPDATE format SET version = 9")
+    code, said = run("replay", tmp_path)
+    assert (code, "the log is of format 9" in said) == (2, True), said
+
+
+def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(tmp_path, monkeypatch):
+    begun(tmp_path, "INSERT INTO removed VALUES (77)")
+    monkeypatch.setattr(sql, "FORMAT", 3)
+    steps = {1: ("UPDATE removed SET stream = stream + 1",), 2: ("UPDATE missing SET stream = 0",)}
+    monkeypatch.setattr(sql, "MIGRATIONS", steps)
+    with pytest.raises(sql.DamagedError, match="no such table: missing"):
+        SqliteDatabase(tmp_path)
+    steps[2] = ("UPDATE removed SET stream = 2 * stream",)
+    for _ in range(2):  # once
+        database = SqliteDatabase(tmp_path)
+        assert database.own().execute("SELECT stream FROM removed") == [(2 * 78,)]
+        assert database.own().execute("SELECT version FROM format") == [(3,)]
+        database.close()
