@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+import select
 import shutil
 import socket
 import ssl
 import subprocess
-from contextlib import suppress
+import sys
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
-from served import SECONDS, Process, served_here
+from served import SECONDS, Process, served_here, wait_until
 
 from devdan.service.schema import Limits
 from devdan.service.server import ListenError, _Protocol, listening
@@ -143,6 +145,27 @@ def test_more_requests_at_once_than_a_connection_may_have_wait_for_their_turn(ht
     with connected(http) as connection:
         connection.sendall(b"GET /v2 HTTP/1.1\r\nhost: localhost\r\n\r\n" * 1000)
         assert is_cut_off(connection)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="127.0.0.2 is this machine on Linux only")
+def test_one_address_leaves_connections_for_others(http, monkeypatch):
+    monkeypatch.setattr("devdan.service.server._CONNECTIONS", 20)
+    monkeypatch.setattr(_Protocol, "_seconds", 3600.0)
+    open_now = http.server.server_state.connections
+    with ExitStack() as stack:
+
+        def opened(address, n):
+            own = [socket.create_connection(("127.0.0.1", http.port), SECONDS, (address, 0)) for _ in range(n)]
+            return [stack.enter_context(connection) for connection in own]
+
+        wait_until(lambda: len(open_now) <= 1)  # those of other tests are gone
+        refused = 5 + len(open_now)
+        connections = opened("127.0.0.1", 15)
+        wait_until(lambda: len(select.select(connections, [], [], 0)[0]) == refused)
+        assert {one.recv(12) for one in select.select(connections, [], [], 0)[0]} == {b"HTTP/1.1 503"}
+        assert len(open_now) == 10
+        opened("127.0.0.2", 3)
+        wait_until(lambda: len(open_now) == 13)
 
 
 def test_an_answer_that_nobody_takes_is_cut_off(http):

@@ -491,14 +491,20 @@ def case(cases: list[Case], number: int) -> Case:
     return Case(f"{one.name} AND {other.name}", change)
 
 
+_UNSAID = (  # there is no file that says so
+    TypeError, ValueError, KeyError, IndexError, OverflowError, AttributeError, MemoryError,
+    struct.error, sqlite3.Error,
+)  # fmt: skip
+
+
 def attempt(subject: Any, one: Case, folder: Path) -> str:
     """What is wrong with what becomes of a case; nothing if all is well."""
     content = copy.deepcopy(subject.content)
     try:
         one.change(content)
         path = subject.write(folder, content)
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError, AttributeError, struct.error, sqlite3.Error):
-        return ""  # there is no file that says so
+    except _UNSAID:
+        return ""
     try:
         subject.works(path)
     except ModelFileError as error:

@@ -32,6 +32,7 @@ _BACKLOG = 2048  # connections that wait to be accepted
 _GRACE = 10  # seconds for requests to end
 _HEADERS = 64 * 2**10  # bytes of a request beside its body: headers, and what divides the body into chunks
 _WAITING = 100  # requests of a connection that wait for their turn
+_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -152,7 +153,11 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._begin_arriving()
+        if self._n_alike > _CONNECTIONS - len(self.connections):
+            self.transport.write(_BUSY)
+            self.transport.close()
+        else:
+            self._begin_arriving()
 
     def data_received(self, data: bytes) -> None:
         if self.cycle is None or self.cycle.response_complete:
@@ -217,6 +222,13 @@ class _Protocol(HttpToolsProtocol):
         if timer is not None:
             timer.cancel()
             setattr(self, name, None)
+
+    @property
+    def _n_alike(self) -> int:
+        """Connections from the same address, which may have as many as are then left for others."""
+        connections: Any = self.connections
+        own = self.client and self.client[0]
+        return sum((other.client and other.client[0]) == own for other in connections)
 
     def _begin_arriving(self) -> None:
         """Unless it runs already."""
