@@ -74,7 +74,8 @@ class _StreamGroup:
 
     def __init__(self, log: Appender, stream: StreamFacts, limits: Limits) -> None:
         self._most = {"key": limits.keys, "class": limits.classes}
-        self._members: dict[str, set[str]] = {"key": set(), "class": set()}  # that are new
+        self._members: dict[str, set[str]] = {"key": set(), "class": set()}  # that are new, and are taken
+        self._unknown: dict[str, set[str]] = {}  # keys and classes that the stream did not have before
         self._log, self._connection, self._stream = log, log.connection, stream
         self._new: list[SubmittedRow] = []
         self._values: list[Sequence[Value]] = []  # of new rows, in the order of the columns
@@ -94,6 +95,10 @@ class _StreamGroup:
         offsets = sql.next_offsets(self._connection, self._stream.number) if sources else {}
         reread = [one.source is not None and one.source.offset < offsets.get(one.source[:2], 0) for one in submissions]
         pairs = [_labels_in(one) for one in submissions]
+        self._unknown = {
+            "key": self._not_had("key", {key for one in submissions for key in self._keys_in(one)}),
+            "class": self._not_had("class", {str(label) for own in pairs for _, label in own}),
+        }
         for place, one in enumerate(submissions):
             outcomes[place] = self._take_members(one, pairs[place])
             if one.rows and outcomes[place].error is None:
@@ -144,11 +149,8 @@ class _StreamGroup:
             if label_kind is not None and own != label_kind:
                 return SubmissionOutcome(error=f"labels of this stream are of type {label_kind}, got {own}: {label!r}")
             label_kind = own
-        found = {
-            "key": {row.key or "" for row in submission.rows} if self._stream.settings.keyed else set(),
-            "class": {str(label) for _, label in pairs},
-        }
-        new = {kind: self._new_members(kind, values) for kind, values in found.items()}
+        found = {"key": self._keys_in(submission), "class": {str(label) for _, label in pairs}}
+        new = {kind: (values & self._unknown[kind]) - self._members[kind] for kind, values in found.items()}
         for kind, names in (("key", "keys"), ("class", "classes")):
             if new[kind]:
                 n = sql.count_members(self._connection, self._stream.number, kind) + len(self._members[kind])
@@ -162,9 +164,11 @@ class _StreamGroup:
             self._members[kind] |= values
         return SubmissionOutcome()
 
-    def _new_members(self, kind: str, values: set[str]) -> set[str]:
-        unknown = values - self._members[kind]
-        return sql.new_members(self._connection, self._stream.number, kind, unknown) if unknown else set()
+    def _keys_in(self, submission: Submission) -> set[str]:
+        return {row.key or "" for row in submission.rows} if self._stream.settings.keyed else set()
+
+    def _not_had(self, kind: str, values: set[str]) -> set[str]:
+        return sql.new_members(self._connection, self._stream.number, kind, values) if values else set()
 
     # --- Rows ----------------------------------------------------------------------------------------------------
 

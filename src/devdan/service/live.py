@@ -13,8 +13,8 @@ from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled,
 from devdan.report.render import Tile, render
 from devdan.report.run_charts import columns_chart
 from devdan.report.words import clipped, how_many, number, percent
-from devdan.service.counts import WINDOW, Counts, Span
 from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.service.fold import WINDOW, Counts, Span
 from devdan.service.http import Call, Operation, shown
 from devdan.service.predictor import text_of
 

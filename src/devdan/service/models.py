@@ -23,12 +23,12 @@ from devdan.model import modelfile
 from devdan.model.devdan import DEVDAN
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.scales import Scale
-from devdan.service.counts import ASKED
 from devdan.service.schema import InvalidError, Label, LimitError, Limits, StreamSettings, Value, check_columns
 
 Model = EvolvingClassifier | DEVDANFleet
 _MADE = {kind.__name__: kind for kind in KINDS}
 _NOT_BY_HTTP = {"initial_weights", "estimator", "n_jobs"}
+ASKED = 100  # recent samples that importances are measured on
 MOST_UNITS = 10_000  # to start from
 _MOST_NAMED = 20  # columns whose importances are kept
 _MIB = 2**20
