@@ -38,6 +38,8 @@ class Caller(threading.Thread):
             self._unanswered = self._next()
         path, body = self._unanswered
         answer = client.post(f"/v1/streams/s/{path}", json=body)
+        if answer.status_code == 503:  # its model is being loaded: the same request is sent again
+            return
         if answer.status_code != 200:
             self.failure = answer.text
         if path == "predict":
