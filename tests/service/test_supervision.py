@@ -57,6 +57,7 @@ def test_until_a_model_is_loaded_nothing_is_predicted_and_nothing_logged(tmp_pat
         assert http.get("/v2/models/s/ready").status_code == 503
         assert http.get("/v2/health/live").status_code == 200
         assert http.get("/v1/streams/s").json()["state"] == "loading"
+        assert http.get("/v1/streams/s/model").status_code == 503
         assert http.get("/v1/streams/s/samples/a").json()["state"] == "waits to be learned"
         assert http.get("/v1/streams/s/samples/b").status_code == 404
         assert http.post("/v1/streams/s/labels", json=labels(b="fine")).json()["waiting"] == 1

@@ -142,6 +142,7 @@ async def sample(call: Call) -> Response:
 
 async def model(call: Call) -> Response:
     live = await call.live()
+    live.check_loaded()
     content = await asyncio.to_thread(live.predictor.content)
     if content is None:
         raise NotFoundError("there is no model yet: it begins with the first row")
