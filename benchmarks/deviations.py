@@ -1,10 +1,11 @@
-"""What the paper leaves open and what it claims: the tables of docs/deviations.md, claims.md and pensemble.md.
+"""What the paper leaves open and what it claims: tables of docs/deviations.md, claims.md, pensemble.md, experiments.md.
 
 `python benchmarks/deviations.py choices` changes one choice of `DEVDAN.paper()` at a time, `rate` chooses the learning
 rate on the first part of each stream, `preparation` prepares KDD Cup in other ways, `lasting` shows whether a falling
-rate freezes, `claims` compares DEVDAN with fixed autoencoders and with itself without the generative phase, `rules` is
-about pENsemble and pENsemble+. Without any, all. `--write` puts the tables into the pages. A choice within the kernel
-is changed in a copy of its source, so each line named here must still be there.
+rate freezes, `claims` compares DEVDAN with fixed autoencoders and with itself without the generative phase, `defaults`
+is about that phase in the defaults, `annealing` about a falling rate in them, `rules` about pENsemble and pENsemble+.
+Without any, all. `--write` puts the tables into the pages. A choice within the kernel is changed in a copy of its
+source, so each line named here must still be there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from devdan.bench.grid_results import published
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model import mixture, scales
-from devdan.streams import Stream
+from devdan.streams import Stream, open_stream
 
 DOCS = Path(__file__).parents[1] / "docs"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -321,11 +322,19 @@ def rate(n_seeds: int | None) -> str:
 COPIES = 5
 
 
-def lasting(n_seeds: int | None) -> str:
-    """SEA several times over: the rate of each copy, with a falling rate and with a constant one."""
+def of_copies(options: dict[str, Any], n_seeds: int) -> list[float]:
+    """The mean rate on each of several copies of SEA, one after the other."""
     stream = loaded("sea")
     X, y = (np.concatenate(parts) for parts in zip(*stream, strict=True))
     long = replace(stream, blocks=lambda: ((X, y) for _ in range(COPIES)), n_samples=COPIES * len(X))
+    found = runs("sea", lambda seed: DEVDAN.paper(random_state=seed, **options), n_seeds, long)
+    parts = np.array([np.array_split([math.nan, *one.rates], COPIES) for one in found])
+    means: list[float] = np.nanmean(parts, axis=(0, 2)).tolist()  # the first chunk is not predicted
+    return means
+
+
+def lasting(n_seeds: int | None) -> str:
+    """Whether a falling rate freezes."""
     lines = [
         f"CR in % of each of {COPIES} copies of SEA, one after the other, mean of the seeds. "
         "`python benchmarks/deviations.py lasting --write` wrote this table.",
@@ -333,12 +342,7 @@ def lasting(n_seeds: int | None) -> str:
         *head("learning rate", [f"copy {copy + 1}" for copy in range(COPIES)]),
     ]
     for title, options in (("falling", {}), ("constant, 0.015", CONSTANT)):
-        found = runs(
-            "sea", lambda seed, options=options: DEVDAN.paper(random_state=seed, **options), n_seeds or 10, long
-        )
-        parts = np.array([np.array_split([0.0, *one.rates], COPIES) for one in found])
-        parts[:, 0, 0] = np.nan  # the first chunk is not predicted
-        lines.append(row(title, [f"{mean:.2f}" for mean in np.nanmean(parts, axis=(0, 2))]))
+        lines.append(row(title, [f"{mean:.2f}" for mean in of_copies(options, n_seeds or 10)]))
     return "\n".join(lines) + "\n"
 
 
@@ -457,6 +461,99 @@ def claims(n_seeds: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
+REAL = {  # streams that nobody here wrote or tuned on, with their chunks; the first samples of each
+    "bank_additional": 500, "eeg_eye_state": 100, "hflights2011": 1000, "keystroke": 100, "luxembourg": 100,
+    "nycflights13": 1000, "ozone8h": 100, "powersupply": 100, "wall_robot": 100, "weather_aus": 500,
+}  # fmt: skip
+N_FIRST = 30_000
+POLICIES = {
+    "all labels": "all",
+    "5 % of them": "fraction:0.05",
+    "1 %": "fraction:0.01",
+    "5,000 late": "delay:5000",
+    "the first 1,000 only": "warmup:1000",
+}
+
+
+@cache
+def real(name: str) -> Stream:
+    return open_stream(paper_streams.FOLDER / "real" / f"{name}.npz", chunk=REAL[name]).first(N_FIRST)
+
+
+def defaults(n_seeds: int | None) -> str:
+    """What the generative phase is worth in the defaults."""
+    streams = {"the paper's four": [loaded(name, False) for name in STREAMS], "ten real": list(map(real, REAL))}
+    models = {"`DEVDAN()`": {}, "`DEVDAN(rehearse=0)`": {"rehearse": 0}}
+    lines = [
+        "CR with the generative phase minus CR without it, in points ± standard error, mean over the streams "
+        f"(the first {N_FIRST:,} samples of the real ones: {', '.join(REAL)}). "
+        "`python benchmarks/deviations.py defaults --write` wrote this table.",
+        "",
+        *head("labels", [f"{model}, {group}" for model in models for group in streams]),
+    ]
+    for title, labels in POLICIES.items():
+        cells = []
+        for options in models.values():
+            for group in streams.values():
+                gaps, errors = [], []
+                for stream in group:
+                    on, off = (
+                        [
+                            run(
+                                stream, DEVDAN(random_state=FIRST_SEED + seed, generative=phase, **options), labels
+                            ).rate
+                            for seed in range(n_seeds or 10)
+                        ]
+                        for phase in (True, False)
+                    )
+                    gaps.append(fmean(on) - fmean(off))
+                    errors.append(math.hypot(error(on), error(off)))
+                cells.append(f"{signed(fmean(gaps))} ± {math.hypot(*errors) / len(group):.2f}")
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
+ANNEALED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "`annealing=5000`": {"annealing": 5000.0},
+    "`annealing=20000`": {"annealing": 20_000.0},
+    "`learning_rate=0.06, annealing=2000`": {"learning_rate": 0.06, "annealing": 2000.0},
+    "`generative_learning_rate=0.0001`": {"generative_learning_rate": 0.0001},
+    "`generative_learning_rate=0.001`": {"generative_learning_rate": 0.001},
+}
+
+
+def annealing(n_seeds: int | None) -> str:
+    """What a falling rate, or another rate of the generative phase, is worth in the defaults."""
+    four = [loaded(name, False) for name in STREAMS]
+    groups: dict[str, tuple[list[Stream], str]] = {
+        "the paper's four": (four, "all"),
+        "10 % of the labels": (four, "fraction:0.1"),
+        "labels 1,000 late": (four, "delay:1000"),
+        "Electricity, one by one": ([loaded("electricity", False).in_chunks_of(1)], "all"),
+        "Weather, one by one": ([loaded("weather", False).in_chunks_of(1)], "all"),
+        "ten real": (list(map(real, REAL)), "all"),
+    }
+    lines = [
+        "CR of `DEVDAN()` in %, mean over the streams ± standard error. "
+        "`python benchmarks/deviations.py annealing --write` wrote this table.",
+        "",
+        *head("changed", groups),
+    ]
+    for title, options in ANNEALED.items():
+        cells = []
+        for streams, labels in groups.values():
+            n = range(min(n_seeds or 5, 2 if streams[0].chunk == 1 else 5))
+            found = [
+                [run(one, DEVDAN(random_state=FIRST_SEED + seed, **options), labels).rate for seed in n]
+                for one in streams
+            ]
+            spread = math.hypot(*map(error, found)) / len(streams)
+            cells.append(f"{fmean(map(fmean, found)):.2f} ± {spread:.2f}")
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
 # --- pENsemble and pENsemble+ --------------------------------------------------------------------------------------
 
 
@@ -534,6 +631,8 @@ TABLES: dict[str, tuple[Callable[[int | None], str], str]] = {  # each with its 
     "lasting": (lasting, "deviations.md"),
     "preparation": (preparation, "deviations.md"),
     "claims": (claims, "claims.md"),
+    "defaults": (defaults, "claims.md"),
+    "annealing": (annealing, "experiments.md"),
     "rules": (rules, "pensemble.md"),
 }
 

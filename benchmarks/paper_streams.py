@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from devdan import DEVDAN
-from devdan.evaluation.loop import prequential
-from devdan.evaluation.record import Summary
 from devdan.streams import Stream, entries, open_stream
 
 FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -28,9 +24,3 @@ def load(name: str, scaled: bool = True) -> Stream:
     stream = stream.scaled() if scaled else stream
     X, y = (np.concatenate(parts) for parts in zip(*stream, strict=True))
     return open_stream((X, y))
-
-
-def run(name: str, seed: int, model: type[Any] = DEVDAN, **options: Any) -> tuple[float, float, float]:
-    """CR and its deviation over the chunks, and the mean number of hidden units, with the paper's settings."""
-    summary = Summary(prequential(load(name), model.paper(random_state=seed, **options)))
-    return summary.rate.mean, summary.rate.std, summary.hidden.mean

@@ -1,6 +1,6 @@
 """pClass, pENsemble and pENsemble+, slow and obvious: the oracle for the rules' kernel, and what it is timed against.
 
-Plain NumPy, step by step as docs/algorithm.md has them, a rule or a sample at a time.
+Plain NumPy, step by step as docs/pensemble.md has them, a rule or a sample at a time.
 """
 
 import math

@@ -199,7 +199,7 @@ class PClass(RuleClassifier):
     Rules are Gaussians of any orientation, each with a linear function of the inputs for each class. Rules are added
     where data are dense or unusual and not covered; the winning rule follows the data; the linear functions are learned
     by local recursive least squares; rules are pruned, or stored and recalled. The original is closed: this is our
-    interpretation (docs/deviations.md).
+    interpretation (docs/pensemble.md).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The compiled part of pClass and its ensembles. docs/algorithm.md maps their steps to these functions.
+"""The compiled part of pClass and its ensembles. docs/pensemble.md maps their steps to these functions.
 
 A rule base is a header and four arrays, :class:`Rules`. A rule is one row of ``rows``, so adding, pruning and recalling
 rules only moves rows; :func:`views` gives names to the parts of a row (compiled code calls it ``view``). The active
