@@ -19,7 +19,7 @@ SHORT := build/held-out/bananas.npz,build/held-out/segments.npz
 LIMITED := --stop-after 20 --jobs $(JOBS)
 ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
 
-.PHONY: run test test-spark fuzz mutate test-slow lint bench table picture docs dist-check clean
+.PHONY: run test test-spark fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -46,6 +46,9 @@ test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest -n auto --dist worksteal -m fuzz tests --hypothesis-profile=fuzz
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'fuzz and uncompiled' tests --hypothesis-profile=fuzz
+
+fuzz-files: $(READY)-test  ## every field of every saved model changed, which takes more than an hour
+	DEVDAN_FUZZ_EVERY_FIELD=1 $(BIN)/python -m pytest -n auto tests/test_tampering.py --hypothesis-profile=fuzz
 
 mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and reports those that no test notices; JOBS=2 for two at a time
 	$(BIN)/python tests/support/mutate.py --jobs $(JOBS)
