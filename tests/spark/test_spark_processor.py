@@ -181,9 +181,9 @@ def test_ids_are_those_of_a_key():
 
 def test_a_label_tells_what_had_been_predicted_even_if_it_comes_batches_later():
     one = trial()
-    told(one, frame([("a", "1", 10, 0, *X), ("a", "2", 11, 1, *OTHER)]))
-    first = told(one, frame([("a", "3", 12, None, *X)]))
-    later = told(one, frame([("a", "3", 13, 1, *NOTHING)]))
+    told(one, frame([("a", str(at), at, at % 2, *(OTHER if at % 2 else X)) for at in range(10)]))
+    first = told(one, frame([("a", "next", 12, None, *X)]))
+    later = told(one, frame([("a", "next", 13, 1, *NOTHING)]))
     assert first.prediction.tolist() == later.prediction.tolist() == ["0"]
     assert later.label.tolist() == ["1"]
     assert later.version.tolist() == [None]
