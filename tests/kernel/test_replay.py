@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from naive import Naive
 from oracle import agree, learn_both, stream
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.kernel import Network
 from devdan.kernel.state import check_state
+from devdan.model.recent import remembered_inputs
 from devdan.model.scales import QUICK, REPLAYING
 
 pytestmark = pytest.mark.uncompiled
@@ -108,6 +110,77 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     for k, oracle in enumerate(oracles):
         assert oracle.told([event._replace(network=0) for event in model.events_ if event.network == k])
     assert max(len(oracle.buffer) for oracle in oracles) > 40  # the rings are full and have turned
+
+
+@pytest.mark.parametrize("case", ["DEVDAN", "missing values", "momentum, no averages", "balanced"])
+def test_labels_that_are_taken_back_leave_buffers_and_counts(case):
+    """Some are taught again with another label, some are not; of some, the sample is no longer in the buffer."""
+    model, how = CASES[case]
+    n, source = 160, np.random.default_rng(8)
+    X, y = stream(n, 3, 3, how.get("missing", 0.0), seed=3)
+    y[:3] = 0, 1, 2
+    model = clone(model).set_params(random_state=5)
+    oracles = oracles_of(model, 3)
+    taught = {}
+    for t in range(n):
+        model.partial_fit(X[t : t + 1], [y[t]])
+        taught[t] = y[t]
+        for oracle in oracles:
+            oracle.observe(X[t])
+            oracle.teach(X[t], y[t])
+        if t % 3 == 2:
+            k = source.choice([k for k in taught if k > t - 60])
+            model.forget(X[k : k + 1], [taught[k]])
+            for oracle in oracles:
+                oracle.withdraw(X[k], taught[k])
+            taught.pop(k)
+            if t % 2:
+                taught[k] = (y[k] + 1) % 3
+                model.teach(X[k : k + 1], [taught[k]])
+                for oracle in oracles:
+                    oracle.teach(X[k], taught[k])
+        if t % 4 == 0:
+            agree(model.predict_proba(X[t : t + 1])[0][: len(oracles[0].eta)], mixed(oracles, X[t]), f"at {t}")
+    n_empty = 0
+    assert model.mixture_.n_taught == len(taught) == oracles[0].taught
+    for state, oracle in zip(model.mixture_.networks, oracles, strict=True):
+        check_state(state)
+        if oracle.reach:
+            net = Network(state)
+            kept = [oracle.at(place) for place in range(min(len(oracle.buffer), oracle.reach))]
+            agree(net.buffer_weight[: len(kept)], np.array([weight for *_, weight in kept], float), "buffer")
+            n_empty += (net.buffer_weight[: len(kept)] == 0).sum()
+    assert n_empty > 3
+
+
+def test_what_is_forgotten_is_in_no_buffer():
+    """Also what was observed and has no label yet, and rows from before a column came, which lack its inputs."""
+    rows = [{"x": float(k % 50), "city": ("Bonn", "Köln")[k % 2]} for k in range(300)]
+    model = DEVDAN(random_state=3).observe(rows)
+    for k, one in enumerate(rows[:200]):
+        model.teach([one], [k % 3])
+    later = [{"x": float(k), "city": "Rome"} for k in range(50)]
+    model.observe(later).teach(later, [0] * 50)
+    net = Network(model.mixture_.networks[1])
+
+    def n_like(x, labels):
+        n_labelled = min(net.n_stored, net.max_samples)
+        places = np.arange(n_labelled) if labels else np.arange(n_labelled, net.max_samples)
+        return int((net.buffer[places, 0] == x).sum())
+
+    assert n_like(7.0, labels=True) == 5
+    assert n_like(7.0, labels=False) > 0
+    model.forget([rows[7]], [7 % 3])
+    assert n_like(7.0, labels=True) == 4
+    model.forget([rows[7]])
+    assert n_like(7.0, labels=True) == 4
+    assert n_like(7.0, labels=False) == 1, "that with Rome"
+    model.forget(later[7:8]).forget(later[7:8], [0])
+    assert n_like(7.0, labels=False) == 0
+    assert n_like(7.0, labels=True) == 3
+    assert (remembered_inputs(net)[:, 0] == 7.0).sum() == 3
+    with pytest.raises(ValueError, match="y must hold classes that were taught, got 9"):
+        model.forget([rows[7]], [9])
 
 
 def test_at_a_real_drift_a_network_forgets_its_buffer():

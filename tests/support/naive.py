@@ -391,7 +391,8 @@ class Naive:
             return 1
         ages = np.arange(len(self.labels))[::-1]
         counted = self.label_weights * (1 - 1 / 10_000) ** ages
-        counts = {known: counted[self.labels == known].sum() for known in set(self.labels[counted > 0])}
+        counts = {known: counted[self.labels == known].sum() for known in set(self.labels)}
+        counts = {known: count for known, count in counts.items() if count > 1e-9}  # some were taken back
         return min(sum(counts.values()) / (len(counts) * counts[label]), 100) if label in counts else 1
 
     def judge(self, rows, labels, weights=None):
@@ -447,6 +448,21 @@ class Naive:
             self.replay()
         self.follow()
 
+    def withdraw(self, row, label):
+        """Take a label back: its sample leaves the buffer, where it counted as if it were the latest."""
+        taken = 1
+        for place in range(min(len(self.buffer), self.reach)):
+            kept, known, weight = self.at(place)
+            if weight > 0 and known == label and np.array_equal(kept, row, equal_nan=True):
+                taken = weight
+                self.buffer[self.number_at(place)] = np.full(self.n, np.nan), 0, 0
+                break
+        self.taught -= 1
+        self.averaged_since = min(self.averaged_since, self.taught)
+        left = self.label_weights * (1 - 1 / 10_000) ** np.arange(1, len(self.labels) + 1)[::-1]
+        self.label_weights = np.append(self.label_weights, -min(taken, left[self.labels == label].sum()))
+        self.labels = np.append(self.labels, label)
+
     def place_fields(self):
         """Those of skewed features, where the samples are twice as many as before, or all that are kept are others."""
         n, n_kept = len(self.buffer), min(len(self.buffer), self.reach)
@@ -467,11 +483,17 @@ class Naive:
 
     def at(self, place):
         """What is at a place of the ring."""
-        return self.buffer[(len(self.buffer) - 1 - place) // self.reach * self.reach + place]
+        return self.buffer[self.number_at(place)]
+
+    def number_at(self, place):
+        """How many samples were stored before the one at a place of the ring."""
+        return (len(self.buffer) - 1 - place) // self.reach * self.reach + place
 
     def replay(self):
         """One more step on one of the samples in reach, which lie in a ring."""
         row, label, weight = self.at(int(self.random.uniform() * min(len(self.buffer), self.reach)))
+        if weight == 0:
+            return
         target = np.eye(len(self.eta))[label]
         x = self.see(row)
         self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))

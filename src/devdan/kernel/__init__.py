@@ -84,6 +84,7 @@ from devdan.kernel.network import (
     Replaying,
     Work,
 )
+from devdan.kernel.steps import CLASS_HORIZON
 
 __all__ = [
     "ALIKE",
@@ -92,6 +93,7 @@ __all__ = [
     "BY_AVERAGES",
     "BY_WEIGHTS",
     "CHANGED",
+    "CLASS_HORIZON",
     "CODES",
     "COMPARED_EVERY",
     "COUNT",

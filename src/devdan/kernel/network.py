@@ -146,7 +146,7 @@ class Replaying(Network):
     n_stored: int = integer()  # samples stored in the buffer, in all, since the latest drift
     buffer: Floats = numbers(K, N, empty=math.nan)  # labelled samples as they came, a ring
     buffer_label: Integers = integers(K)
-    buffer_weight: Floats = numbers(K)
+    buffer_weight: Floats = numbers(K)  # 0 where there is no sample, or none any more
     field_places: Floats = numbers(N, F)  # of a skewed feature: the values at which its fields are; else all alike
     field_weights: Floats = numbers(N, F, U, aligned=True)  # of the units that see fields, instead of the encoder's
     field_weights_slow: Floats = numbers(N, F, U)

@@ -100,9 +100,11 @@ def store(net: Replaying, row: Floats, label: int, weight: float) -> None:
 
 @compiled
 def replay(net: Replaying, work: Work) -> None:
-    """One more step, on a sample from the buffer that is drawn at random."""
+    """One more step, on a sample from the buffer that is drawn at random; none where one was taken out."""
     common = Network(net)
     place = int(uniform(net.random) * min(net.n_stored, net.max_samples))
+    if net.buffer_weight[place] == 0.0:
+        return
     label = net.buffer_label[place]
     find(net.buffer[place], work.clean, work.present, net.n_features)
     see(common, work)

@@ -94,6 +94,27 @@ class EvolvingClassifier(StreamClassifier):
         """
         return self._learn(X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
 
+    def forget(self, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
+        """Take samples out of the replay buffers, with the labels that they were taught with, or those without one.
+
+        They are found by their values. Labels count no longer for the weights of classes. What the weights have learned
+        from the samples stays, so a wrong label is best corrected at once: forget it, and teach the right one.
+
+        >>> from devdan import DEVDAN
+        >>> model = DEVDAN(random_state=0).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+        >>> model = model.forget([[1.0]], ["a"]).teach([[1.0]], ["b"])
+        """
+        inputs = self._inputs(X)
+        if y is None:
+            self.mixture_.forget(inputs, None)
+            return self
+        codes, known = self._classes.encode(self._labels(y, len(inputs)))
+        unknown = np.setdiff1d(known.labels, self._classes.labels)
+        if len(unknown) > 0:
+            raise ValueError(f"y must hold classes that were taught, got {unknown.tolist()[0]!r}")
+        self.mixture_.forget(inputs, codes)
+        return self
+
     def _learn(
         self, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None, afresh: bool = False
     ) -> Self:

@@ -39,7 +39,7 @@ from devdan.kernel.state import (
 )
 from devdan.model import options, threads
 from devdan.model.classes import NO_WEIGHTS, Classes, weights_given
-from devdan.model.recent import keep_unlabelled
+from devdan.model.recent import forget_inputs, keep_unlabelled, withdraw
 from devdan.model.scales import Scale, new_network, settings_at
 
 if TYPE_CHECKING:
@@ -290,6 +290,13 @@ class Mixture:
             out = np.zeros((len(rows), self.nets[0].n_classes))
             self._mix(X[rows], out)
             kernel.calibrate(self.networks[0], out, codes[rows], weights[rows] if len(weights) > 0 else weights)
+
+    def forget(self, X: Floats, codes: Integers | None) -> None:
+        """Take samples out of the buffers: with codes, as they were taught; without, as they were observed."""
+        if codes is None:
+            forget_inputs(self.networks, X)
+        else:
+            withdraw(self.networks, X, codes)
 
     # --- Prediction ----------------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """What samples look like now, and how unusual one is: by those in replay buffers, or by running means and deviations.
 
+Samples can also be taken out of the buffers: those whose labels were wrong, and those that are to be forgotten.
 Networks that replay have room for labelled samples. As long as there are not enough of these, inputs without labels
 take the places that are free, from the last one on. The kernel never looks there, and overwrites them.
 """
@@ -12,7 +13,7 @@ import numpy as np
 from scipy.special import gammainc
 
 from devdan import kernel
-from devdan.arrays import Floats
+from devdan.arrays import Floats, Integers
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving, Network, Replaying
 
 FEWEST = 100  # samples, from which others can be told apart
@@ -33,6 +34,56 @@ def keep_unlabelled(networks: Sequence[Floats], X: Floats) -> None:
             net.buffer_weight[places] = 1.0
 
 
+def withdraw(networks: Sequence[Floats], X: Floats, codes: Integers) -> None:
+    """Take back labels that were taught: their samples leave the buffers, and they count no longer.
+
+    What the weights have learned stays. A label counts for as much as if it were the latest.
+    """
+    for net in map(Network, networks):
+        for row, code in zip(X, codes.tolist(), strict=True):
+            if code >= net.n_classes:
+                continue
+            weight = 1.0
+            if isinstance(net, Replaying):
+                place = _place_of(net, row, np.flatnonzero(net.buffer_label[: net.n_stored] == code))
+                weight = 1.0 if place is None else float(net.buffer_weight[place])
+                _empty(net, place)
+            net.n_learned[DISCRIMINATIVE] = max(net.n_learned[DISCRIMINATIVE] - 1, 0)
+            net.averaged_since = min(net.averaged_since, int(net.n_learned[DISCRIMINATIVE]))
+            if net.weighing != kernel.ALIKE:
+                net.class_count *= 1.0 - 1.0 / kernel.CLASS_HORIZON
+                net.class_count[code] = max(net.class_count[code] - weight, 0.0)
+
+
+def forget_inputs(networks: Sequence[Floats], X: Floats) -> None:
+    """Inputs that were observed, or were taught before a drift, leave the buffers."""
+    for net in map(Network, networks):
+        if isinstance(net, Replaying):
+            for row in X:
+                free = np.arange(min(net.n_stored, net.max_samples), net.max_samples)
+                while (place := _place_of(net, row, free)) is not None:
+                    _empty(net, place)
+
+
+def _place_of(net: Replaying, row: Floats, places: Integers) -> int | None:
+    """The first of these places where this sample is, if it is.
+
+    A sample lacks the inputs that are newer than it is, so a value that it lacks is not held against it, unless it
+    lacks all; the one that lacks least is taken.
+    """
+    places = places[net.buffer_weight[places] > 0.0]
+    kept = net.buffer[places, : net.n_features]
+    is_same = kept == row
+    n_same = is_same.sum(axis=1)
+    alike = np.flatnonzero((is_same | np.isnan(kept)).all(axis=1) & ((n_same > 0) | np.isnan(row).all()))
+    return None if len(alike) == 0 else int(places[alike[n_same[alike].argmax()]])
+
+
+def _empty(net: Replaying, place: int | None) -> None:
+    if place is not None:
+        net.buffer[place], net.buffer_label[place], net.buffer_weight[place] = np.nan, 0, 0.0
+
+
 def recent_inputs(networks: Sequence[Floats], most: int) -> Floats:
     """Inputs of the latest samples as they came, labelled ones first; drawn ones if hardly any are remembered.
 
@@ -49,9 +100,9 @@ def remembered_inputs(net: Network) -> Floats:
     if not isinstance(net, Replaying):
         return np.empty((0, net.n_features))
     places = (net.n_stored - 1 - np.arange(net.max_samples)) % net.max_samples
-    there = places[net.buffer_weight[places] > 0.0]
-    rows = np.ascontiguousarray(net.buffer[there, : net.n_features])
-    n_labelled = min(net.n_stored, net.max_samples)
+    is_there = net.buffer_weight[places] > 0.0
+    rows = np.ascontiguousarray(net.buffer[places[is_there], : net.n_features])
+    n_labelled = int(is_there[: net.n_stored].sum())
     if not 0 < n_labelled < len(rows):
         return rows
     labelled, others = rows[:n_labelled], rows[n_labelled:]
