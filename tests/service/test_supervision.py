@@ -1,5 +1,6 @@
 """Faults stay where they are: expected ones pass, one of a stream stops that stream, others end the process."""
 
+import shutil
 import sqlite3
 import threading
 import time
@@ -194,6 +195,46 @@ def test_a_log_that_is_damaged_ends_the_process_with_a_code(tmp_path):
     code, said = server.ended()
     assert code not in (0, None)
     assert "no such table: waiting" in said
+
+
+def test_what_would_go_into_a_removed_folder_is_not_acknowledged(tmp_path):
+    """SQLite goes on writing into files that have no name any more."""
+    server = Process("--data", tmp_path / "data")
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
+        taught(http, "s")
+        shutil.rmtree(tmp_path / "data")
+        assert http.post("/v1/streams/s/predict", json=rows("b")).status_code == 503
+    code, said = server.ended()
+    assert code not in (0, None)
+    assert "the log was removed" in said
+
+
+@pytest.mark.parametrize("name", ["events.sqlite", "events.sqlite-wal"])
+def test_what_would_go_into_a_replaced_file_is_not_acknowledged(tmp_path, name):
+    database = SqliteDatabase(tmp_path, "off")
+    connection = database.connect()
+    sql.probe(connection, 0.0)
+    sql.probe(connection, 1.0)
+    shutil.copy(tmp_path / name, tmp_path / "copy")
+    (tmp_path / "copy").replace(tmp_path / name)
+    with pytest.raises(DamagedError, match="the log was replaced"):
+        sql.probe(connection, 2.0)
+    connection.close()
+    database.close()
+
+
+def test_a_disk_that_is_nearly_full_is_not_ready(http, monkeypatch):
+    taught(http, "s")
+    monkeypatch.setattr("devdan.service.engine._FREE", http.application.engine.database.free_bytes() * 2)
+    assert list(http.get("/v2/health/ready").json()["problems"]) == ["disk"]
+    assert http.get("/v2/models/s/ready").status_code == 503
+
+
+def test_a_folder_that_was_removed_has_no_room(tmp_path):
+    database = SqliteDatabase(tmp_path / "data", "off")
+    shutil.rmtree(tmp_path / "data")
+    assert database.free_bytes() == 0
+    database.close()
 
 
 @pytest.mark.parametrize("part", ["writer", "learner"])

@@ -68,6 +68,7 @@ class SqliteConnection(Connection):
     def __init__(self, path: Path, durability: str) -> None:
         self._path, self._durability = path, durability
         self._opened: sqlite3.Connection | None = None
+        self._files: list[tuple[int, int]] | None = None  # that it writes to
 
     def _connection(self) -> sqlite3.Connection:
         if self._opened is None:
@@ -104,6 +105,21 @@ class SqliteConnection(Connection):
             with suppress(UnavailableError, DamagedError):  # SQLite may have rolled back by itself
                 self.execute("ROLLBACK")
             raise
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Raise a ``DamagedError`` if what was committed is in files that nobody will find again."""
+        try:
+            found = [os.stat(f"{self._path}{end}") for end in ("", "-wal")]
+        except FileNotFoundError:
+            raise DamagedError(
+                f"the log was removed: {self._path} or the WAL beside it is not there any more"
+            ) from None
+        files = [(one.st_dev, one.st_ino) for one in found]
+        if self._files is None:
+            self._files = files
+        elif files != self._files:
+            raise DamagedError(f"the log was replaced: {self._path} or the WAL beside it is another file than before")
 
     def _limit_wal(self) -> None:
         """Under load, the WAL would grow for ever: a passive checkpoint never empties it."""
@@ -114,7 +130,7 @@ class SqliteConnection(Connection):
     def close(self) -> None:
         if self._opened is not None:
             self._opened.close()
-            self._opened = None
+            self._opened = self._files = None
 
 
 class SqliteDatabase(Database):
@@ -152,7 +168,10 @@ class SqliteDatabase(Database):
         return SqliteConnection(self.path, self._durability)
 
     def free_bytes(self) -> int:
-        return shutil.disk_usage(self.path.parent).free
+        try:
+            return shutil.disk_usage(self.path.parent).free
+        except FileNotFoundError:  # the folder was removed, which ends the process once it writes
+            return 0
 
     def close(self) -> None:
         super().close()
