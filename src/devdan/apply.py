@@ -224,7 +224,7 @@ class Predictions:
                 X = given(model, features, match)
                 arguments = (keys, X) if isinstance(model, DEVDANFleet) else (X,)
                 probabilities = model.predict_proba(*arguments)
-                yield PredictedBlock(kept, np.asarray(self.classes[probabilities.argmax(axis=1)]), probabilities)
+                yield PredictedBlock(kept, model.decided(probabilities), probabilities)
 
 
 # --- Files -------------------------------------------------------------------------------------------------------

@@ -101,6 +101,13 @@ class DEVDANClassifier(Classifier):  # type: ignore[misc]
         probabilities: Floats = self._online.predict(row, self.schema.get_num_classes())[0]
         return probabilities
 
+    def predict(self, instance: Instance) -> int | None:
+        """The place of the label in the schema, as the option ``decide`` says; None before the first label."""
+        probabilities = self.predict_proba(instance)
+        if probabilities is None:
+            return None
+        return self._online.decision.places(probabilities[None], self.schema.get_label_values()).item()
+
     @property
     def drift(self) -> str | None:
         """The drift signalled by the latest learned instance: "real", "virtual" or None."""

@@ -135,6 +135,16 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         out = self._online.predict(finite(row), len(self._codes))
         return dict(zip(self._codes, out[0].tolist(), strict=True))
 
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        return self.decided(self.predict_proba_one(x, **kwargs))
+
+    def decided(self, vote: dict[Any, float]) -> Any:
+        """The label of a sample with these probabilities, as :meth:`predict_one` decides; None before the first."""
+        if not vote:
+            return None
+        labels = list(vote)
+        return labels[self._online.decision.places(np.array([list(vote.values())]), labels).item()]
+
     def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         import pandas as pd  # noqa: PLC0415 (only with frames)
 
@@ -152,7 +162,8 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         labels = list(self._codes)
         if not labels:
             return pd.Series([None] * len(X), index=X.index, dtype=object)
-        return pd.Series([labels[k] for k in self.predict_proba_many(X).to_numpy().argmax(axis=1)], index=X.index)
+        places = self._online.decision.places(self.predict_proba_many(X).to_numpy(), labels)
+        return pd.Series([labels[k] for k in places.tolist()], index=X.index)
 
     # --- Events and drifts ---------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -314,6 +315,8 @@ def parse_options(settings: list[str]) -> dict[str, Any]:
 
     >>> parse_options(["masking=0.2", "scaling=none", "grow=false", "scope=adaptive"])
     {'masking': 0.2, 'scaling': None, 'grow': False, 'scope': 'adaptive'}
+    >>> parse_options(['decide={"fraud": {"missed": 50}}'])
+    {'decide': {'fraud': {'missed': 50}}}
     """
     options: dict[str, Any] = {}
     for setting in settings:
@@ -325,6 +328,11 @@ def parse_options(settings: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    if text.startswith(("{", "[")):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"--set takes lists and dicts in JSON, got {text!r}: {error}") from None
     words = {"none": None, "null": None, "true": True, "false": False}
     if text.lower() in words:
         return words[text.lower()]

@@ -185,7 +185,7 @@ def _most_probable(model: StreamClassifier, X: npt.NDArray[Any]) -> Predicted:
         return Predicted()
     if type(model).predict is not StreamClassifier.predict:  # a subclass
         return Predicted(model.predict(X), probabilities)
-    return Predicted(model.classes_[probabilities.argmax(axis=1)], probabilities)
+    return Predicted(model.decided(probabilities), probabilities)
 
 
 def _begun(means: dict[str, float]) -> Phases:
@@ -325,9 +325,10 @@ class _RiverAdapter:
 
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
         probabilities = None
-        if _predicts_most_probable(self.model):
+        if _predicts_by_probabilities(self.model):
             votes = [self.model.predict_proba_one(x) for x in self._samples(X)]
-            guesses, probabilities = [max(vote, key=vote.get) if vote else None for vote in votes], _two_largest(votes)
+            decided = getattr(_last_step(self.model), "decided", _likeliest)
+            guesses, probabilities = [decided(vote) for vote in votes], _two_largest(votes)
         else:
             guesses = [self.model.predict_one(x) for x in self._samples(X)]
         if self._is_binary:
@@ -350,12 +351,20 @@ class _RiverAdapter:
         return dict(_NO_STRUCTURE)
 
 
-def _predicts_most_probable(model: Any) -> bool:
-    """Whether it predicts the most probable label, as River's classifiers do unless they override it."""
-    steps = getattr(model, "steps", None)  # of a pipeline
-    last = [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model
-    how = getattr(type(last), "predict_one", None)
-    return getattr(how, "__module__", None) == "river.base.classifier"
+def _predicts_by_probabilities(model: Any) -> bool:
+    """Whether its label follows from its probabilities: it is the likeliest, unless a classifier overrides that."""
+    how = getattr(type(_last_step(model)), "predict_one", None)
+    return getattr(how, "__module__", None) in ("river.base.classifier", "devdan.river")
+
+
+def _last_step(model: Any) -> Any:
+    """The last step of a pipeline, or the model itself."""
+    steps = getattr(model, "steps", None)
+    return [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model
+
+
+def _likeliest(vote: Mapping[Any, float]) -> Any:
+    return max(vote, key=vote.__getitem__) if vote else None
 
 
 def _two_largest(votes: Sequence[Mapping[Any, float]]) -> Floats:
@@ -389,7 +398,7 @@ class FleetAdapter:
             probabilities = self.model.predict_proba(self._key, X)
         except NotFittedError:
             return Predicted()
-        return Predicted(self.model.classes_[probabilities.argmax(axis=1)], probabilities)
+        return Predicted(self.model.decided(probabilities), probabilities)
 
     def predict_proba(self, X: Any) -> Floats | None:
         return self.predict(X).probabilities

@@ -80,14 +80,15 @@ class FleetAccess(TableEstimator):
     def _as_model(self, mixture: Mixture) -> DEVDAN:
         """A model of this mixture, with the columns of the fleet."""
         model = self.kept_estimator()
+        model.decide = mixture.options["decide"]
         model.mixture_ = mixture
         copy_columns(self, model)
         return model
 
     def kept_estimator(self) -> DEVDAN:
-        """What the networks are, as they were last told."""
+        """What the networks are, as they were last told; how to decide is the fleet's matter."""
         model = DEVDAN(**self._member.get_params(deep=False))
-        model.set_params(**self._shared.mixture.options)
+        model.set_params(**self._shared.mixture.options | {"decide": model.decide})
         return model
 
     def __delitem__(self, key: Any) -> None:

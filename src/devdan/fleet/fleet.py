@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
 from devdan.model.classes import check_sample_weight
+from devdan.model.decision import Deciding
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import Chunk
@@ -43,7 +44,7 @@ def _n_rows(X: Any) -> int:
 
 
 @options.documented
-class DEVDANFleet(FleetAccess):
+class DEVDANFleet(Deciding, FleetAccess):
     """A DEVDAN for each key: one per device, customer or sensor, as many as there are.
 
     Rows of many keys come in one call, in any order; each goes to the network of its key, in order of arrival. All
@@ -112,6 +113,7 @@ class DEVDANFleet(FleetAccess):
         *,
         prior: bool = True,
         n_jobs: int | None = -1,
+        decide: str | Mapping[Any, Any] = "likeliest",
         store: str | os.PathLike[str] | None = None,
         max_in_memory: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -119,6 +121,7 @@ class DEVDANFleet(FleetAccess):
         self.estimator = estimator
         self.prior = prior
         self.n_jobs = n_jobs
+        self.decide = decide
         self.store = store
         self.max_in_memory = max_in_memory
         self.random_state = random_state
@@ -169,7 +172,7 @@ class DEVDANFleet(FleetAccess):
                 chunk = self._checked(X, y, classes, taught, sample_weight, afresh=begins)
                 if chunk is None:
                     return self
-                chosen = self._member._options()
+                chosen = self._options()
                 changed = begins or options.differ(chosen, self._shared.mixture.options)
                 if changed:
                     options.check(chosen)
@@ -231,7 +234,12 @@ class DEVDANFleet(FleetAccess):
         if not isinstance(member, DEVDAN) or member.initial_weights is not None:
             raise ValueError(f"estimator must be a DEVDAN(rehearse=0) without initial weights, got {member!r}")
         check_no_replay("estimator", member)
+        options.check_leaves_decision("the fleet", member)
         return member
+
+    def _options(self) -> dict[str, Any]:
+        """Those of the networks, which decide as the fleet does."""
+        return {**self._member._options(), "decide": self.decide}
 
     @property
     def scaling(self) -> Any:
@@ -240,16 +248,16 @@ class DEVDANFleet(FleetAccess):
 
     def check_options(self) -> None:
         """Raise a ``ValueError`` that names an option of the networks that is out of range."""
-        self._member.check_options()
+        options.check(self._options())
 
     def _instructions(self) -> Instructions:
         return self._member._instructions()
 
     def _check_options(self) -> None:
-        chosen = self.prior, self.n_jobs, self.max_in_memory, self.store
+        chosen = self.prior, self.n_jobs, self.max_in_memory, self.store, self.decide
         if chosen == self._settled:
             return
-        for name in ("prior", "n_jobs", "max_in_memory"):
+        for name in ("prior", "n_jobs", "max_in_memory", "decide"):
             options.OPTIONS[name].check(getattr(self, name))
         options.require(
             self.store is None or isinstance(self.store, (str, os.PathLike)), "store", "a path or None", self.store
@@ -281,7 +289,7 @@ class DEVDANFleet(FleetAccess):
     def _hold(self, shared: Shared, example: Key, store: Store | None, n_keys: int = 0) -> None:
         check = partial(saving.check_rows, shared, labels.kind_of(example))
         self._shared, self._example, self._networks = shared, example, Networks(check, store, n_keys)
-        self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store
+        self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store, self.decide
 
     def _check_kind(self, keys: Sequence[Key]) -> None:
         labels.check_kind(labels.kind_of(self._example), self._example, keys)
@@ -301,12 +309,9 @@ class DEVDANFleet(FleetAccess):
             return out[:, self._shared.classes.outputs]
 
     def predict(self, keys: Any, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The most probable class of each row, by the network of its key."""
+        """What each row is called, by the network of its key."""
         with self._lock:
-            out = self._probabilities(keys, X)
-            classes = self._shared.classes
-            predicted: npt.NDArray[Any] = classes.labels[out[:, classes.outputs].argmax(axis=1)]
-            return predicted
+            return self.decided(self.predict_proba(keys, X))
 
     def _probabilities(self, keys: Any, X: Any) -> Floats:
         """The probability of each class, by code."""
@@ -331,7 +336,7 @@ class DEVDANFleet(FleetAccess):
             self._check_options()
             check_model(model)
             if not self.__sklearn_is_fitted__():
-                chosen = self._member._options()
+                chosen = self._options()
                 options.check(chosen)
                 nothing = Chunk(np.empty((0, model.mixture_.n_inputs)), encoding=model.mixture_.encoding)
                 shared = self._new_shared(chosen, nothing)

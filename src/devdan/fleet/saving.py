@@ -69,7 +69,7 @@ def header_of(fleet: Any) -> dict[str, Any]:
         "seed": fleet._seed,
         "example": text_of(fleet._example),
         "key_name": fleet._key_name,
-        "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory")},
+        "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory", "decide")},
         "estimator": modelfile.options_as_json(fleet.kept_estimator().get_params(deep=False)),
         "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
         "shared": _header_of(fleet),
@@ -122,12 +122,13 @@ def restored(
         None if estimator.get_params() == DEFAULT.get_params() else estimator,
         prior=chosen["prior"],
         n_jobs=chosen["n_jobs"],
+        decide=chosen["decide"],
         max_in_memory=limit,
         store=None if limit is None or store is None else str(store.path),
         random_state=header["random_state"],
     )
     fleet._check_options()
-    given, ours = fleet._member._options(), shared.mixture.options
+    given, ours = fleet._options(), shared.mixture.options
     options.check(given)
     if not all(options.same(given[name], ours[name]) for name in ours):
         raise ValueError("its estimator has other options than its networks")

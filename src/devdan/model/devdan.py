@@ -105,6 +105,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         class_weight: str | dict[Any, float] | None = None,
         rehearse: int = 5,
         calibrate: bool = True,
+        decide: str | Mapping[Any, Any] = "likeliest",
         nominal: Sequence[str] | None = None,
         numeric: Sequence[str] | None = None,
         dates: Sequence[str] | Mapping[str, str] | None = None,
@@ -131,6 +132,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
         self.class_weight = class_weight
         self.rehearse = rehearse
         self.calibrate = calibrate
+        self.decide = decide
         self.nominal = nominal
         self.numeric = numeric
         self.dates = dates

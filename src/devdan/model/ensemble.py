@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     {ensemble options}
     estimator : DEVDAN, default=None
         All else about the members; ``None`` is a ``DEVDAN()``. It must have no initial weights, and leave
-        ``n_hidden`` and ``rehearse`` to the scales.
+        ``n_hidden`` and ``rehearse`` to the scales, and ``decide`` to the ensemble.
     random_state : int, RandomState or None, default=None
         Seed of the model's own random generator. The same seed gives the same bits.
 
@@ -65,11 +65,13 @@ class DEVDANEnsemble(EvolvingClassifier):
         *,
         estimator: DEVDAN | None = None,
         n_jobs: int = -1,
+        decide: str | Mapping[Any, Any] = "likeliest",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.scales = scales
         self.estimator = estimator
         self.n_jobs = n_jobs
+        self.decide = decide
         self.random_state = random_state
 
     # --- Learning ------------------------------------------------------------------------------------------------
@@ -82,6 +84,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         for name in ("n_hidden", "rehearse"):
             if getattr(member, name) not in (options.OPTIONS[name].default, 0):
                 raise ValueError(f"estimator must leave {name} to the scales, got {member!r}")
+        options.check_leaves_decision("the ensemble", member)
         return member
 
     def _scales(self) -> Sequence[Scale]:
@@ -93,7 +96,7 @@ class DEVDANEnsemble(EvolvingClassifier):
         return self._member.scaling
 
     def _options(self) -> dict[str, Any]:
-        return {**self._member._options(), "scales": self.scales, "n_jobs": self.n_jobs}
+        return {**self._member._options(), "scales": self.scales, "n_jobs": self.n_jobs, "decide": self.decide}
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ class DEVDANEnsemble(EvolvingClassifier):
 
     def kept_options(self) -> dict[str, Any]:
         chosen = self.mixture_.options
-        member = DEVDAN(**{name: value for name, value in chosen.items() if name in options.NAMES})
+        member = DEVDAN(**{name: value for name, value in chosen.items() if name in options.NAMES and name != "decide"})
         return {**super().kept_options(), "estimator": member.get_params()}
 
     @classmethod

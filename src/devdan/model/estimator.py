@@ -271,8 +271,12 @@ class StreamClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """The probability of each class in ``classes_``, one row per sample."""
 
     def predict(self, X: npt.ArrayLike) -> npt.NDArray[Any]:
-        """The most probable class of each sample."""
-        labels: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        """The class that each sample is called."""
+        return self.decided(self.predict_proba(X))
+
+    def decided(self, probabilities: Floats) -> npt.NDArray[Any]:
+        """What samples are called that have these probabilities of the classes, as :meth:`predict` decides."""
+        labels: npt.NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return labels
 
 

@@ -19,6 +19,7 @@ from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.kernel.state import Event
 from devdan.model import explain, modelfile, options
 from devdan.model.classes import Classes
+from devdan.model.decision import Deciding
 from devdan.model.estimator import Chunk, StreamClassifier
 from devdan.model.explain import Explanation, UnitList, units_of
 from devdan.model.mixture import Mixture, seeds_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class EvolvingClassifier(StreamClassifier):
+class EvolvingClassifier(Deciding, StreamClassifier):
     """A classifier that is a mixture of networks."""
 
     mixture_: Mixture

@@ -39,6 +39,7 @@ from devdan.kernel.state import (
 )
 from devdan.model import options, threads
 from devdan.model.classes import NO_WEIGHTS, Classes, weights_given
+from devdan.model.decision import Decision, decision_of
 from devdan.model.recent import forget_inputs, keep_unlabelled, withdraw
 from devdan.model.scales import Scale, new_network, settings_at
 
@@ -67,6 +68,7 @@ class Mixture:
     classes: Classes  # what the outputs stand for, unless the owner keeps that itself
     encoding: Encoding | None  # how columns become inputs; None for plain arrays of numbers
     options: dict[str, Any]  # as they were last passed to the networks
+    decision: Decision  # which class a sample is called
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class Mixture:
         """A mixture that goes on with networks that exist."""
         mixture = cls.__new__(cls)
         mixture.scales, mixture.encoding, mixture.classes = tuple(scales), encoding, classes
-        mixture.options = dict(chosen)
+        mixture.options, mixture.decision = dict(chosen), decision_of(chosen["decide"])
         mixture._hold(networks)
         return mixture
 
@@ -182,7 +184,7 @@ class Mixture:
 
     def configure(self, chosen: Mapping[str, Any]) -> None:
         """Pass options, which were checked, to the networks."""
-        self.options = dict(chosen)
+        self.options, self.decision = dict(chosen), decision_of(chosen["decide"])
         for net, settings in zip(self.nets, self._settings(), strict=True):
             set_settings(net, settings)
             net.class_weight[:] = weights_given(self.options["class_weight"], self.classes, net.max_classes)

@@ -16,6 +16,7 @@ from devdan.kernel import DISCRIMINATIVE, GENERATIVE, Evolving
 from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.classes import NO_WEIGHTS, weight_given
+from devdan.model.decision import Decision, decision_of
 from devdan.model.mixture import Mixture, seeds_of
 from devdan.model.scales import QUICK, REPLAYING, Scale
 
@@ -38,6 +39,7 @@ class OnlineMixture:
             scales = [first, REPLAYING._replace(replays=replays)] if replays > 0 else [first]
         self.scales = scales
         self._label = np.zeros(1, np.int64)  # of the current sample
+        self._decision = decision_of(self.options["decide"])  # until learning begins
         self._drifts_before = (0, 0)  # before the latest sample
         self._encode_by(Encoding.of_numbers([], options.instructions(self.options)))
 
@@ -115,6 +117,10 @@ class OnlineMixture:
     def n_taught(self) -> int:
         """Labels learned so far."""
         return 0 if self.mixture is None else self.mixture.n_taught
+
+    @property
+    def decision(self) -> Decision:
+        return self._decision if self.mixture is None else self.mixture.decision
 
     def predict(self, rows: Floats, n_classes: int) -> Floats:
         """The probability of each class, by output; one row per sample."""

@@ -25,6 +25,7 @@ from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import is_date_format
 from devdan.kernel.state import LARGEST_LEARNED, MOST_REPLAYS
 from devdan.model.classes import LARGEST_WEIGHT
+from devdan.model.decision import LIKELIEST, REQUIREMENT, is_decision
 from devdan.model.scales import QUICK, REPLAYING, is_scales, settings_at
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
@@ -208,6 +209,14 @@ NETWORK = (
         "labels. Labels are predicted as without it.",
         word="calibrates",
     ),
+    Option(
+        "decide", LIKELIEST, is_decision, REQUIREMENT,
+        "Which label is predicted: the likeliest, or the one of least expected cost, if mistakes cost different "
+        "amounts. A class costs so much each time it is ``missed``, and each time another is called it (``false``), 1 "
+        "if that is left out; or ``costs`` has pairs: the true class, then the one it is called. Probabilities and "
+        "learning do not depend on it.",
+        'str or dict, default="likeliest"',
+    ),
 )  # fmt: skip
 
 ENCODING = (
@@ -257,6 +266,7 @@ ENSEMBLE = (
         "Number of threads; -1 means one per core. The result does not depend on it.",
         "int, default=-1",
     ),
+    NETWORK[-1],
 )  # fmt: skip
 
 FLEET = (
@@ -264,7 +274,7 @@ FLEET = (
         "prior",
         "Whether a shared network learns from all keys, and new keys start as its copy; else from nothing.",
     ),
-    ENSEMBLE[-1],
+    *ENSEMBLE[-2:],
     Option(
         "max_in_memory", None, lambda value: value is None or is_count(value), "an integer of at least 1 or None",
         "How many keys stay in memory, or as many as the latest call had; those not used for longest go to the store.",
@@ -303,6 +313,12 @@ def settings(chosen: dict[str, Any]) -> dict[str, float]:
 def defaults() -> dict[str, Any]:
     """The value of each option where nothing is chosen."""
     return {name: OPTIONS[name].default for name in NAMES}
+
+
+def check_leaves_decision(owner: str, member: Any) -> None:
+    """Raise a ``ValueError`` if a member of several models decides for itself."""
+    if member.decide != OPTIONS["decide"].default:
+        raise ValueError(f"estimator must leave decide to {owner}, got {member!r}")
 
 
 def differ(chosen: dict[str, Any], before: dict[str, Any]) -> bool:
@@ -385,6 +401,7 @@ class OnlineOptions(TypedDict, total=False):
     class_weight: str | dict[Any, float] | None
     rehearse: int
     calibrate: bool
+    decide: str | Mapping[Any, Any]
     nominal: Sequence[str] | None
     numeric: Sequence[str] | None
     dates: Sequence[str] | Mapping[str, str] | None

@@ -9,11 +9,11 @@ import msgspec
 from starlette.responses import Response
 
 import devdan
+from devdan.model.decision import text_of
 from devdan.service import answers
 from devdan.service.bodies import RowIn, check_rows, parsed, parser
 from devdan.service.engine import ConflictError, Live
 from devdan.service.http import Call, Operation, answered
-from devdan.service.predictor import text_of
 from devdan.service.schema import InvalidError
 
 _NUMBERS = {"FP64", "FP32", "FP16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"}

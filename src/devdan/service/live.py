@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
+from devdan.model.decision import text_of
 from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
 from devdan.report.render import Tile, render
 from devdan.report.run_charts import columns_chart
@@ -16,7 +17,6 @@ from devdan.report.words import clipped, how_many, number, percent
 from devdan.service.engine import Engine, Live, NotFoundError
 from devdan.service.fold import WINDOW, Counts, Span
 from devdan.service.http import Call, Operation, shown
-from devdan.service.predictor import text_of
 
 _NOTHING = "There is nothing to show yet: predictions begin with the first label."
 

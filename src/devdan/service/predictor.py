@@ -13,15 +13,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from devdan.arrays import Floats
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.model.decision import text_of
 from devdan.service import models
 from devdan.service.models import Model
 from devdan.service.schema import Features, Label
 
 
 class RowPrediction(msgspec.Struct, frozen=True, gc=False):
-    """The most probable label, its probability, and that of each class in the predictor's order."""
+    """The label, its probability, and that of each class in the predictor's order."""
 
     label: Label | None
     confidence: float | None
@@ -84,9 +86,7 @@ class Predictor:
             features = {name: value for name, value in named if value is not None}
         if self._single is None or not self._single.fill(features, self._row):
             return self.many([features], None if key is None else [key])[0]
-        probabilities = self._model.mixture_.predict_proba(self._row)[0].tolist()
-        most = max(probabilities)
-        return RowPrediction(self.classes[probabilities.index(most)], most, probabilities)
+        return self._decided(self._model.mixture_.predict_proba(self._row))[0]
 
     def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[RowPrediction]:
         """Predictions for rows whose columns are all known, or not needed."""
@@ -96,14 +96,16 @@ class Predictor:
         values = [row if isinstance(row, tuple) else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
         found = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
-        labels = [self.classes[place] for place in found.argmax(axis=1).tolist()]
-        return list(map(RowPrediction, labels, found.max(axis=1).tolist(), found.tolist()))
+        return self._decided(found)
+
+    def _decided(self, found: Floats) -> list[RowPrediction]:
+        """What is answered for these probabilities."""
+        places = self._model.mixture_.decision.places(found, self.classes).tolist()
+        return [
+            RowPrediction(self.classes[place], own[place], own)
+            for place, own in zip(places, found.tolist(), strict=True)
+        ]
 
     def content(self) -> bytes | None:
         """The model file, or None before the first row."""
         return None if self._model is None else models.content_of(self._model)
-
-
-def text_of(label: Label) -> str:
-    """A label as the name of its probability in an answer."""
-    return str(label).lower() if isinstance(label, bool) else str(label)

@@ -333,7 +333,7 @@ def _predicted(plan: QueryPlan, path: str) -> Callable[[Iterator[pa.RecordBatch]
             if len(rows) > 0:
                 keys = [value_of(text, plan.key_kind) for text in frame[KEY][rows].tolist()]
                 found = model.predict_proba(keys, features.rows()[rows])
-                best = found.argmax(axis=1).tolist()
+                best = model.mixture_.decision.places(found, model.classes_.tolist()).tolist()
                 for row, own, place in zip(rows.tolist(), found.tolist(), best, strict=True):
                     labels[row], probabilities[row] = names[place], list(zip(names, own, strict=True))
             columns = [batch.column("row"), pa.array(labels, pa.string()), pa.array(probabilities, map_type)]

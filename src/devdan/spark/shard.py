@@ -84,7 +84,7 @@ class Shard:
             return
         names = list(map(text_of_value, fleet.classes_.tolist()))
         found = fleet.predict_proba(keys, X[_rows(events)])
-        best = found.argmax(axis=1).tolist()
+        best = fleet.mixture_.decision.places(found, fleet.classes_.tolist()).tolist()
         for event, version, own, place in zip(events, versions, found.tolist(), best, strict=True):
             predictions[event.row] = KeyPrediction(names[place], dict(zip(names, own, strict=True)), version)
 
