@@ -35,6 +35,7 @@ from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model import mixture, scales
 from devdan.streams import Stream, open_stream
+from devdan.streams.entries import suite
 
 DOCS = Path(__file__).parents[1] / "docs"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
@@ -461,10 +462,7 @@ def claims(n_seeds: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-REAL = {  # streams that nobody here wrote or tuned on, with their chunks; the first samples of each
-    "bank_additional": 500, "eeg_eye_state": 100, "hflights2011": 1000, "keystroke": 100, "luxembourg": 100,
-    "nycflights13": 1000, "ozone8h": 100, "powersupply": 100, "wall_robot": 100, "weather_aus": 500,
-}  # fmt: skip
+REAL = [name for name in suite("real") if name != "transactions"]  # nobody here wrote or tuned on; the first of each
 N_FIRST = 30_000
 POLICIES = {
     "all labels": "all",
@@ -477,7 +475,7 @@ POLICIES = {
 
 @cache
 def real(name: str) -> Stream:
-    return open_stream(paper_streams.FOLDER / "real" / f"{name}.npz", chunk=REAL[name]).first(N_FIRST)
+    return open_stream(name, data=paper_streams.FOLDER).first(N_FIRST)
 
 
 def defaults(n_seeds: int | None) -> str:

@@ -425,7 +425,7 @@ def test_what_cannot_be_shown_is_told_in_one_line(tmp_path):
         *(
             json.dumps(axes | damage)
             for damage in (
-                *({"streams": []}, {"models": "ae"}, {"labels": [3]}, {"seeds": "two"}, {"chunk": None}),
+                *({"streams": []}, {"models": "ae"}, {"labels": [3]}, {"seeds": "two"}, {"chunk": "all"}),
                 *({"limit": "all"}, {"missing": None}, {"files": "what?"}, {"files": {"sea": None, "rain": 3}}),
             )
         ),

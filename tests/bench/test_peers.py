@@ -6,8 +6,10 @@ import pickle
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 
 from devdan.bench import models
+from devdan.bench.peers import WindowClassifier
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Summary
 from devdan.runs.preparation import prepared
@@ -174,3 +176,32 @@ def test_one_that_cannot_be_kept_is_run_all_the_same(tmp_path):
         one.finish()
     assert one.folder.is_finished
     assert not one.folder.pickled_model_path.exists()
+
+
+# --- Trained anew ------------------------------------------------------------------------------------------------
+
+
+def test_without_java_a_window_is_what_its_classifier_is_on_the_latest_samples():
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(700, 3)), random.integers(2, size=700)
+    X[:, 0] += y
+    model = WindowClassifier(LogisticRegression(), window=250)
+    with pytest.raises(NotFittedError):
+        model.predict(X[:1])
+    for n in range(100, 701, 100):
+        model.partial_fit(X[n - 100 : n], y[n - 100 : n])
+        latest = slice(max(n - 250, 0), n)
+        slow = LogisticRegression().fit(X[latest], y[latest])
+        np.testing.assert_array_equal(model.predict_proba(X), slow.predict_proba(X))
+        np.testing.assert_array_equal(model.predict(X), slow.predict(X))
+
+
+def test_without_java_a_window_takes_one_class_and_forgets_classes():
+    X = np.arange(8.0)[:, None]
+    model = WindowClassifier(LogisticRegression(), window=4).partial_fit(X[:2], np.array(["a", "a"]))
+    assert model.predict(X).tolist() == ["a"] * 8
+    assert model.predict_proba(X[:1]).tolist() == [[1.0]]
+    model.partial_fit(X[2:4], np.array(["b", "b"]))
+    assert set(model.predict(X)) == {"a", "b"}
+    model.partial_fit(X[4:], np.array(["b"] * 4))
+    assert model.classes_.tolist() == ["b"]

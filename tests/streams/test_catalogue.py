@@ -39,9 +39,11 @@ def real(*names):
     return [FOLDER / name for name in names]
 
 
-def test_the_nine_streams_are_listed_with_what_is_needed_to_fetch_them():
+def test_streams_are_listed_with_what_is_needed_to_get_them():
     names = ["sea", "hyperplane", "electricity", "weather", "kddcup", "susy", "hepmass", "rlcps", "rfid"]
-    assert list(entries.ENTRIES) == names
+    assert entries.suite("paper") == names
+    assert [*names, *entries.suite("real")] == list(entries.ENTRIES)
+    assert all(entries.ENTRIES[name].about and entries.ENTRIES[name].licence for name in entries.suite("real"))
     for entry in entries.ENTRIES.values():
         assert entry.features is None or len(entry.features) == entry.n_features
         assert entry.classes is None or len(entry.classes) == entry.n_classes
@@ -295,7 +297,7 @@ def test_what_is_not_on_this_machine_says_how_to_get_it(tmp_path):
         catalogue.load("susy", data=tmp_path)
     assert str(tmp_path) in str(caught.value)
     with pytest.raises(
-        StreamError, match=r"rfid\.csv, .* never published, .* 3 columns of features and a column called target"
+        StreamError, match=r"rfid\.csv, .* not published, .* 3 columns of features and a column called target"
     ):
         open_stream("rfid")
     for name in entries.ENTRIES:
@@ -319,3 +321,21 @@ def test_the_first_of_the_files_is_read(tmp_path):
     with gzip.open(source) as packed:
         (tmp_path / "weather.csv").write_bytes(packed.read())
     assert entries.found("weather", tmp_path) == tmp_path / "weather.csv"
+
+
+@pytest.mark.parametrize("name", entries.suite("real"))
+def test_real_streams_are_as_they_are_listed(name):
+    entry = entries.ENTRIES[name]
+    real(entry.files[0])
+    stream = open_stream(name, data=FOLDER)
+    assert (stream.name, stream.n_samples, stream.chunk) == (name, entry.n_samples, entry.chunk)
+    X, y = whole(stream.first(50_000))
+    assert X.shape[1] == entry.n_features == len(stream.feature_names)
+    assert set(y) <= set(stream.classes or (0, 1))
+    assert len(set(y)) == entry.n_classes
+    assert len(next(iter(open_stream(name, data=FOLDER, chunk=7)))[1]) == 7
+
+
+def test_a_real_stream_that_is_missing_says_where_it_comes_from(tmp_path):
+    with pytest.raises(StreamError, match=r"wall_robot is not on .* none of real/wall_robot\.npz, .* UCI 194"):
+        open_stream("wall_robot", data=tmp_path)

@@ -303,7 +303,7 @@ def test_rlcps_has_no_checksum_but_its_archive_is_tested(change, error, server, 
     ("name", "why"),
     [
         ("sea", "nothing to fetch for sea: it is generated"),
-        ("rfid", "nothing to fetch for rfid: it was never published"),
+        ("rfid", "nothing to fetch for rfid: it cannot be downloaded"),
         ("sussy", "no stream or file 'sussy'; did you mean susy"),
     ],
 )

@@ -59,7 +59,7 @@ class Cell:
     seed: int = 0
     chunk: int = 500
     limit: int | None = None
-    file: StreamFile | None = None  # the file of the stream; None for the paper's streams
+    file: StreamFile | None = None  # the file of the stream; None for those with a name
 
     def open(self, data: Path | None = None) -> Stream:
         if self.file is None:
@@ -90,9 +90,9 @@ class GridPlan:
     models: list[str]
     labels: list[str]
     seeds: int = 5
-    chunk: int = 500
+    chunk: int | None = None  # None: 500, or a named stream's own
     limit: int | None = None
-    files: dict[str, StreamFile] = field(default_factory=dict)  # the streams that are not the paper's
+    files: dict[str, StreamFile] = field(default_factory=dict)  # the streams that have no name
     stop_after: float | None = None  # minutes that a cell may take
     missing: dict[str, str] = field(default_factory=dict)  # streams missing on this machine, and how to get them
     models_missing: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class GridPlan:
             require(bool(is_axis), name, "a list of names", axis)
         for name in ("seeds", "chunk", "limit"):
             n = getattr(plan, name)
-            require(is_count(n) or (n is None and name == "limit"), name, "an integer of at least 1", n)
+            require(is_count(n) or (n is None and name != "seeds"), name, "an integer of at least 1", n)
         for name in ("missing", "models_missing", "about"):
             require(isinstance(getattr(plan, name), dict), name, "an object", getattr(plan, name))
         return plan
@@ -139,7 +139,12 @@ class GridPlan:
         return [*self.missing.values(), *self.models_missing.values()]
 
     def cell(self, stream: str, model: str, labels: str, seed: int) -> Cell:
-        return Cell(stream, model, labels, seed, self.chunk, self.limit, self.files.get(stream))
+        return Cell(stream, model, labels, seed, self.chunk_of(stream), self.limit, self.files.get(stream))
+
+    def chunk_of(self, stream: str) -> int:
+        """The size of the chunks of a stream."""
+        own = ENTRIES[stream].chunk if stream in ENTRIES and stream not in self.files else Cell.chunk
+        return own if self.chunk is None else self.chunk
 
     @property
     def cells(self) -> list[Cell]:

@@ -17,7 +17,11 @@ from typing import Any
 
 # ruff: noqa: PLC0415 (see above)
 Recipe = Callable[[], tuple[Callable[..., Any], dict[str, Any]]]  # a class or another function, and its options
-_EXTRAS = {"river": "River", "capymoa": "CapyMOA"}  # what peers need, by the beginning of their names
+_EXTRAS = {
+    "river": "River",
+    "capymoa": "CapyMOA",
+    "lightgbm": "LightGBM",
+}  # what peers need, by the beginning of their names
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,33 @@ def _sklearn_mlp() -> tuple[Any, dict[str, Any]]:
     return lambda seed: StandardizedClassifier(MLPClassifier((10,), random_state=seed, **options)), {}
 
 
+def _lightgbm(window: int) -> Recipe:
+    def recipe() -> tuple[Any, dict[str, Any]]:
+        from lightgbm import LGBMClassifier
+
+        from devdan.bench.peers import WindowClassifier
+
+        return lambda seed: WindowClassifier(LGBMClassifier(random_state=seed, n_jobs=1, verbose=-1), window), {}
+
+    return recipe
+
+
+def _logreg(window: int) -> Recipe:
+    def recipe() -> tuple[Any, dict[str, Any]]:
+        from sklearn.impute import SimpleImputer
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        from devdan.bench.peers import WindowClassifier
+
+        filled = SimpleImputer(keep_empty_features=True)
+        model = make_pipeline(filled, StandardScaler(), LogisticRegression(max_iter=1000))
+        return lambda: WindowClassifier(model, window), {}
+
+    return recipe
+
+
 def _capymoa(name: str, **options: Any) -> Recipe:
     def recipe() -> tuple[Any, dict[str, Any]]:
         from devdan.bench.peers import CapyMOAClassifier
@@ -104,6 +135,7 @@ def _capymoa(name: str, **options: Any) -> Recipe:
     return recipe
 
 
+_WINDOWS = (1000, 5000, 20_000)
 _FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
 
 MODELS: dict[str, NamedModel] = {
@@ -163,6 +195,15 @@ MODELS: dict[str, NamedModel] = {
         _sklearn_mlp,
         is_peer=True,
     ),
+    # models that cannot learn from streams, as people use them instead
+    **{
+        f"{name}-window-{n}": NamedModel(f"{about}, trained anew after each chunk on the latest {n:,}", make(n), True)
+        for name, about, make in (
+            ("lightgbm", "LightGBM's boosted trees", _lightgbm),
+            ("logreg", "scikit-learn's logistic regression on scaled inputs", _logreg),
+        )
+        for n in _WINDOWS
+    },
 }
 NAMES = tuple(MODELS)
 
@@ -293,10 +334,12 @@ def _named_extra(name: str) -> Iterator[None]:
     """If the package of a peer is not installed, say which extra installs it."""
     try:
         yield
-    except ImportError as error:
+    except (ImportError, OSError) as error:  # OSError: LightGBM without the system's OpenMP library
         extra = name.partition("-")[0]
         if extra not in _EXTRAS:
             raise
+        if isinstance(error, OSError):
+            raise ValueError(f"{name} cannot be loaded: {error}") from error
         raise ValueError(f"{name} needs {_EXTRAS[extra]}: pip install 'devdan[{extra}]'") from error
 
 

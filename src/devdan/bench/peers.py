@@ -1,4 +1,4 @@
-"""Classifiers of other packages, adapted to be compared: scikit-learn's with scaled inputs, and CapyMOA's."""
+"""Classifiers of other packages, adapted to be compared: scikit-learn's, those trained anew, and CapyMOA's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
@@ -54,6 +54,37 @@ class StandardizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _scaled(self, X: Any) -> Any:
         return np.nan_to_num(self.scaler.transform(X))
+
+
+class WindowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that cannot learn from streams, trained anew on the latest samples after each chunk.
+
+    That is what people do with boosted trees. ``window`` is the number of samples that it is trained on.
+    """
+
+    def __init__(self, model: Any, window: int = 5000) -> None:
+        self.model, self.window = model, window
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> WindowClassifier:
+        """Train on the latest samples, these included; classes come with their first sample."""
+        kept = (getattr(self, "_X", X[:0]), getattr(self, "_y", y[:0]))
+        self._X = np.concatenate([kept[0], X])[-self.window :]
+        self._y = np.concatenate([kept[1], y])[-self.window :]
+        self.classes_ = np.unique(self._y)
+        # few models can be trained on a single class
+        self.model_ = clone(self.model).fit(self._X, self._y) if len(self.classes_) > 1 else None
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Labels."""
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes that the latest samples have."""
+        if not hasattr(self, "classes_"):
+            raise NotFittedError("it has not learned anything yet")
+        return np.ones((len(X), 1)) if self.model_ is None else self.model_.predict_proba(X)
 
 
 class CapyMOAClassifier:

@@ -307,7 +307,7 @@ def settings(grid: GridResults) -> list[tuple[str, str]]:
     plan, results = grid.plan, list(grid.results.values())
     rows = [
         ("seeds", str(plan.seeds)),
-        ("chunk", number(plan.chunk)),
+        ("chunk", _chunks(plan)),
         ("samples", "all" if plan.limit is None else f"the first {plan.limit:,} per stream"),
         ("labels", ", ".join(plan.labels)),
         ("stopped after", "" if plan.stop_after is None else f"{plan.stop_after:g} min"),
@@ -324,6 +324,16 @@ def settings(grid: GridResults) -> list[tuple[str, str]]:
             versions.setdefault(name, {})[version] = None
     rows += [(name, ", ".join(found)) for name, found in versions.items()]
     return [(name, text) for name, text in rows if text]
+
+
+def _chunks(plan: GridPlan) -> str:
+    """The size of the chunks, by stream if it is not the same everywhere."""
+    sizes: dict[int, list[str]] = {}
+    for stream in plan.streams:
+        sizes.setdefault(plan.chunk_of(stream), []).append(stream)
+    if len(sizes) == 1:
+        return number(*sizes)
+    return "; ".join(f"{number(size)} on {listed(streams)}" for size, streams in sorted(sizes.items()))
 
 
 def _files(plan: GridPlan) -> Iterator[tuple[str, str]]:

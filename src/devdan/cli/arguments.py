@@ -150,6 +150,10 @@ Settings = Annotated[
 ]
 Seed = Annotated[int, option("N", "Seed of model and label policy.", min=0, panel=MODEL)]
 Chunk = Annotated[int, option("N", "Chunk size in samples.", min=1, panel=RUN)]
+ChunkOrOwn = Annotated[
+    Optional[int],
+    option("N", "Chunk size in samples; default: 500, or a named stream's own.", min=1, panel=RUN),
+]
 Which = Annotated[
     str,
     option(

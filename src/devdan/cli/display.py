@@ -175,7 +175,7 @@ def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
 
 
 def listing(rows: list[dict[str, Any]]) -> Table:
-    """The streams as a table."""
+    """The streams as a table, suite by suite."""
     table = Table(box=None, pad_edge=False)
     for column in ("stream", "samples", "features", "classes", "from", "on this machine"):
         table.add_column(
@@ -184,10 +184,14 @@ def listing(rows: list[dict[str, Any]]) -> Table:
             overflow="fold",
             no_wrap=column in ("stream", "samples", "features", "classes"),
         )
+    suite = None
     for row in rows:
+        if row["suite"] != suite:
+            suite = row["suite"]
+            table.add_row(Text(suite, style="bold"))
         here = row["here"]
         table.add_row(
-            row["name"],
+            f"  {row['name']}",
             f"{row['n_samples']:,}",
             str(row["n_features"]),
             str(row["n_classes"]),

@@ -18,7 +18,10 @@ def streams(
     data: Data = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False,
 ) -> None:
-    """List the paper's nine streams and which of them are on this machine."""
+    """List the paper's nine streams and the real ones, and which of them are on this machine.
+
+    `--json` also tells what they are, and their licences.
+    """
     from devdan.cli import display
 
     rows = [_row(entry, data) for entry in entries.ENTRIES.values()]
@@ -34,12 +37,16 @@ def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
     made = "generated" if entry.is_generated else None
     return {
         "name": entry.name,
+        "suite": entry.suite,
         "n_samples": entry.n_samples,
         "n_features": entry.n_features,
         "n_classes": entry.n_classes,
         "origin": entry.origin,
         "here": str(path.relative_to(entries.data_folder(data))) if path else made,
         "get": f"devdan fetch {entry.name}" if entry.url else "your own file",
+        "chunk": entry.chunk,
+        "about": entry.about,
+        "licence": entry.licence,
     }
 
 

@@ -57,7 +57,7 @@ def run(
     model: opt.Model = "devdan",
     options: opt.Settings = None,
     seed: opt.Seed = 0,
-    chunk: opt.Chunk = 500,
+    chunk: opt.ChunkOrOwn = None,
     labels: opt.Which = "all",
     folder: opt.Out = None,
     resume: opt.Resume = False,
@@ -92,8 +92,9 @@ def run(
         samples, learner, classes, scaled = prepared(samples, learner, key)
         model = model if key is None else FLEET
         settings = describe(
-            samples, learner, chosen, model=model, seed=seed, chunk=chunk, labels=str(policy), target=target, key=key,
-            header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, command=opt.repeated(samples, data),
+            samples, learner, chosen, model=model, seed=seed, chunk=samples.chunk, labels=str(policy), target=target,
+            key=key, header=header, drop=drop, limit=limit, endless=endless, scaled=scaled,
+            command=opt.repeated(samples, data),
         )  # fmt: skip
         if folder is None:
             folder = free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
@@ -113,7 +114,7 @@ def run(
                 _compile(learner)
                 follow(job, loggers)
         result = job.folder.summary()
-    _say_if_nothing_was_scored(result, chunk)
+    _say_if_nothing_was_scored(result, samples.chunk)
     if as_json:
         print(json.dumps({key: result.get(key) for key in (*IDENTITY, *Summary().criteria())}))
         return
@@ -142,7 +143,7 @@ def _opened(
     key: str | None,
     drop: list[str],
     nominal: list[str],
-    chunk: int,
+    chunk: int | None,
     order: str | None,
     endless: bool,
     header: bool | None,
@@ -153,9 +154,7 @@ def _opened(
 
     if entries.is_name(source):
         if target is not None or key is not None or header is not None or drop:
-            raise ValueError(
-                f"--target, --key, --drop and --header are for files; {source} is one of the paper's streams"
-            )
+            raise ValueError(f"--target, --key, --drop and --header are for files; {source} is known by name")
         return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)
     if endless:
         raise ValueError("--endless is for sea and hyperplane, which are generated")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from devdan.bench import models
-from devdan.cli.arguments import Data, Drop, Header, Target, command, option, path_option, words
+from devdan.cli.arguments import ChunkOrOwn, Data, Drop, Header, Target, command, option, path_option, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.streams import entries
 
@@ -24,14 +24,18 @@ SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05
 
 def table(
     names: Annotated[
-        str,
+        Optional[str],
         option(
             "NAMES",
-            "Comma-separated streams: names of the paper's nine (default: all), or files, as in `devdan run`. "
-            "Put a name that contains a comma in double quotes, as in CSV: 'sea,\"a, b.csv\"'.",
+            "Comma-separated streams: names, as in `devdan streams`, or files, as in `devdan run`; default: the "
+            "paper's. Put a name that contains a comma in double quotes, as in CSV: 'sea,\"a, b.csv\"'.",
             "--streams",
         ),
-    ] = ",".join(entries.ENTRIES),
+    ] = None,
+    suite: Annotated[
+        Optional[str],
+        option("SUITE", f"Short for --streams with all streams of {' or '.join(entries.SUITES)}."),
+    ] = None,
     target: Target = None,
     drop: Drop = None,
     header: Header = None,
@@ -43,7 +47,7 @@ def table(
     scarce: Annotated[
         bool, typer.Option("--scarce", help=f"Short for --labels {','.join(SCARCE)}", show_default=False)
     ] = False,
-    chunk: Annotated[int, option("N", "Chunk size in samples.", min=1)] = 500,
+    chunk: ChunkOrOwn = None,
     limit: Annotated[
         Optional[int],
         option("N", "Stop each run after this many samples.", min=1),
@@ -67,6 +71,7 @@ def table(
     command runs only what is missing; a run that fails is reported and does not stop the others.
 
     - devdan table --streams sea,hyperplane --models devdan,river-arf
+    - devdan table --suite real --models devdan,devdan-ensemble,lightgbm-window-5000
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
     """
     from devdan.bench.grid import GridFolder, GridPlan
@@ -75,7 +80,10 @@ def table(
 
     show_notes()
     with clear_errors():
-        streams, files = _streams(names, target, drop or [], header)
+        if names is not None and suite is not None:
+            raise ValueError("--suite names streams, as --streams does: use one of them")
+        known = entries.suite(_listed([suite or "paper"], entries.SUITES, "suite")[0])
+        streams, files = _streams(",".join(known) if names is None else names, target, drop or [], header)
         plan = GridPlan(
             streams,
             _listed(words(wanted), models.NAMES, "model"),
@@ -120,7 +128,7 @@ def _streams(
             files[name] = StreamFile.at(word, target, drop, header)
         names.append(name)
     if not files and (target is not None or header is not None or drop):
-        raise ValueError("--target, --drop and --header are for files; all of these are the paper's streams")
+        raise ValueError("--target, --drop and --header are for files; all of these are known by name")
     return _listed(names, {**entries.ENTRIES, **files}, "stream"), files
 
 

@@ -1,4 +1,4 @@
-"""The paper's nine streams by name: two are generated, six are files to fetch, and one was never published."""
+"""Streams by name: the paper's nine, of which two are generated and six are files to fetch, and real ones."""
 
 from __future__ import annotations
 
@@ -115,12 +115,14 @@ _READERS: dict[str, Callable[[Path], Stream]] = {
 def load(
     name: str,
     *,
-    chunk: int = 500,
+    chunk: int | None = None,
     data: str | Path | None = None,
     order: str | None = None,
     endless: bool = False,
 ) -> Stream:
     """Load a stream by name from its file in the data folder; SEA and Hyperplane are generated if there is no file.
+
+    ``chunk`` is the size of its chunks, by default its own: 500 for the paper's.
 
     ``order`` is "file" or "shuffled" (with a fixed seed). None means the paper's order: KDD Cup and RLCPS, whose files
     are sorted by class, are shuffled, the others are in file order. Shuffling loads all samples into memory, about 1 GB
@@ -134,6 +136,7 @@ def load(
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"order must be 'file', 'shuffled', or None for the stream's own, got {order!r}")
     entry = ENTRIES[name]
+    chunk = entry.chunk if chunk is None else chunk
     shuffled = entry.shuffle if order is None else order == "shuffled"
     if endless:
         if name not in GENERATED or shuffled:
@@ -171,9 +174,10 @@ def _read(entry: Entry, path: Path) -> Stream:
 
 def _from_npz(entry: Entry, path: Path) -> Stream:
     """The stream in an NPZ file, with the labels of its other sources: class names if any, otherwise integers."""
-    stream = files.file(path)
-    named = entry.classes is not None and isinstance(entry.classes[0], str)
-    names = np.array(npz.class_names(path) or entry.classes) if named else None
+    stream = files.file(path, target=entry.target)
+    known = entry.classes
+    found = npz.class_names(path) or known if known is None or isinstance(known[0], str) else None
+    names = None if found is None else np.array(found)
 
     def labelled(X: Any, y: Any) -> Chunk:
         if y.dtype.kind not in "iu":
@@ -184,7 +188,7 @@ def _from_npz(entry: Entry, path: Path) -> Stream:
             raise StreamError(f"{path}: labels must be below {len(names)}, one for each class name, got {y.max()}")
         return X, names[y]
 
-    return _mapped(stream, labelled)
+    return replace(_mapped(stream, labelled), classes=stream.classes if found is None else tuple(found))
 
 
 def _mapped(stream: Stream, change: Callable[[Any, Any], Chunk]) -> Stream:
@@ -195,7 +199,14 @@ def _missing(entry: Entry, folder: Path) -> str:
     sought = f"{entry.name} is not on this machine: {folder} contains none of {', '.join(entry.files)}"
     if entry.url:
         return f"{sought}; `devdan fetch {entry.name}` downloads it, or set DEVDAN_DATA to the folder that contains it"
+    width = f"{entry.n_features} columns of features"
+    if entry.suite == "real":
+        labels = entry.target or "y"
+        return (
+            f"{sought}. It comes from: {entry.origin} ({entry.n_samples:,} samples, {width}, {entry.n_classes} "
+            f"classes); store it there as NPZ, in order of time, with the labels in {labels}"
+        )
     return (
-        f"{sought}. It was never published, so you need your own file: {entry.n_features} columns of "
-        f"features and a column called target with one of {entry.n_classes} classes (in rfid.npz, the arrays X and y)"
+        f"{sought}. It is not published, as far as we know, so you need your own file: {width} and a column called "
+        f"target with one of {entry.n_classes} classes (in rfid.npz, the arrays X and y)"
     )

@@ -57,8 +57,8 @@ def fetch(
     if there is not None:
         return there
     if entry.saved_as is None or entry.url is None:
-        generated = "it is generated whenever it is used"
-        why = generated if entry.is_generated else "it was never published; use your own file"
+        no_address = f"it cannot be downloaded in one step ({entry.origin}); use your own file"
+        why = "it is generated whenever it is used" if entry.is_generated else no_address
         raise FetchError(f"there is nothing to fetch for {name}: {why}")
     address, folder = url or entry.url, entries.data_folder(data)
     place = folder / entry.saved_as

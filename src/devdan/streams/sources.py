@@ -24,11 +24,11 @@ _ROWS = 1 << 13  # of a frame that are converted at a time
 def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
     """Open any source of samples as a stream.
 
-    ``source`` may be the name of one of the paper's streams (:mod:`devdan.streams.catalogue`), a file
+    ``source`` may be the name of a stream (:mod:`devdan.streams.catalogue`, `devdan streams` lists them), a file
     (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a River dataset,
     or any iterable of (X, y), in chunks or single samples. ``"-"`` is standard input, and any other file that is open
     may be given too: CSV, or an object of JSON in each line, read once and line by line. ``target`` names the column
-    with the labels, ``chunk`` is the chunk size, 500 by default.
+    with the labels, ``chunk`` is the chunk size, by default 500, or a named stream's own.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
@@ -36,14 +36,14 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     """
     if isinstance(source, Stream):
         return source if chunk is None else source.in_chunks_of(chunk)
-    chunk = 500 if chunk is None else chunk
+    own, chunk = chunk, 500 if chunk is None else chunk
     if source == "-" if isinstance(source, str) else hasattr(source, "readline"):
         return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **options)
     if isinstance(source, (str, os.PathLike)):
         if entries.is_name(source):
             if target is not None:
-                raise StreamError(f"{source} is one of the paper's streams, so it takes no target; got {target!r}")
-            return catalogue.load(str(source), chunk=chunk, **options)
+                raise StreamError(f"{source} is a stream that is known by name, so it takes no target; got {target!r}")
+            return catalogue.load(str(source), chunk=own, **options)
         if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
             raise StreamError(entries.unknown(source))
         return files.file(Path(source), target=target, chunk=chunk, **options)
