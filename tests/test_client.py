@@ -56,6 +56,18 @@ def test_large_batches_go_in_parts(url):
             client.predict(rows, ids=["a"])
 
 
+def test_labels_are_corrected_in_parts(url):
+    ids = [f"row {k}" for k in range(2500)]
+    with Client(url, "corrects") as client:
+        client.create()
+        client.predict([{"x": float(k)} for k in range(2500)], ids)
+        client.label(dict.fromkeys(ids[:2000], "wrong"))
+        told = client.label(dict.fromkeys(ids, "right"), replaces=True)
+        assert told == Labelled(accepted=500, corrected=2000)
+        assert client.label(dict.fromkeys(ids, "right"), replaces=True) == Labelled(repeated=2500)
+        assert client.sample(ids[0])["label"] == "right"
+
+
 def test_a_contradiction_keeps_none_of_the_others_back(url):
     ids = [f"row {k}" for k in range(3000)]
     with Client(url, "contradicts") as client:

@@ -7,7 +7,8 @@ import pytest
 from devdan.label_join import KnownId, Verdict, join_features, join_label, other_label
 
 NEW, LEARNED, EARLY = Verdict.NEW, Verdict.LEARNED, Verdict.EARLY
-EXPIRED, REPEATED, CONTRADICTING = Verdict.EXPIRED, Verdict.REPEATED, Verdict.CONTRADICTING
+CORRECTED, EXPIRED = Verdict.CORRECTED, Verdict.EXPIRED
+REPEATED, CONTRADICTING = Verdict.REPEATED, Verdict.CONTRADICTING
 
 
 def features(known, value, before, **options):
@@ -15,20 +16,22 @@ def features(known, value, before, **options):
 
 
 @pytest.mark.parametrize(
-    ("known", "of_features", "of_yes", "of_no"),
+    ("known", "of_features", "of_yes", "of_no", "of_no_instead"),
     [
-        (KnownId(), NEW, EARLY, EARLY),
-        (KnownId(label="yes"), NEW, REPEATED, CONTRADICTING),
-        (KnownId(True), REPEATED, LEARNED, LEARNED),
-        (KnownId(True, is_expired=True), REPEATED, EXPIRED, EXPIRED),
-        (KnownId(True, "yes"), REPEATED, REPEATED, CONTRADICTING),
-        (KnownId(True, "yes", True), REPEATED, REPEATED, CONTRADICTING),
+        (KnownId(), NEW, EARLY, EARLY, EARLY),
+        (KnownId(label="yes"), NEW, REPEATED, CONTRADICTING, EARLY),
+        (KnownId(True), REPEATED, LEARNED, LEARNED, LEARNED),
+        (KnownId(True, is_expired=True), REPEATED, EXPIRED, EXPIRED, EXPIRED),
+        (KnownId(True, "yes"), REPEATED, REPEATED, CONTRADICTING, CORRECTED),
+        (KnownId(True, "yes", True), REPEATED, REPEATED, CONTRADICTING, CORRECTED),
     ],
 )
-def test_what_becomes_of_features_and_labels_in_each_case(known, of_features, of_yes, of_no):
+def test_what_becomes_of_features_and_labels_in_each_case(known, of_features, of_yes, of_no, of_no_instead):
     assert features(known, 1.0, 1.0) is of_features
     assert features(known, 2.0, 1.0) is (CONTRADICTING if known.has_features else NEW)
     assert (join_label(known, "yes"), join_label(known, "no")) == (of_yes, of_no)
+    assert join_label(known, "yes", replaces=True) is of_yes
+    assert join_label(known, "no", replaces=True) is of_no_instead
 
 
 @pytest.mark.parametrize("known", [KnownId(), KnownId(True), KnownId(True, is_expired=True)])
@@ -41,6 +44,15 @@ def test_what_is_read_again_contradicts_as_it_did():
     known = KnownId(True, "yes")
     assert features(known, 2.0, 1.0, reread=True) is CONTRADICTING
     assert join_label(known, "no", reread=True) is CONTRADICTING
+
+
+def test_what_is_read_again_does_not_contradict_a_label_that_has_replaced_it():
+    known = KnownId(True, "yes", replaced=["no", "maybe"])
+    assert [join_label(known, label, reread=True) for label in ("no", "maybe", "other")] == [
+        REPEATED, REPEATED, CONTRADICTING,
+    ]  # fmt: skip
+    assert join_label(known, "no", replaces=True, reread=True) is REPEATED, "else it would be undone"
+    assert join_label(known, "no") is CONTRADICTING
 
 
 def test_a_label_that_is_false_or_zero_is_a_label():

@@ -72,13 +72,16 @@ class Refused(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """How many labels were accepted, repeated, wait for their rows, or came too late (expired); and those refused.
+    """How many labels were accepted, corrected others, repeated, wait for their rows, or came too late (expired).
 
-    >>> Labelled(accepted=999, refused=(Refused("a", "it has another label"),)) + Labelled(accepted=1000)
-    Labelled(accepted=1999, repeated=0, waiting=0, expired=0, refused=(Refused(id='a', why='it has another label'),))
+    ``refused`` are those that contradict what is known.
+
+    >>> Labelled(accepted=999, refused=(Refused("a", "other"),)) + Labelled(accepted=1000)
+    Labelled(accepted=1999, corrected=0, repeated=0, waiting=0, expired=0, refused=(Refused(id='a', why='other'),))
     """
 
     accepted: int = 0
+    corrected: int = 0
     repeated: int = 0
     waiting: int = 0
     expired: int = 0
@@ -223,8 +226,8 @@ class _Calls:
         longest = min(_FIRST * 2.0**attempt, _LONGEST)
         return min(float(told) if told.isdigit() else 0.0, _LONGEST) + random.uniform(0.5, 1.0) * longest
 
-    def _send_parts(self, path: str, name: str, items: _Parts, told: Result, read: Any) -> _Steps[Result]:
-        """Send all items, in parts; ``read`` turns an answer into what is added to what was ``told`` before.
+    def _send_parts(self, path: str, name: str, items: _Parts, told: Result, read: Any, **more: Any) -> _Steps[Result]:
+        """Send all items, in parts, with ``more``; ``read`` turns an answer into what is added to what was ``told``.
 
         A part that is too large is halved. If the service refuses one as a whole, the others are sent nevertheless.
         """
@@ -233,7 +236,7 @@ class _Calls:
         while parts:
             part = parts.pop()
             try:
-                answer = yield from self._call("POST", path, {name: part})
+                answer = yield from self._call("POST", path, {name: part} | more)
             except ServiceError as error:
                 if error.status == _TOO_LARGE and len(part) > 1:
                     parts += [part[len(part) // 2 :], part[: len(part) // 2]]
@@ -256,11 +259,12 @@ class _Calls:
     def _teaching(self, rows: Any, labels: Any, ids: Any, keys: Any) -> _Steps[Labelled]:
         return self._send_parts("/samples", "rows", _rows(rows, ids, keys, labels), Labelled(), _labelled)
 
-    def _labelling(self, labels: Any) -> _Steps[Labelled]:
+    def _labelling(self, labels: Any, replaces: bool) -> _Steps[Labelled]:
         pairs = [
             {"id": _plain(id_), "label": _label(label, place)} for place, (id_, label) in enumerate(labels.items())
         ]
-        return self._send_parts("/labels", "labels", pairs, Labelled(), _labelled)
+        more = {"replaces": True} if replaces else {}
+        return self._send_parts("/labels", "labels", pairs, Labelled(), _labelled, **more)
 
 
 def _rows(rows: Any, ids: Any, keys: Any, labels: Any) -> _Parts:
@@ -294,7 +298,7 @@ def _predictions(answer: Any) -> list[Prediction]:
 
 def _labelled(answer: Any) -> Labelled:
     refused = tuple(Refused(one["id"], one["why"]) for one in answer.get("refused", ()))
-    return Labelled(answer["accepted"], answer["repeated"], answer["waiting"], answer["expired"], refused)
+    return Labelled(**{name: answer[name] for name in Labelled._fields if name != "refused"}, refused=refused)
 
 
 def _options(token: str | None, options: dict[str, Any]) -> dict[str, Any]:
@@ -349,9 +353,12 @@ class Client(_Calls):
         """Predict rows; they wait for their labels under the ids given, or those in the predictions."""
         return self._run(self._predicting(rows, ids, keys))
 
-    def label(self, labels: Mapping[str, Any]) -> Labelled:
-        """Send labels, by the ids of their rows: a dict, or a series of pandas with ids as its index."""
-        return self._run(self._labelling(labels))
+    def label(self, labels: Mapping[str, Any], replaces: bool = False) -> Labelled:
+        """Send labels, by the ids of their rows: a dict, or a series of pandas with ids as its index.
+
+        ``replaces``: they correct the labels that came before, where these are others.
+        """
+        return self._run(self._labelling(labels, replaces))
 
     def teach(self, rows: Any, labels: Any, ids: Any = None, keys: Any = None) -> Labelled:
         """Send rows with their labels."""
@@ -411,9 +418,9 @@ class AsyncClient(_Calls):
         """Predict rows."""
         return await self._run(self._predicting(rows, ids, keys))
 
-    async def label(self, labels: Mapping[str, Any]) -> Labelled:
-        """Send labels, by the ids of their rows."""
-        return await self._run(self._labelling(labels))
+    async def label(self, labels: Mapping[str, Any], replaces: bool = False) -> Labelled:
+        """Send labels, by the ids of their rows; ``replaces``: they correct those that came before."""
+        return await self._run(self._labelling(labels, replaces))
 
     async def teach(self, rows: Any, labels: Any, ids: Any = None, keys: Any = None) -> Labelled:
         """Send rows with their labels."""

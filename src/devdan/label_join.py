@@ -1,11 +1,13 @@
 """Joins features and labels that arrive separately, by id: which count, and which are repeated, early or contradicting.
 
 They may come in any order, together, more than once, or never. Of each id, the first features and the first label
-count. The rules know nothing of clocks, logs or models; the service and the queries on Spark both follow them.
+count, until a label comes that says it replaces it. The rules know nothing of clocks, logs or models; the service and
+the queries on Spark both follow them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -17,7 +19,8 @@ class Verdict(Enum):
 
     NEW = auto()  # features of an unknown id: to be predicted and observed
     LEARNED = auto()  # the label of known features: to be taught
-    EARLY = auto()  # a label before its features: it waits for them
+    CORRECTED = auto()  # a label that replaces the one that was taught: to be taught instead of it
+    EARLY = auto()  # a label before its features: it waits for them, instead of one that it replaces
     EXPIRED = auto()  # a label whose features no longer wait for one
     REPEATED = auto()  # the same as before: nothing changes
     CONTRADICTING = auto()  # not the same as before: refused
@@ -29,6 +32,7 @@ class KnownId(NamedTuple):
     has_features: bool = False
     label: Any = None
     is_expired: bool = False  # the features no longer wait for a label
+    replaced: Collection[Any] = ()  # the labels that it had before
 
 
 def join_features(known: KnownId, are_same: bool, *, reread: bool = False) -> Verdict:
@@ -44,18 +48,22 @@ def join_features(known: KnownId, are_same: bool, *, reread: bool = False) -> Ve
     return Verdict.REPEATED if reread else Verdict.NEW
 
 
-def join_label(known: KnownId, label: Any, *, reread: bool = False) -> Verdict:
-    """What becomes of a label.
+def join_label(known: KnownId, label: Any, *, replaces: bool = False, reread: bool = False) -> Verdict:
+    """What becomes of a label; ``replaces``: it counts instead of another one that came before.
 
     >>> join_label(KnownId(has_features=True), "yes"), join_label(KnownId(), "yes")
-    (<Verdict.LEARNED: 2>, <Verdict.EARLY: 3>)
+    (<Verdict.LEARNED: 2>, <Verdict.EARLY: 4>)
+    >>> join_label(KnownId(True, "yes"), "no"), join_label(KnownId(True, "yes"), "no", replaces=True)
+    (<Verdict.CONTRADICTING: 7>, <Verdict.CORRECTED: 3>)
     """
-    if known.label is not None:
-        return Verdict.REPEATED if label == known.label else Verdict.CONTRADICTING
-    if reread:
+    if reread and (known.label is None or replaces or label in known.replaced):
         return Verdict.REPEATED
+    if known.label is not None and (label == known.label or not replaces):
+        return Verdict.REPEATED if label == known.label else Verdict.CONTRADICTING
     if not known.has_features:
         return Verdict.EARLY
+    if known.label is not None:
+        return Verdict.CORRECTED
     return Verdict.EXPIRED if known.is_expired else Verdict.LEARNED
 
 

@@ -98,6 +98,32 @@ def test_labels_that_come_late_or_never_are_the_keys_own():
 
 
 @pytest.mark.uncompiled
+@pytest.mark.parametrize("chosen", [{}, {"class_weight": "balanced"}], ids=str)
+def test_labels_that_are_taken_back_are_the_keys_own(chosen):
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7, **chosen), prior=False)
+    models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7, **chosen))
+    for keys, X, y in portions():
+        wrong = np.roll(y, 1)
+        right = keys[::3], X[::3], y[::3]
+        for verb, *given in (
+            ("partial_fit", keys, X, wrong), ("forget", keys[::3], X[::3], wrong[::3]), ("teach", *right),
+        ):  # fmt: skip
+            getattr(fleet, verb)(*given)
+            models.learn(verb, *given)
+    assert states(fleet) == models.states()
+    before = states(fleet)
+    assert states(fleet.forget([-1], X[:1], y[:1])) == before
+    with pytest.raises(ValueError, match="y must hold classes that were taught, got 77"):
+        fleet.forget(keys[:1], X[:1], [77])
+
+
+def test_labels_that_are_taken_back_are_not_expected_of_new_keys():
+    fleet = DEVDANFleet(prior=False).partial_fit(["a"] * 4, [[0.0], [1.0], [2.0], [3.0]], ["x", "x", "y", "y"])
+    fleet.forget(["a"], [[0.0]], ["x"])
+    assert fleet.predict_proba(["new"], [[0.0]])[0].tolist() == [1 / 3, 2 / 3]
+
+
+@pytest.mark.uncompiled
 def test_classes_named_in_advance_are_named_for_all_keys_and_weights_are_the_rows_own():
     fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False)
     models = Dict(lambda key: DEVDAN(rehearse=0, random_state=7))

@@ -65,7 +65,7 @@ def test_from_a_row_to_its_late_label_and_a_prediction(http, stream):
     assert "no label has been learned yet" in first["note"]
     assert http.get(f"{stream}/samples/a").json()["state"] == "waits for its label"
     assert http.post(f"{stream}/labels", json=labels(a="fraud")).json() == {
-        "accepted": 1, "repeated": 0, "waiting": 0, "expired": 0,
+        "accepted": 1, "corrected": 0, "repeated": 0, "waiting": 0, "expired": 0,
     }  # fmt: skip
     until(http, stream, lambda shown: shown["classes"] == ["fraud"])
     second = http.post(f"{stream}/predict", json=rows("b")).json()
@@ -93,6 +93,20 @@ def test_labels_early_repeated_contradictory(http, stream):
     assert answer.status_code == 409
     assert [one["id"] for one in answer.json()["refused"]] == ["z"]
     assert answer.json()["waiting"] == 1
+
+
+def test_a_label_can_be_corrected(http, stream):
+    http.post(f"{stream}/samples", json={"rows": [{"id": "a", "features": {"x": 1.0}, "label": "fraud"}]})
+    until(http, f"{stream}/samples/a", lambda sample: sample["state"] == "learned")
+    for counted in ("corrected", "repeated"):
+        told = http.post(f"{stream}/labels", json=labels(a="ok") | {"replaces": True}).json()
+        assert (told[counted], sum(told.values())) == (1, 1)
+    shown = until(http, stream, lambda shown: shown["corrected"] == 1)
+    assert (shown["labels"], shown["classes"]) == (1, ["fraud", "ok"])
+    sample = until(http, f"{stream}/samples/a", lambda sample: sample["state"] == "learned")
+    assert sample["label"] == "ok"
+    assert http.post(f"{stream}/labels", json=labels(a="fraud")).status_code == 409
+    assert http.post(f"{stream}/labels", json=labels(a="ok") | {"replaces": "yes"}).status_code == 422
 
 
 def test_a_request_that_is_sent_again_changes_nothing(http, stream):

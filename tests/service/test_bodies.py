@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan.service.arrow import arrow_labels, arrow_rows, is_arrow
-from devdan.service.bodies import ROWS, LabelIn, RowIn, parsed_rows
+from devdan.service.bodies import ROWS, LabelIn, LabelsIn, RowIn, parsed_rows
 from devdan.service.schema import InvalidError, LimitError, Limits
 
 NAMES = st.lists(st.text(st.sampled_from('ab "\\é€'), max_size=3), min_size=1, max_size=6, unique=True)
@@ -107,8 +107,13 @@ def test_keys_and_labels():
     rows = arrow_rows(ipc(pa.table({"key": ["m7"], "x": [1]})), LIMITS)
     assert rows == [RowIn({"x": 1.0}, None, "m7")]
     for labels in (["a", "b"], [1, 0], [True, False]):
-        made = arrow_labels(ipc(pa.table({"label": labels, "id": ["r", "s"]})), LIMITS)
-        assert made == [LabelIn("r", labels[0]), LabelIn("s", labels[1])]
+        table = pa.table({"label": labels, "id": ["r", "s"]})
+        expected = [LabelIn("r", labels[0]), LabelIn("s", labels[1])]
+        assert arrow_labels(ipc(table), LIMITS) == LabelsIn(expected)
+        corrections = table.replace_schema_metadata({"replaces": "true"})
+        assert arrow_labels(ipc(corrections), LIMITS) == LabelsIn(expected, replaces=True)
+    with pytest.raises(InvalidError, match="replaces must be true or false in the schema's metadata, got b'yes'"):
+        arrow_labels(ipc(table.replace_schema_metadata({"replaces": "yes"})), LIMITS)
 
 
 LONG = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000), pa.array(["x" * 150]))

@@ -17,6 +17,7 @@ from devdan.service.predictor import Predictor
 from devdan.service.replay import found, history, replayed
 from devdan.service.schema import (
     LoggedColumns,
+    LoggedCorrections,
     LoggedLabels,
     LoggedRows,
     LogRecord,
@@ -40,12 +41,15 @@ def label_of(row):
 
 @pytest.fixture
 def log(tmp_path):
-    """A stream of 600 rows in commits of different sizes, whose labels come late, out of order and not always."""
+    """A stream of 600 rows in commits of different sizes, whose labels come late, out of order and not always.
+
+    Some are corrected, some of these more than once.
+    """
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
         number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3}), 0.0).number
-    source, waiting, k = random.Random(1), [], 0
+    source, waiting, known, k = random.Random(1), [], {}, 0
     while k < 600:
         some = [features(source) for _ in range(source.randint(1, 30))]
         rows = [SubmittedRow(f"r{k + j}", row, predicted="big", confidence=0.75) for j, row in enumerate(some)]
@@ -55,6 +59,11 @@ def log(tmp_path):
         due, waiting = waiting[::2], waiting[1::2]
         submissions = [Submission(number, rows), Submission(number, labels=due)]
         ledger.commit(connection, submissions, float(k))
+        known |= due
+        wrong = source.sample(sorted(known), min(len(known), source.randint(0, 4)))
+        known |= {id_: "small" if known[id_] == "big" else "big" for id_ in wrong}
+        corrections = Submission(number, labels=[(id_, known[id_]) for id_ in wrong], replaces=True)
+        assert ledger.commit(connection, [corrections], float(k))[0].corrected == len(wrong)
     yield connection, number
     database.close()
 
@@ -79,7 +88,10 @@ def test_it_is_what_observe_and_teach_in_the_same_portions_give(log):
             rows |= {(record.seq, place): row for place, row in enumerate(dicts)}
             model.observe(dicts)
         elif hasattr(body, "rows"):
-            model.teach([rows[one] for one in body.rows], body.labels)
+            those = [rows[one] for one in body.rows]
+            if isinstance(body, LoggedCorrections):
+                model.forget(those, body.before)
+            model.teach(those, body.labels)
     fold = folded(connection, number)
     assert fold.snapshot(0.0).model == content_of(model)
     assert fold.counts.n_unusable == 0
@@ -267,6 +279,34 @@ def test_labels_that_come_long_after_their_rows_read_a_record_once():
     assert fold.counts.n_labels == 50
 
 
+def test_a_correction_of_what_the_model_could_not_take_teaches_the_new_label():
+    rows = LoggedRows(0, ["a", "b"], [[1.0], [2.0]], [None] * 2, [None] * 2)
+    bodies = [
+        LoggedColumns(["x"]),
+        rows,
+        LoggedLabels([(2, 0)], ["low"]),
+        LoggedCorrections([(2, 1)], ["never taught"], ["high"]),
+    ]
+    fold = Fold(StreamSettings())
+    for seq, body in enumerate(bodies, start=1):
+        fold.apply(LogRecord(seq, 1, 0.0, body))
+    assert (fold.counts.n_corrected, fold.counts.n_unusable) == (1, 0)
+    assert fold.model.classes_.tolist() == ["high", "low"]
+
+
+def test_the_accuracy_of_the_latest_rows_counts_each_by_its_label_of_now():
+    n = 1500
+    rows = LoggedRows(0, [f"r{k}" for k in range(n)], [[float(k)] for k in range(n)], ["yes"] * n, [0.5] * n)
+    counts, record = Counts(), LogRecord(1, 1, 0.0, rows)
+    counts.rows(record, rows)
+    places = [(1, k) for k in range(n)]
+    counts.labels(record, LoggedLabels(places, ["yes"] * n), [(record, rows)] * n)
+    assert (counts.accuracy, len(counts.outcomes)) == (1.0, 1000)
+    counts.corrections(LoggedCorrections(places[::2], ["yes"] * 750, ["no"] * 750), [(record, rows)] * 750)
+    assert (counts.accuracy, counts.n_labels, counts.n_corrected) == (0.5, n, 750)
+    assert sum(span.n_correct for span in counts.spans) == 750
+
+
 def test_a_log_with_a_gap_is_not_folded():
     fold = Fold(StreamSettings())
     fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x"])))
@@ -289,6 +329,11 @@ def test_streams_with_keys_are_fleets(tmp_path):
         ledger.commit(connection, [Submission(number, rows), Submission(number, labels=labels)], float(k))
         fleet.observe([key for key, _ in some], [row for _, row in some])
         fleet.teach([key for key, _ in some[:10]], [row for _, row in some[:10]], [label for _, label in labels])
+        before = labels[3][1]
+        after = "small" if before == "big" else "big"
+        ledger.commit(connection, [Submission(number, labels=[(labels[3][0], after)], replaces=True)], float(k))
+        key, wrong = some[3]
+        fleet.forget([key], [wrong], [before]).teach([key], [wrong], [after])
     stream = sql.streams(connection)[number]
     whole = folded(connection, number)
     assert all(content_of(whole.model[key]) == content_of(fleet[key]) for key in "abc")
@@ -330,11 +375,14 @@ def test_counts_by_the_time_of_prediction(log):
         if isinstance(one.body, LoggedRows)
         for place in range(len(one.body.ids))
     }
-    correct, delays = [], []
+    correct, delays = {}, []
     for one in records:
-        if hasattr(one.body, "labels") and hasattr(one.body, "rows"):
-            correct += [label == "big" for label in one.body.labels]
+        if isinstance(one.body, (LoggedLabels, LoggedCorrections)):
+            correct |= {row: label == "big" for row, label in zip(one.body.rows, one.body.labels, strict=True)}
+        if isinstance(one.body, LoggedLabels):
             delays += [one.at - rows[row][0].at for row in one.body.rows]
+    correct = list(correct.values())
+    assert counts.n_corrected == sum(len(one.body.rows) for one in records if isinstance(one.body, LoggedCorrections))
     assert counts.n_rows == len(rows) == sum(span.n_rows for span in counts.spans)
     assert counts.n_labels == len(correct) == sum(span.n_labelled for span in counts.spans)
     assert sum(span.n_correct for span in counts.spans) == sum(correct)
@@ -366,8 +414,11 @@ def test_history_has_each_row_with_its_label_and_when_it_came(log):
     assert (labels.late >= 0).tolist() == known
     assert sum(known) == folded(connection, number).counts.n_labels
     x = np.concatenate([rows.numbers[:, 0] for rows, _ in samples])
-    assert [label for label in y if label] == [
-        label_of({"x": value}) for value, own in zip(x, known, strict=True) if own
+    facts = sql.known_ids(connection, number, [f"r{k}" for k in range(len(y))])
+    assert y.tolist() == [facts[f"r{k}"].label for k in range(len(y))]
+    uncorrected = [not facts[f"r{k}"].earlier and own for k, own in enumerate(known)]
+    assert [label for label, own in zip(y, uncorrected, strict=True) if own] == [
+        label_of({"x": value}) for value, own in zip(x, uncorrected, strict=True) if own
     ]
     records = list(prequential(samples, DEVDAN(random_state=0), labels))
     assert sum(record.n_labels for record in records) == sum(known)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from devdan.service import ledger, sql
 from devdan.service.schema import (
     EarlyLabels,
+    LoggedCorrections,
     LoggedExpiry,
     LoggedLabels,
     LoggedRows,
@@ -64,6 +65,10 @@ def labels(connection, number, at=1.0, **pairs):
     return ledger.commit(connection, [Submission(number, labels=list(pairs.items()))], at)[0]
 
 
+def corrected(connection, number, at=1.0, **pairs):
+    return ledger.commit(connection, [Submission(number, labels=list(pairs.items()), replaces=True)], at)[0]
+
+
 def bodies(connection, number, kind):
     return [one.body for one in connection.records(number, 0, 10_000) if isinstance(one.body, kind)]
 
@@ -90,6 +95,74 @@ def test_a_label_that_comes_first_waits_for_its_row(database):
     assert bodies(connection, number, LoggedLabels)[0].labels == ["yes"]
     stream = sql.streams(connection)[number]
     assert (stream.n_waiting, stream.n_early) == (0, 0)
+
+
+def test_a_label_that_replaces_another_is_logged_beside_it(database):
+    connection, number = begun(database)
+    rows(connection, number, row("a"), row("b"), row("c"))
+    labels(connection, number, a="yes", b="yes")
+    outcome = corrected(connection, number, a="no", b="yes", c="no", never="no")
+    counted = outcome.corrected, outcome.repeated, outcome.accepted, outcome.waiting
+    assert counted == (1, 1, 1, 1), "a, b, c and never"
+    assert corrected(connection, number, a="no").repeated == 1
+    assert labels(connection, number, a="yes").refused[0].why == "its label is 'no', which came before"
+    assert [body.labels for body in bodies(connection, number, LoggedLabels)] == [["yes", "yes"], ["no"]]
+    (body,) = bodies(connection, number, LoggedCorrections)
+    assert (body.before, body.labels) == (["yes"], ["no"])
+    assert corrected(connection, number, a="yes").corrected == 1
+    stream = sql.streams(connection)[number]
+    assert (stream.n_waiting, stream.n_early) == (0, 1)
+    assert len(sql.known_ids(connection, number, ["a"])["a"].earlier) == 2
+
+
+def test_an_early_label_is_replaced_while_it_waits_and_expires_by_its_own_time(database):
+    connection, number = begun(database, wait=10.0)
+    labels(connection, number, at=1.0, a="yes", b="yes")
+    assert corrected(connection, number, at=8.0, a="no").waiting == 1
+    assert sql.streams(connection)[number].n_early == 2
+    ledger.expire(connection, number, 15.0)
+    assert sorted(sql.known_ids(connection, number, ["a", "b"])) == ["a"]
+    assert sql.streams(connection)[number].n_early == 1
+    rows(connection, number, row("a"), row("b"), at=16.0)
+    assert [body.labels for body in bodies(connection, number, LoggedLabels)] == [["no"]]
+
+
+def test_a_row_its_label_and_the_one_that_replaces_it_may_come_together(database):
+    connection, number = begun(database)
+    group = [
+        Submission(number, labels=[("a", "no")], replaces=True),
+        Submission(number, labels=[("a", "maybe")], replaces=True),
+        Submission(number, [row("a", label="yes")]),
+        Submission(number, labels=[("a", "maybe")]),
+    ]
+    outcomes = ledger.commit(connection, [group[2], *group[:2], group[3]], 1.0)
+    counted = [(one.accepted, one.corrected, one.repeated) for one in outcomes]
+    assert counted == [(1, 0, 0), (0, 1, 0), (0, 1, 0), (0, 0, 1)]
+    assert bodies(connection, number, LoggedLabels)[0].labels == ["yes"]
+    (body,) = bodies(connection, number, LoggedCorrections)
+    assert (body.before, body.labels) == (["yes"], ["maybe"]), "only the last of one commit is taught"
+
+
+def test_what_is_read_again_does_not_undo_what_has_replaced_it(database):
+    connection, number = begun(database)
+    group = [
+        Submission(number, labels=[("early", "yes")], source=Source("t", 0, 0)),
+        Submission(number, [row("a"), row("early")], source=Source("t", 0, 1)),
+        Submission(number, labels=[("a", "yes")], source=Source("t", 0, 2)),
+        Submission(number, labels=[("a", "other")], source=Source("t", 0, 3)),
+        Submission(number, labels=[("a", "no"), ("early", "no")], source=Source("t", 0, 4), replaces=True),
+        Submission(number, labels=[("a", "yes")], source=Source("t", 0, 5), replaces=True),
+        Submission(number, labels=[("a", "no")], source=Source("t", 0, 6), replaces=True),
+    ]
+    for one in group:
+        ledger.commit(connection, [one], 1.0)
+    before = connection.records(number, 0, 100)
+    for again in (group, group[2:], group[4:]):
+        outcomes = ledger.commit(connection, again, 2.0)
+        assert connection.records(number, 0, 100) == before
+        assert [one.labels for one, outcome in zip(again, outcomes, strict=True) if outcome.refused] == (
+            [[("a", "other")]] if group[3] in again else []
+        )
 
 
 def test_rows_that_come_again_count_once_and_must_be_the_same(database):
@@ -277,6 +350,7 @@ class Naive:
     features: dict = field(default_factory=dict)
     label: dict = field(default_factory=dict)
     learned: list = field(default_factory=list)
+    corrected: list = field(default_factory=list)
 
     def row(self, id_, x):
         if id_ in self.features:
@@ -295,13 +369,26 @@ class Naive:
             return "accepted"
         return "waiting"
 
+    def replaced(self, id_, label):
+        before = self.label.get(id_)
+        if before is None or before == label:
+            return self.labelled(id_, label)
+        self.label[id_] = label
+        if id_ not in self.features:
+            return "waiting"
+        self.corrected.append((id_, before, label))
+        return "corrected"
+
+    def take(self, kind, id_, value):
+        return {"row": self.row, "label": self.labelled, "replace": self.replaced}[kind](id_, value)
+
 
 IDS = st.sampled_from("abcdefg")
 STEPS = st.lists(
     st.lists(
         st.one_of(
             st.tuples(st.just("row"), IDS, st.sampled_from([1.0, 2.0])),
-            st.tuples(st.just("label"), IDS, st.sampled_from(["yes", "no"])),
+            st.tuples(st.sampled_from(["label", "replace"]), IDS, st.sampled_from(["yes", "no"])),
         ),
         min_size=1,
         max_size=6,
@@ -310,8 +397,14 @@ STEPS = st.lists(
 )
 
 
+def submission(number, kind, id_, value, source=None):
+    if kind == "row":
+        return Submission(number, [row(id_, value)], source=source)
+    return Submission(number, labels=[(id_, value)], source=source, replaces=kind == "replace")
+
+
 def learned_from(connection, number):
-    """By the log: each id with its label."""
+    """By the log: each id with its first label."""
     return [
         (connection.record(number, seq).body.ids[place], label)
         for body in bodies(connection, number, LoggedLabels)
@@ -319,26 +412,32 @@ def learned_from(connection, number):
     ]
 
 
+def labels_from(connection, number):
+    """By the log, in order: the label of each id whose row has come. A correction says what it corrects."""
+    found = {}
+    for body in bodies(connection, number, (LoggedLabels, LoggedCorrections)):
+        ids = [connection.record(number, seq).body.ids[place] for seq, place in body.rows]
+        if isinstance(body, LoggedCorrections):
+            assert [found[id_] for id_ in ids] == body.before
+        found |= zip(ids, body.labels, strict=True)
+    return found
+
+
 @given(STEPS, st.lists(st.tuples(st.integers(0, 6), st.integers(1, 6)), max_size=8))
 def test_however_often_messages_are_read_again_each_counts_once(shared, steps, readings):
     """Each reading begins some messages before where the log ends; the last ones are read in the end."""
     connection, number = shared, stream_in(shared)
     events = [one for step in steps for one in step]
-    messages = [
-        Submission(number, [row(id_, value)], source=Source("t", 0, offset))
-        if kind == "row"
-        else Submission(number, labels=[(id_, value)], source=Source("t", 0, offset))
-        for offset, (kind, id_, value) in enumerate(events)
-    ]
+    messages = [submission(number, *event, Source("t", 0, offset)) for offset, event in enumerate(events)]
     for back, n in [*readings, (0, len(messages))]:
         begin = max(sql.next_offsets(connection, number).get(("t", 0), 0) - back, 0)
         ledger.commit(connection, messages[begin : begin + n], 1.0)
     naive = Naive()
-    for kind, id_, value in events:
-        (naive.row if kind == "row" else naive.labelled)(id_, value)
+    for event in events:
+        naive.take(*event)
     ids = [id_ for body in bodies(connection, number, LoggedRows) for id_ in body.ids]
     assert sorted(ids) == sorted(naive.features)
-    assert sorted(learned_from(connection, number)) == sorted(naive.learned)
+    assert labels_from(connection, number) == {id_: naive.label[id_] for id_, _ in naive.learned}
 
 
 @given(STEPS)
@@ -347,21 +446,19 @@ def test_groups_of_any_size_do_what_one_by_one_would_do(shared, steps):
     connection, number = shared, stream_in(shared)
     naive = Naive()
     for step in steps:
-        group = sorted(step, key=lambda one: one[0] == "label")
-        submissions = [
-            Submission(number, [row(id_, value)]) if kind == "row" else Submission(number, labels=[(id_, value)])
-            for kind, id_, value in group
-        ]
+        group = sorted(step, key=lambda one: one[0] != "row")
+        submissions = [submission(number, *event) for event in group]
         outcomes = ledger.commit(connection, submissions, 1.0)
         for (kind, id_, value), outcome in zip(group, outcomes, strict=True):
+            expected = naive.take(kind, id_, value)
             if kind == "row":
-                expected = naive.row(id_, value)
                 got = "new" if outcome.rows else "repeated" if outcome.repeated_rows else "refused"
             else:
-                expected = naive.labelled(id_, value)
-                got = next((name for name in ("accepted", "repeated", "waiting") if getattr(outcome, name)), "refused")
+                told = ("accepted", "corrected", "repeated", "waiting")
+                got = next((name for name in told if getattr(outcome, name)), "refused")
             assert got == expected, (group, kind, id_, value)
     assert sorted(learned_from(connection, number)) == sorted(naive.learned)
+    assert labels_from(connection, number) == {id_: naive.label[id_] for id_, _ in naive.learned}
     stream = sql.streams(connection)[number]
     assert stream.n_waiting == len(naive.features) - len(naive.learned)
     assert stream.n_early == len(naive.label) - len(naive.learned)

@@ -54,6 +54,13 @@ def test_the_same_log_as_in_sqlite(url):
     assert ledger.commit(connection, [Submission(number, [SubmittedRow("early", {"x": 1.0})])], 3.0)[0].rows == 1
     (stream,) = found(connection, "s")
     assert replayed(connection, stream).fold.counts.n_labels == 1201
+    labels = [("r1", 0), ("early", 0), ("r2", 0)]
+    assert ledger.commit(connection, [Submission(number, labels=labels, replaces=True)], 4.0)[0].corrected == 2
+    assert len(sql.known_ids(connection, number, ["early"])["early"].earlier) == 2
+    fold = replayed(connection, stream).fold
+    assert fold.counts.n_corrected == 2
+    sql.keep_snapshot(connection, number, fold.snapshot(5.0))
+    assert replayed(connection, stream).same is True
     connection.close()
 
 

@@ -7,7 +7,7 @@ import httpx
 from served import SECONDS, Process, logged
 
 from devdan.service.replay import found, records, replayed
-from devdan.service.schema import LoggedLabels, LoggedRows
+from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows
 
 
 class Caller(threading.Thread):
@@ -65,6 +65,10 @@ class Caller(threading.Thread):
         if waiting and self._random.random() < 0.4:
             chosen = waiting[: self._random.randint(1, len(waiting))]
             return "labels", {"labels": [{"id": id_, "label": int(self.rows[id_]["x"] > 0.5)} for id_ in chosen]}
+        if self.labels and self._random.random() < 0.1:
+            chosen = self._random.sample(list(self.labels)[-50:], min(len(self.labels), 3))
+            corrected = [{"id": id_, "label": 1 - self.labels[id_]} for id_ in chosen]
+            return "labels", {"labels": corrected, "replaces": True}
         size = self._random.choice([1, 1, 5])
         ids = [f"{self.prefix}-{self._n + k}" for k in range(size)]
         self._n += size
@@ -95,12 +99,17 @@ def check(database, callers):
                     continue
                 assert id_ not in labels, "a label is in the log twice"
                 labels[id_] = label
+        elif isinstance(record.body, LoggedCorrections):
+            for place, before, label in zip(record.body.rows, record.body.before, record.body.labels, strict=True):
+                id_ = by_place.get(tuple(place))
+                assert keeps_all is False or labels[id_] == before, "what is corrected is not the label"
+                labels |= {} if id_ is None else {id_: label}
     for caller in callers:
         for id_, features in caller.rows.items():
             if keeps_all or id_ in rows or not caller.was_labelled(id_):
                 assert rows[id_] == features, "an acknowledged row is not in the log"
         for id_, label in caller.labels.items():
-            if keeps_all or id_ in labels:
+            if (keeps_all or id_ in labels) and id_ not in caller.unanswered("labels"):
                 assert labels[id_] == label, "an acknowledged label is not in the log"
     again = replayed(connection, stream)
     connection.close()

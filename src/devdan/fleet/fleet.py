@@ -158,6 +158,24 @@ class DEVDANFleet(Deciding, FleetAccess):
         """Learn from rows whose labels have arrived: the discriminative phase; see :meth:`DEVDAN.teach`."""
         return self._learn(keys, X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
 
+    def forget(self, keys: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+        """Take labels back that were taught to these keys: they count no longer for the weights of classes.
+
+        What the networks have learned from them stays, and so does what the prior has; see :meth:`DEVDAN.forget`.
+        """
+        with self._lock:
+            self._check_is_fitted()
+            keys, X = labels.split(keys, X)
+            given = labels.checked(keys, _n_rows(X))
+            self._check_kind(given)
+            inputs = self._inputs(X)
+            codes = self._shared.classes.known_codes(self._labels(y, len(inputs)))
+            slots = self._networks.bring(given, self.max_in_memory)
+            self._refresh(slots)
+            self._networks.slots.withdraw(slots, inputs, codes)
+            self._shared.withdraw(codes)
+            return self
+
     def _learn(self, keys: Any, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None) -> Self:
         with self._lock:
             name = keys if isinstance(keys, str) else None

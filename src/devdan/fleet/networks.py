@@ -23,6 +23,7 @@ from devdan.kernel import CHANGED, SEEN, Evolving, Work
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import aligned, resized, sizes_of
 from devdan.model.modelfile import ModelFileError
+from devdan.model.recent import withdraw
 
 EVENTS = 8  # that a network of a fleet remembers
 USED, INPUTS, SETTINGS = range(8, 11)  # words of a slot that compiled code does not read
@@ -139,6 +140,14 @@ class Slots:
         """Move a network to where it has more room."""
         kept = self.get(slot)
         self.put(slot, kept._replace(state=resized(kept.state, hidden=hidden, classes=classes)))
+
+    def withdraw(self, slots: Integers, X: Floats, codes: Integers) -> None:
+        """Take labels back that were taught to the networks in these slots; -1 is none."""
+        for slot, row, code in zip(slots.tolist(), X, codes.tolist(), strict=True):
+            if slot >= 0:
+                kept = self.get(slot)
+                withdraw([kept.state], row[np.newaxis], np.flatnonzero(kept.codes == code))
+                self.table[slot, CHANGED] = 1
 
     def remove(self, slot: int) -> None:
         del self.index[self._keys[slot]]

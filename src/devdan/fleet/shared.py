@@ -110,6 +110,13 @@ class Shared:
         else:
             self.label_counts += np.bincount(codes, minlength=len(self.label_counts))
 
+    def withdraw(self, codes: Integers) -> None:
+        """Take labels back that were counted."""
+        if not self.is_prior:
+            self._count_labels(codes[:0])
+            np.subtract.at(self.label_counts, codes, 1)
+            np.maximum(self.label_counts, 0, out=self.label_counts)
+
     def note_inputs(self) -> None:
         """Another version of the inputs, if they are others than before."""
         encoding = self.mixture.encoding

@@ -54,6 +54,14 @@ class Classes:
         grown = Classes(labels[order], outputs[order])
         return grown.encode(y)[0], grown
 
+    def known_codes(self, y: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """The outputs for labels, all of which must be known."""
+        codes, with_new = self.encode(y)
+        unknown = np.setdiff1d(with_new.labels, self.labels)
+        if len(unknown) > 0:
+            raise ValueError(f"y must hold classes that were taught, got {unknown.tolist()[0]!r}")
+        return codes
+
     def _alike(self, y: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """``y`` in a type that can be compared with the classes so far."""
         theirs, ours = _KINDS[y.dtype.kind], _KINDS[self.labels.dtype.kind]

@@ -109,11 +109,7 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         if y is None:
             self.mixture_.forget(inputs, None)
             return self
-        codes, known = self._classes.encode(self._labels(y, len(inputs)))
-        unknown = np.setdiff1d(known.labels, self._classes.labels)
-        if len(unknown) > 0:
-            raise ValueError(f"y must hold classes that were taught, got {unknown.tolist()[0]!r}")
-        self.mixture_.forget(inputs, codes)
+        self.mixture_.forget(inputs, self._classes.known_codes(self._labels(y, len(inputs))))
         return self
 
     def _learn(

@@ -49,9 +49,10 @@ class Predictions(_InPart):
 
 
 class LabelCounts(_InPart):
-    """How many labels were accepted, came again, wait for their rows, or came too late."""
+    """How many labels were accepted, corrected others, came again, wait for their rows, or came too late."""
 
     accepted: int
+    corrected: int
     repeated: int
     waiting: int
     expired: int
@@ -81,6 +82,7 @@ class StreamState(msgspec.Struct, forbid_unknown_fields=True):
     classes: list[Label]
     rows: int
     labels: int
+    corrected: int
     waiting: int
     expired: int
     unusable: int
@@ -174,12 +176,14 @@ class Inferred(msgspec.Struct, forbid_unknown_fields=True):
 # --- An example of each ----------------------------------------------------------------------------------------------
 
 PREDICTIONS = Predictions([PredictedRow("a1", "fraud", {"fine": 0.1, "fraud": 0.9})], 7)
-LABEL_COUNTS = LabelCounts(accepted=1, repeated=0, waiting=0, expired=0)
-SAMPLE_COUNTS = SampleCounts(accepted=1, repeated=0, waiting=0, expired=0, ids=["5f3a0c9b7d21e8640b1c2d3e"])
+LABEL_COUNTS = LabelCounts(accepted=1, corrected=0, repeated=0, waiting=0, expired=0)
+SAMPLE_COUNTS = SampleCounts(
+    accepted=1, corrected=0, repeated=0, waiting=0, expired=0, ids=["5f3a0c9b7d21e8640b1c2d3e"]
+)
 STREAM_STATE = StreamState(
     "payments", StreamSettings(columns=["amount", "city"]), ["amount", "city"], 1893456000.0, 7, ["fine", "fraud"],
-    rows=1000, labels=400, waiting=600, expired=0, unusable=0, problem=None, state="ready", quarantine=None,
-    accuracy=0.97, expected_accuracy=0.96, drifts=Drifts(0, 1), hidden_units=31, keys=None,
+    rows=1000, labels=400, corrected=3, waiting=600, expired=0, unusable=0, problem=None, state="ready",
+    quarantine=None, accuracy=0.97, expected_accuracy=0.96, drifts=Drifts(0, 1), hidden_units=31, keys=None,
 )  # fmt: skip
 STREAM_STATES = StreamStates([STREAM_STATE])
 SAMPLE_STATE = SampleState("a1", "learned", 1893456000.0, "fraud", 0.9, "fraud", 1893542400.0)

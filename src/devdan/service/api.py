@@ -71,9 +71,10 @@ async def predict(call: Call) -> Response:
 
 async def labels(call: Call) -> Response:
     live = await call.live()
-    given = parsed(LABELS, await call.content()).labels
-    check_labels(given, call.engine.limits)
-    outcome = await call.engine.submit(live, labels=[(one.id, one.label) for one in given], sender=call.sender)
+    given = parsed(LABELS, await call.content())
+    check_labels(given.labels, call.engine.limits)
+    pairs = [(one.id, one.label) for one in given.labels]
+    outcome = await call.engine.submit(live, labels=pairs, replaces=given.replaces, sender=call.sender)
     return _told(live.count_labels(outcome), outcome)
 
 
@@ -187,6 +188,7 @@ def _shown(live: Live) -> dict[str, Any]:
         "classes": predictor.classes,
         "rows": counts.n_rows,
         "labels": counts.n_labels,
+        "corrected": counts.n_corrected,
         "waiting": counts.n_waiting,
         "expired": counts.n_expired_rows,
         "unusable": counts.n_unusable,

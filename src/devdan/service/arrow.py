@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from devdan.encoding.rows import Column, Numbers, Times
 from devdan.encoding.tables import arrow_column
-from devdan.service.bodies import LabelIn, RowIn, check_number
+from devdan.service.bodies import LabelIn, LabelsIn, RowIn, check_number
 from devdan.service.schema import InvalidError, LimitError, Limits, Value
 
 Body = TypeVar("Body")
@@ -50,12 +50,16 @@ def arrow_rows(content: bytes, limits: Limits) -> list[RowIn]:
     return _converted(rows, table, ("id", "key"), list[RowIn], limits)
 
 
-def arrow_labels(content: bytes, limits: Limits) -> list[LabelIn]:
-    """Labels from a table: the columns ``id`` and ``label``."""
+def arrow_labels(content: bytes, limits: Limits) -> LabelsIn:
+    """Labels from a table: the columns ``id`` and ``label``; ``replaces`` may be ``true`` in the schema's metadata."""
     table = _table(content, limits)
     if sorted(table.column_names) != ["id", "label"]:
         raise InvalidError(f"labels must have the columns id and label, got {', '.join(table.column_names)}")
-    return _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn], limits)
+    replaces = (table.schema.metadata or {}).get(b"replaces", b"false")
+    if replaces not in (b"true", b"false"):
+        raise InvalidError(f"replaces must be true or false in the schema's metadata, got {replaces[:20]!r}")
+    labels = _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn], limits)
+    return LabelsIn(labels, replaces == b"true")
 
 
 def _table(content: bytes, limits: Limits) -> Any:

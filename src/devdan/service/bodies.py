@@ -60,9 +60,10 @@ class LabelIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class LabelsIn(msgspec.Struct, forbid_unknown_fields=True):
-    """Labels of rows."""
+    """Labels of rows; with ``replaces`` they correct those that came before."""
 
     labels: list[LabelIn]
+    replaces: bool = False
 
 
 def parser(kind: type[Body]) -> msgspec.json.Decoder[Body]:

@@ -45,7 +45,7 @@ _IN_THREAD = 1000  # rows from which on predictions are made beside the event lo
 _PATIENCE = 30.0  # seconds for the log to take what a request brings, or to be read
 _BEHIND = 60.0  # seconds that learning may be behind the log
 _FREE = 100 * 2**20  # bytes on the disk that should be left
-_OUTCOMES = ("accepted", "repeated", "waiting", "expired")  # of labels
+_OUTCOMES = ("accepted", "corrected", "repeated", "waiting", "expired")  # of labels
 
 
 class NotFoundError(LookupError):
@@ -377,11 +377,12 @@ class Engine:
         live: Live,
         rows: Sequence[SubmittedRow] = (),
         labels: Sequence[tuple[str, Label]] = (),
+        replaces: bool = False,
         sender: str = "",
     ) -> SubmissionOutcome:
         """Have rows or labels written; returns when they are on disk, or raises an error if all are refused."""
         live.check_undamaged()
-        (outcome,) = await self.submit_together([Submission(live.number, rows, labels)], sender)
+        (outcome,) = await self.submit_together([Submission(live.number, rows, labels, replaces=replaces)], sender)
         if outcome.gone:
             raise NotFoundError("the stream was deleted")
         if outcome.error is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 import msgspec
 
@@ -17,6 +18,7 @@ from devdan.service import models, sql
 from devdan.service.schema import (
     Label,
     LoggedColumns,
+    LoggedCorrections,
     LoggedExpiry,
     LoggedLabels,
     LoggedRows,
@@ -79,11 +81,12 @@ class Counts(msgspec.Struct):
     spans: list[Span] = []
     n_rows: int = 0
     n_labels: int = 0
+    n_corrected: int = 0  # labels that were replaced
     n_expired_rows: int = 0
     n_expired_labels: int = 0
     n_unusable: int = 0  # rows or labels that the model could not take
     problem: str = ""  # why, the last time
-    outcomes: list[bool] = []  # whether the predictions of the latest labelled rows were right
+    outcomes: dict[int, bool] = {}  # whether the predictions of the latest labelled rows were right, by row
     delays: list[int] = msgspec.field(
         default_factory=lambda: [0] * (len(DELAYS) + 1)
     )  # label delays up to each of DELAYS, and above
@@ -94,7 +97,7 @@ class Counts(msgspec.Struct):
     @property
     def accuracy(self) -> float | None:
         """Over the window of labelled rows."""
-        return sum(self.outcomes) / len(self.outcomes) if self.outcomes else None
+        return sum(self.outcomes.values()) / len(self.outcomes) if self.outcomes else None
 
     @property
     def n_waiting(self) -> int:
@@ -145,9 +148,21 @@ class Counts(msgspec.Struct):
             span.n_labelled += 1
             span.n_correct += predicted == label
             span.confidence_labelled += confidence
-            self.outcomes.append(predicted == label)
-        del self.outcomes[:-WINDOW]
+            self.outcomes[body.first + place] = predicted == label
+        for row in list(islice(self.outcomes, max(len(self.outcomes) - WINDOW, 0))):
+            del self.outcomes[row]
         self.n_labels += len(labels.labels)
+
+    def corrections(self, body: LoggedCorrections, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
+        """Count labels that replace others, under the time of their predictions."""
+        for (_, place), before, label, (_, own) in zip(body.rows, body.before, body.labels, rows, strict=True):
+            predicted, number = own.predicted[place], own.first + place
+            if predicted is None or own.confidence[place] is None:
+                continue
+            self.span(number).n_correct += (predicted == label) - (predicted == before)
+            if number in self.outcomes:
+                self.outcomes[number] = predicted == label
+        self.n_corrected += len(body.labels)
 
     def expired(self, body: LoggedExpiry) -> None:
         """Count what was evicted."""
@@ -246,26 +261,36 @@ class Fold:
             self.counts.rows(record, body)
             self._learn(body.values, body.keys, None)
         elif isinstance(body, LoggedLabels):
-            found = {seq: self._rows(seq) for seq in dict.fromkeys(seq for seq, _ in body.rows)}
-            rows = [found[seq] for seq, _ in body.rows]
+            rows = self._rows_of(body.rows)
             self.counts.labels(record, body, rows)
-            values = [own.values[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True)]
-            keys = [own.keys[place] for (_, own), (_, place) in zip(rows, body.rows, strict=True) if own.keys]
-            self._learn(values, keys, body.labels)
+            self._learn(*_taken(rows, body.rows), body.labels)
+        elif isinstance(body, LoggedCorrections):
+            rows = self._rows_of(body.rows)
+            self.counts.corrections(body, rows)
+            self._learn(*_taken(rows, body.rows), body.labels, body.before)
         elif isinstance(body, LoggedExpiry):
             self.counts.expired(body)
         self.seq, self.at = record.seq, record.at
 
-    def _learn(self, values: Sequence[Sequence[Value]], keys: list[str] | None, labels: list[Label] | None) -> None:
+    def _learn(
+        self,
+        values: Sequence[Sequence[Value]],
+        keys: list[str] | None,
+        labels: list[Label] | None,
+        before: list[Label] | None = None,
+    ) -> None:
+        """Observe rows, or teach their labels; instead of those before, if there were."""
         assert self.columns is not None
         try:
-            models.check_memory(self.model, self.settings, self.columns, values, keys, labels)
             X = models.table(self.columns, values)
+            if before is not None:
+                models.forget(self.model, X, keys, before)
+            models.check_memory(self.model, self.settings, self.columns, values, keys, labels)
             if labels is None:
                 models.observe(self.model, X, keys)
             else:
                 models.teach(self.model, X, keys, labels)
-        except ValueError as error:  # the model is unchanged; what it cannot take is counted, the same in each replay
+        except ValueError as error:  # what the model cannot take is counted, the same in each replay
             self.counts.n_unusable += len(values)
             self.counts.problem = str(error)
             return
@@ -286,6 +311,11 @@ class Fold:
             _, (_, oldest) = self._recent.popitem(last=False)
             self._n_recent -= len(oldest.ids)
 
+    def _rows_of(self, places: Sequence[tuple[int, int]]) -> list[tuple[LogRecord, LoggedRows]]:
+        """The records of rows."""
+        found = {seq: self._rows(seq) for seq in dict.fromkeys(seq for seq, _ in places)}
+        return [found[seq] for seq, _ in places]
+
     def _rows(self, seq: int) -> tuple[LogRecord, LoggedRows]:
         if seq in self._recent:
             self._recent.move_to_end(seq)
@@ -295,6 +325,14 @@ class Fold:
             raise GapError(f"the log lacks the rows of record {seq}, whose labels it has")
         self._remember(record, record.body)  # labels of one record mostly come together
         return record, record.body
+
+
+def _taken(
+    rows: Sequence[tuple[LogRecord, LoggedRows]], places: Sequence[tuple[int, int]]
+) -> tuple[list[Sequence[Value]], list[str]]:
+    """The values of rows in their records, and their keys, if they have any."""
+    values = [own.values[place] for (_, own), (_, place) in zip(rows, places, strict=True)]
+    return values, [own.keys[place] for (_, own), (_, place) in zip(rows, places, strict=True) if own.keys]
 
 
 def latest(connection: Connection, stream: StreamFacts) -> tuple[Fold, Snapshot | None]:

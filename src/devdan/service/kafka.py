@@ -461,11 +461,12 @@ class KafkaWorker:
     async def _labels(self, live: Live, content: bytes, source: Source) -> Submission:
         limits = self._engine.limits
         if arrow.is_arrow(content):
-            labels = arrow.arrow_labels(content, limits)
+            given = arrow.arrow_labels(content, limits)
         else:
-            labels = bodies.parsed(bodies.LABELS, content).labels
-        bodies.check_labels(labels, limits)
-        return Submission(live.number, labels=[(one.id, one.label) for one in labels], source=source)
+            given = bodies.parsed(bodies.LABELS, content)
+        bodies.check_labels(given.labels, limits)
+        pairs = [(one.id, one.label) for one in given.labels]
+        return Submission(live.number, labels=pairs, source=source, replaces=given.replaces)
 
     async def _write(self, clients: KafkaClients, some: Sequence[_Read]) -> None:
         try:
@@ -502,7 +503,7 @@ class KafkaWorker:
     def _count(self, one: _Read, outcome: SubmissionOutcome) -> None:
         if one.submission.labels and outcome.error is None:
             one.live.count_labels(outcome)
-        is_new = outcome.rows or outcome.accepted or outcome.waiting or outcome.expired
+        is_new = outcome.rows or outcome.accepted or outcome.corrected or outcome.waiting or outcome.expired
         is_dead = one.why is not None or _refusal(outcome) is not None
         self._metrics.message(one.message.topic() or "", "dead" if is_dead else "new" if is_new else "known")
 

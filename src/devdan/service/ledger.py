@@ -18,6 +18,7 @@ from devdan.service.schema import (
     Label,
     Limits,
     LoggedColumns,
+    LoggedCorrections,
     LoggedExpiry,
     LoggedLabels,
     LoggedRows,
@@ -82,7 +83,9 @@ class _StreamGroup:
         self._places: dict[str, int] = {}  # of new rows, by id
         self._written: list[tuple[int, int]] = []  # the records of new rows, and their places there
         self._learned: dict[str, tuple[tuple[int, int], Label]] = {}  # by id: where the row is, and its label
+        self._corrected: dict[str, tuple[tuple[int, int], Label, Label]] = {}  # likewise, with the label before
         self._early: dict[str, Label] = {}
+        self._earlier: dict[str, list[int]] = {}  # records with labels that ids had before
         self._records: dict[int, LogRecord | None] = {}
 
     def decide(self, submissions: Sequence[Submission]) -> list[SubmissionOutcome]:
@@ -106,7 +109,7 @@ class _StreamGroup:
         self._write_rows()
         for place, labels in enumerate(pairs):
             if labels and outcomes[place].error is None:
-                outcomes[place] = self._take_labels(labels, outcomes[place], reread[place])
+                outcomes[place] = self._take_labels(labels, outcomes[place], submissions[place].replaces, reread[place])
         self._write_labels()
         for kind, new in self._members.items():
             if new:
@@ -127,13 +130,17 @@ class _StreamGroup:
 
     def _known(self, id_: str) -> KnownId:
         """What is known of an id by now."""
+        if id_ in self._corrected:
+            return KnownId(True, self._corrected[id_][2])
         if id_ in self._learned:
             return KnownId(True, self._learned[id_][1])
         if id_ in self._places:
             return KnownId(True)
+        if id_ in self._early:
+            return KnownId(False, self._early[id_])
         facts = self._ids.get(id_)
         if facts is None:
-            return KnownId(False, self._early[id_]) if id_ in self._early else _UNKNOWN
+            return _UNKNOWN
         return KnownId(facts.place != sql.EARLY, facts.label, facts.seq <= self._stream.horizon)
 
     # --- Keys and classes ----------------------------------------------------------------------------------------
@@ -239,9 +246,7 @@ class _StreamGroup:
 
     def _write_rows(self) -> None:
         stream = self._stream
-        early = {id_: self._ids.pop(id_) for id_ in self._places if id_ in self._ids}  # their labels came before
-        if early:
-            sql.remove_early(self._connection, stream.number, list(early))
+        early = self._end_early([id_ for id_ in self._places if id_ in self._ids])  # their labels came before
         for start in range(0, len(self._new), _RECORD):
             rows = self._new[start : start + _RECORD]
             ids = [row.id for row in rows]
@@ -261,13 +266,21 @@ class _StreamGroup:
         for id_, facts in early.items():
             assert facts.label is not None
             self._learned[id_] = self._written[self._places[id_]], facts.label
-        sql.end_waiting(self._connection, stream.number, (facts.seq for facts in early.values()))
-        stream.n_early -= len(early)
+
+    def _end_early(self, ids: Sequence[str]) -> dict[str, IdFacts]:
+        """These early labels no longer wait: their rows are here, or others replace them; returns what was known."""
+        ended = {id_: self._ids.pop(id_) for id_ in ids}
+        if ended:
+            sql.remove_early(self._connection, self._stream.number, ids)
+            sql.end_waiting(self._connection, self._stream.number, (facts.seq for facts in ended.values()))
+            self._stream.n_early -= len(ended)
+            self._earlier |= {id_: _with_label(facts) for id_, facts in ended.items()}
+        return ended
 
     # --- Labels --------------------------------------------------------------------------------------------------
 
     def _take_labels(
-        self, pairs: Sequence[tuple[str, Label]], outcome: SubmissionOutcome, reread: bool
+        self, pairs: Sequence[tuple[str, Label]], outcome: SubmissionOutcome, replaces: bool, reread: bool
     ) -> SubmissionOutcome:
         verdicts, refused = list[Verdict](), list(outcome.refused)
         refused_rows = {one.id for one in refused}
@@ -275,21 +288,40 @@ class _StreamGroup:
             if id_ in refused_rows:
                 continue
             known = self._known(id_)
-            verdict = join_label(known, label, reread=reread)
+            if reread:
+                known = known._replace(replaced=self._replaced(id_))
+            verdict = join_label(known, label, replaces=replaces, reread=reread)
             verdicts.append(verdict)
             if verdict is Verdict.LEARNED:
                 self._learned[id_] = self._row_of(id_), label
+            elif verdict is Verdict.CORRECTED:
+                before = self._corrected[id_][1] if id_ in self._corrected else known.label
+                self._corrected[id_] = self._row_of(id_), before, label
             elif verdict is Verdict.EARLY:
                 self._early[id_] = label
             elif verdict is Verdict.CONTRADICTING:
                 refused.append(Refused(id_, other_label(known)))
         return outcome._replace(
             accepted=verdicts.count(Verdict.LEARNED),
+            corrected=verdicts.count(Verdict.CORRECTED),
             repeated=verdicts.count(Verdict.REPEATED),
             waiting=verdicts.count(Verdict.EARLY),
             expired=verdicts.count(Verdict.EXPIRED),
             refused=refused,
         )
+
+    def _replaced(self, id_: str) -> list[Label]:
+        """The labels that an id had before, as far as the log has them."""
+        found = [self._corrected[id_][1]] if id_ in self._corrected else []
+        facts = self._ids.get(id_)
+        for seq in () if facts is None else facts.earlier:
+            record = self._connection.record(self._stream.number, seq)
+            body = None if record is None else record.body
+            if isinstance(body, EarlyLabels):
+                found.append(body.labels[body.ids.index(id_)])
+            elif isinstance(body, (LoggedLabels, LoggedCorrections)):
+                found.append(body.labels[body.rows.index(self._row_of(id_))])
+        return found
 
     def _row_of(self, id_: str) -> tuple[int, int]:
         """The record of a row, and its place there."""
@@ -306,10 +338,23 @@ class _StreamGroup:
             sql.add_labels(self._connection, stream.number, seq, zip(self._learned, labels, strict=True))
             sql.end_waiting(self._connection, stream.number, (row_seq for row_seq, _ in rows))
             stream.n_waiting -= len(rows)
+            learned_seq = seq
+        if self._corrected:
+            for id_ in self._corrected:
+                if id_ in self._learned:
+                    self._earlier.setdefault(id_, []).append(learned_seq)
+                else:
+                    self._earlier[id_] = _with_label(self._ids[id_])
+            where, before, labels = map(list, zip(*self._corrected.values(), strict=True))
+            seq = self._log.append(stream.number, LoggedCorrections(where, before, labels))
+            sql.add_labels(self._connection, stream.number, seq, zip(self._corrected, labels, strict=True))
         if self._early:
+            self._end_early([id_ for id_ in self._early if id_ in self._ids])
             seq = self._log.append(stream.number, EarlyLabels(list(self._early), list(self._early.values())))
             sql.add_early(self._connection, stream.number, seq, self._log.served, self._early)
             stream.n_early += len(self._early)
+        if self._earlier:
+            sql.note_earlier(self._connection, stream.number, self._earlier)
 
     # --- Expiry --------------------------------------------------------------------------------------------------
 
@@ -348,7 +393,12 @@ class _StreamGroup:
         record = self._connection.record(self._stream.number, seq)
         assert record is not None
         assert isinstance(record.body, EarlyLabels)
-        sql.remove_early(self._connection, self._stream.number, record.body.ids)
+        sql.remove_rows(self._connection, self._stream.number, seq, record.body.ids)
+
+
+def _with_label(facts: IdFacts) -> list[int]:
+    """The records with labels of an id, once it has another one."""
+    return [*facts.earlier, *([] if facts.label_seq is None else [facts.label_seq])]
 
 
 def _labels_in(submission: Submission) -> list[tuple[str, Label]]:

@@ -91,11 +91,12 @@ def _listed(live: Live) -> dict[str, Any]:
 def _tiles(live: Live) -> list[Tile]:
     view, counts = live.view, live.view.counts
     labelled = min(len(counts.outcomes), WINDOW)
+    corrected = f", {number(counts.n_corrected)} corrected" if counts.n_corrected else ""
     drifts = view.virtual + view.real
     return [
         Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels"),
         Tile("Expected accuracy", percent(counts.expected), "", "of the latest predictions, before labels come"),
-        Tile("Rows", number(counts.n_rows), "", f"{number(counts.n_labels)} with labels"),
+        Tile("Rows", number(counts.n_rows), "", f"{number(counts.n_labels)} with labels{corrected}"),
         Tile("Waiting", number(counts.n_waiting), "", f"{number(counts.n_expired_rows)} expired without a label"),
         Tile("Drifts", number(drifts), "", f"{number(view.real)} real, {number(view.virtual)} virtual"),
         Tile("Hidden units", number(view.n_hidden), "", f"after record {number(view.predictor.version)}"),

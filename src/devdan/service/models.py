@@ -215,6 +215,20 @@ def teach(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[La
         model.teach(given(model, X), list(labels))
 
 
+def forget(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[Label]) -> None:
+    """Take rows out of the model's replay buffers, and these labels, which it was taught, out of its counts."""
+    known = set(model.mixture_.classes.labels.tolist()) if model.__sklearn_is_fitted__() else set()
+    taught = [place for place, label in enumerate(labels) if label in known]  # others it could not take
+    if not taught:
+        return
+    X, labels = X[np.array(taught)], [labels[place] for place in taught]
+    if isinstance(model, DEVDANFleet):
+        assert keys is not None
+        model.forget([keys[place] for place in taught], X, labels)
+    else:
+        model.forget(given(model, X), labels)
+
+
 def structure(model: Model) -> tuple[int, int, int]:
     """Hidden units, and virtual and real drifts; of a fleet, those of the network that all keys share."""
     if not model.__sklearn_is_fitted__():

@@ -12,7 +12,7 @@ from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.service import models, sql
 from devdan.service.fold import Fold
-from devdan.service.schema import Label, LoggedLabels, LoggedRows, LogRecord
+from devdan.service.schema import Label, LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
 from devdan.service.sql import Connection, StreamFacts
 from devdan.streams import Stream, StreamError
 
@@ -97,7 +97,7 @@ class RecordedLabels(Labels):
 def history(
     connection: Connection, stream: StreamFacts, chunk: int, until: float | None = None
 ) -> tuple[Stream, RecordedLabels]:
-    """The rows of a stream with their labels, and when these came."""
+    """The rows of a stream with their labels, and when these came; a corrected label comes when it was corrected."""
     if stream.columns is None or stream.n_rows == 0:
         raise StreamError(f"the stream {stream.name} has no rows yet")
     came: dict[
@@ -107,7 +107,7 @@ def history(
     for record in records(connection, stream, 0, until):
         if isinstance(record.body, LoggedRows):
             places += [(record.seq, place) for place in range(len(record.body.ids))]
-        elif isinstance(record.body, LoggedLabels):
+        elif isinstance(record.body, (LoggedLabels, LoggedCorrections)):
             came |= {row: (label, len(places)) for row, label in zip(record.body.rows, record.body.labels, strict=True)}
     columns = stream.columns
 

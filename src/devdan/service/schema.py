@@ -186,6 +186,17 @@ class LoggedLabels(msgspec.Struct, tag="labels", frozen=True):
     labels: list[Label]
 
 
+class LoggedCorrections(msgspec.Struct, tag="corrections", frozen=True):
+    """Labels that replace others, committed together: the model forgets those ``before``, and is taught these.
+
+    ``rows`` is as in ``LoggedLabels``.
+    """
+
+    rows: list[tuple[int, int]]
+    before: list[Label]
+    labels: list[Label]
+
+
 class EarlyLabels(msgspec.Struct, tag="early", frozen=True):
     """Labels that came before their rows."""
 
@@ -201,7 +212,7 @@ class LoggedExpiry(msgspec.Struct, tag="expired", frozen=True):
     n_labels: int
 
 
-LogBody = LoggedSettings | LoggedColumns | LoggedRows | LoggedLabels | EarlyLabels | LoggedExpiry
+LogBody = LoggedSettings | LoggedColumns | LoggedRows | LoggedLabels | LoggedCorrections | EarlyLabels | LoggedExpiry
 
 
 class LogRecord(msgspec.Struct, frozen=True):
@@ -246,7 +257,7 @@ class Source(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """What one request writes: rows, or labels by the ids of their rows.
+    """What one request writes: rows, or labels by the ids of their rows; ``replaces``: they correct others.
 
     A submission with a ``source`` that was decided about before changes nothing, even if its ids were forgotten since.
     Submissions of a partition must come in the order of their offsets.
@@ -256,6 +267,7 @@ class Submission(NamedTuple):
     rows: Sequence[SubmittedRow] = ()
     labels: Sequence[tuple[str, Label]] = ()
     source: Source | None = None
+    replaces: bool = False
 
 
 class Refused(NamedTuple):
@@ -271,6 +283,7 @@ class SubmissionOutcome(NamedTuple):
     rows: int = 0
     repeated_rows: int = 0
     accepted: int = 0
+    corrected: int = 0
     repeated: int = 0
     waiting: int = 0
     expired: int = 0
@@ -282,12 +295,13 @@ class SubmissionOutcome(NamedTuple):
         """The outcome of a submission that was committed in parts.
 
         >>> SubmissionOutcome(accepted=2, repeated=1).and_then(SubmissionOutcome(accepted=1))[2:5]
-        (3, 1, 0)
+        (3, 0, 1)
         """
         return SubmissionOutcome(
             self.rows + other.rows,
             self.repeated_rows + other.repeated_rows,
             self.accepted + other.accepted,
+            self.corrected + other.corrected,
             self.repeated + other.repeated,
             self.waiting + other.waiting,
             self.expired + other.expired,

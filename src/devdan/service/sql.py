@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS records (
 );
 CREATE TABLE IF NOT EXISTS samples (
     stream BIGINT NOT NULL, id TEXT NOT NULL, seq BIGINT NOT NULL, place INTEGER NOT NULL, label BLOB, label_seq BIGINT,
-    PRIMARY KEY (stream, id)
+    earlier BLOB, PRIMARY KEY (stream, id)
 );
 CREATE TABLE IF NOT EXISTS waiting (
     stream BIGINT NOT NULL, seq BIGINT NOT NULL, served DOUBLE PRECISION NOT NULL, early INTEGER NOT NULL,
@@ -267,6 +267,7 @@ _FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waitin
 _settings = msgspec.msgpack.Decoder(StreamSettings).decode
 _names = msgspec.msgpack.Decoder(list[str]).decode
 _label = msgspec.msgpack.Decoder(Label).decode
+_numbers = msgspec.msgpack.Decoder(list[int]).decode
 _packed = msgspec.msgpack.Encoder().encode
 
 
@@ -350,24 +351,28 @@ def purge(connection: Connection) -> bool:
 
 
 class IdFacts(NamedTuple):
-    """What is known of an id: the record with its row (or early label), its place there, and its label."""
+    """What is known of an id: the record with its row (or early label), its place there, and its label.
+
+    ``earlier`` are the records with labels of it before the one with its label.
+    """
 
     seq: int
     place: int
     label: Label | None
     label_seq: int | None
+    earlier: Sequence[int] = ()
 
 
 def known_ids(connection: Connection, stream: int, ids: Sequence[str]) -> dict[str, IdFacts]:
     """What is known of some ids."""
     found = connection.execute(
-        "SELECT samples.id, samples.seq, samples.place, samples.label, samples.label_seq "
+        "SELECT samples.id, samples.seq, samples.place, samples.label, samples.label_seq, samples.earlier "
         f"FROM {connection.given} CROSS JOIN samples WHERE samples.stream = ? AND samples.id = given.value",
         (connection.listed(ids), stream),
     )
     return {
-        id_: IdFacts(seq, place, None if label is None else _label(label), label_seq)
-        for id_, seq, place, label, label_seq in found
+        id_: IdFacts(seq, place, label and _label(label), label_seq, _numbers(earlier) if earlier else ())
+        for id_, seq, place, label, label_seq, earlier in found
     }
 
 
@@ -390,6 +395,14 @@ def add_labels(connection: Connection, stream: int, seq: int, labels: Iterable[t
         )
 
 
+def note_earlier(connection: Connection, stream: int, earlier: Mapping[str, Sequence[int]]) -> None:
+    """Remember which records had labels of these ids before, within a transaction."""
+    connection.many(
+        "UPDATE samples SET earlier = ? WHERE stream = ? AND id = ?",
+        [(_packed(seqs), stream, id_) for id_, seqs in earlier.items()],
+    )
+
+
 def add_early(connection: Connection, stream: int, seq: int, served: float, labels: Mapping[str, Label]) -> None:
     """Labels, which are in a record, wait for their rows, within a transaction."""
     for label, ids in _by_label(labels.items()):
@@ -402,7 +415,7 @@ def add_early(connection: Connection, stream: int, seq: int, served: float, labe
 
 
 def remove_rows(connection: Connection, stream: int, seq: int, ids: Sequence[str]) -> None:
-    """Forget the rows of a record."""
+    """Forget what is known of these ids, which have their rows, or early labels, in a record."""
     connection.execute(
         f"DELETE FROM samples WHERE stream = ? AND seq = ? AND id IN (SELECT value FROM {connection.given})",
         (stream, seq, connection.listed(ids)),

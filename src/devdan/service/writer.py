@@ -109,11 +109,11 @@ class WriterThread(threading.Thread):
         only_labels = all(not one.rows and one.source is None for one in submissions)
         most = self._database.labels_at_once
         if len(submissions) == 1 and only_labels and size > most and are_alike(submissions[0].labels):
-            stream, _, labels, _ = submissions[0]
-            parts = [labels[start : start + most] for start in range(0, size, most)]
+            labels = submissions[0].labels
+            parts = [submissions[0]._replace(labels=labels[start : start + most]) for start in range(0, size, most)]
             promise = _InParts(promise, len(parts))
             for part in parts:
-                self._put(_Item([Submission(stream, labels=part)], None, promise, len(part), True))
+                self._put(_Item([part], None, promise, len(part.labels), True))
         else:
             self._put(_Item(submissions, None, promise, size, only_labels))
 
