@@ -2,7 +2,7 @@
 
 The results are from `make table` (folders of benchmarks/results) and from the scripts fleet.py, nominal.py, scale.py
 and unbalanced.py (JSON files there). It also fills tables of README.md, docs/index.md, docs/options.md,
-docs/unbalanced.md and docs/your-table.md.
+docs/rare-events.md and docs/your-table.md.
 """
 
 from __future__ import annotations
@@ -262,8 +262,8 @@ def main() -> None:
         scarce["scarcity"],
         "## When a class is rare",
         "",
-        '`python benchmarks/unbalanced.py`: what [`class_weight="balanced"`](unbalanced.md) is worth in chunks of 500; '
-        "recall, precision and F1 are the rare class'.",
+        '`python benchmarks/unbalanced.py`: what [`class_weight="balanced"`](rare-events.md) is worth in chunks of '
+        "500; recall, precision and F1 are the rare class'.",
         "",
         unbalanced.where_rare(weighed),
         "What it costs where no class is rare:",
@@ -296,9 +296,9 @@ def main() -> None:
     for path in (ROOT / "README.md", ROOT / "docs" / "index.md"):
         put(path, "rates", headline())
     put(ROOT / "docs" / "options.md", "options", options.markdown())
-    put(ROOT / "docs" / "unbalanced.md", "rare", unbalanced.where_rare(weighed))
+    put(ROOT / "docs" / "rare-events.md", "weights", unbalanced.where_rare(weighed))
     put(ROOT / "docs" / "your-table.md", "nominal", nominal.table(encoded))
-    put(ROOT / "docs" / "unbalanced.md", "even", unbalanced.where_even(weighed))
+    put(ROOT / "docs" / "rare-events.md", "even", unbalanced.where_even(weighed))
     print(PAGE.relative_to(ROOT))
 
 

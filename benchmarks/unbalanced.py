@@ -1,4 +1,4 @@
-"""The gain of balanced classes where one class is rare, and their cost where none is, for docs/unbalanced.md.
+"""The gain of balanced classes where one class is rare, and their cost where none is, for docs/rare-events.md.
 
 `python benchmarks/unbalanced.py` prints the tables and saves the figures in benchmarks/results/unbalanced.json;
 benchmarks/page.py writes the pages. The rare class is always 1.
