@@ -22,8 +22,20 @@ from devdan.evaluation.record import Record
 from devdan.streams import sea
 
 KEYS = [
-    *("stream", "model", "seed", "chunk", "labels", "n_samples", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean"),
-    *("calibration_error", "hn_mean", "hn_std", "nop_mean", "train_seconds", "test_seconds", "samples_per_second"),
+    *("stream", "model", "seed", "chunk", "labels", "n_samples", "rarest_average_precision", "rarest_recall"),
+    *("rarest_precision", "rarest_f1", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean", "balanced_accuracy", "mcc"),
+    *(
+        "roc_auc",
+        "log_loss",
+        "brier",
+        "calibration_error",
+        "hn_mean",
+        "hn_std",
+        "nop_mean",
+        "train_seconds",
+        "test_seconds",
+        "samples_per_second",
+    ),
 ]
 
 

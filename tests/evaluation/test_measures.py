@@ -86,6 +86,8 @@ def test_keys_and_names_are_unique():
     keys = [measure.key for measure in measures.MEASURES]
     assert len(set(keys)) == len(keys)
     assert list(measures.in_tables()) == [
-        *("CR", "kappa_no_change", "no_change", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
-        *("ECE", "kappa", "f1_macro", "g_mean", "samples_per_second"),
+        *("CR", "kappa_no_change", "majority", "no_change", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
+        *("ECE", "rarest_average_precision", "rarest_recall", "rarest_precision", "rarest_f1"),
+        *("kappa", "f1_macro", "g_mean", "balanced_accuracy", "mcc", "roc_auc", "log_loss", "brier"),
+        "samples_per_second",
     ]

@@ -50,6 +50,6 @@ def test_asking_takes_no_more_predictions_than_there_are_samples():
 
 
 def test_a_record_with_an_event_of_no_kind_is_none():
-    line = record(0).to_json().replace('"events": null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
+    line = record(0).to_json().replace('"events":null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
     with pytest.raises(ValueError, match="no event"):
         Record.from_json(line)

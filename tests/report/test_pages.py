@@ -117,6 +117,7 @@ def shown(page):
 
 def middle(page, share=0.5, n=0):
     """A place in a chart."""
+    page.locator(".plot").nth(n).scroll_into_view_if_needed()
     box = page.locator(".plot").nth(n).bounding_box()
     return box["x"] + share * box["width"], box["y"] + box["height"] / 2
 

@@ -114,7 +114,7 @@ def results(figures: dict[str, Any]) -> Table:
     """The paper's four criteria and other common measures, from a run's summary."""
     table = Table(show_header=False, box=None, pad_edge=False)
     texts = {measure.key: measure.text(measure.figure(figures)) for measure in measures.MEASURES}
-    texts["units"] = measures.units_name(figures["model"])
+    texts |= measures.about_classes(figures) | {"units": measures.units_name(figures["model"])}
     rows: list[tuple[int, str, str, str]] = []
     for measure in measures.MEASURES:
         line = measure.line

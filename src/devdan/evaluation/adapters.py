@@ -28,11 +28,18 @@ _LEAST_APART, _APART = 500, 8  # samples from one computation to the next: at le
 Labelled = tuple[Any, npt.NDArray[Any]]  # samples, as an array or Rows, and their labels
 
 
+class Probabilities(NamedTuple):
+    """Probabilities, one row per sample, and the classes that the columns are for, if the model says."""
+
+    values: Floats
+    classes: npt.NDArray[Any] | None
+
+
 class Predicted(NamedTuple):
     """Predictions of a chunk; None if the model has learned nothing yet or does not say."""
 
     labels: npt.NDArray[Any] | None = None  # single labels may be None
-    probabilities: Floats | None = None  # probabilities, one row per sample, where they come with the labels
+    probabilities: Probabilities | None = None  # where they come with the labels
 
 
 class ModelAdapter(Protocol):
@@ -45,8 +52,8 @@ class ModelAdapter(Protocol):
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
         """Predicted labels, and their probabilities if these cost nothing extra."""
 
-    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        """Probabilities, one row per sample."""
+    def predict_proba(self, X: npt.NDArray[Any]) -> Probabilities | None:
+        """The probabilities of all classes."""
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         """Learn from a chunk and the labels that have arrived; ``whole``: these are exactly the chunk's labels.
@@ -127,7 +134,7 @@ class _DevdanAdapter:
     def predict(self, X: npt.NDArray[Any]) -> Predicted:
         return _most_probable(self.model, X)
 
-    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+    def predict_proba(self, X: npt.NDArray[Any]) -> Probabilities | None:
         return self.predict(X).probabilities
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
@@ -180,12 +187,12 @@ class _DevdanAdapter:
 def _most_probable(model: StreamClassifier, X: npt.NDArray[Any]) -> Predicted:
     """The most probable labels and all probabilities, for the price of one prediction."""
     try:
-        probabilities = model.predict_proba(X)
+        probabilities = Probabilities(model.predict_proba(X), model.classes_)
     except NotFittedError:
         return Predicted()
     if type(model).predict is not StreamClassifier.predict:  # a subclass
         return Predicted(model.predict(X), probabilities)
-    return Predicted(model.decided(probabilities), probabilities)
+    return Predicted(model.decided(probabilities.values), probabilities)
 
 
 def _begun(means: dict[str, float]) -> Phases:
@@ -225,11 +232,13 @@ class _IncrementalAdapter:
         except NotFittedError:
             return Predicted()
 
-    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
+    def predict_proba(self, X: npt.NDArray[Any]) -> Probabilities | None:
         try:
-            return np.asarray(self.model.predict_proba(self.taken(X)))
+            values = np.asarray(self.model.predict_proba(self.taken(X)))
         except NotFittedError:
             return None
+        classes = getattr(self.model, "classes_", None)
+        return Probabilities(values, None if classes is None else np.asarray(classes))
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
@@ -328,7 +337,7 @@ class _RiverAdapter:
         if _predicts_by_probabilities(self.model):
             votes = [self.model.predict_proba_one(x) for x in self._samples(X)]
             decided = getattr(_last_step(self.model), "decided", _likeliest)
-            guesses, probabilities = [decided(vote) for vote in votes], _two_largest(votes)
+            guesses, probabilities = [decided(vote) for vote in votes], self._table(votes)
         else:
             guesses = [self.model.predict_one(x) for x in self._samples(X)]
         if self._is_binary:
@@ -337,8 +346,19 @@ class _RiverAdapter:
             ]
         return Predicted(np.array(guesses) if None not in guesses else np.array(guesses, dtype=object), probabilities)
 
-    def predict_proba(self, X: npt.NDArray[Any]) -> Floats | None:
-        return _two_largest([self.model.predict_proba_one(x) for x in self._samples(X)])
+    def predict_proba(self, X: npt.NDArray[Any]) -> Probabilities | None:
+        return self._table([self.model.predict_proba_one(x) for x in self._samples(X)])
+
+    def _table(self, votes: Sequence[Mapping[Any, float]]) -> Probabilities | None:
+        """Votes as a table; of a binary model, only for classes that it has seen. None if there are no votes."""
+        classes = list(dict.fromkeys(label for vote in votes for label in vote))
+        if self._is_binary:
+            classes = [label for label in (False, True) if int(label) < len(self._labels)]
+        if not classes:
+            return None
+        values = np.array([[vote.get(label, 0.0) for label in classes] for vote in votes])
+        names = [self._labels[int(label)] for label in classes] if self._is_binary else classes
+        return Probabilities(values, np.asarray(names))
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
@@ -367,11 +387,6 @@ def _likeliest(vote: Mapping[Any, float]) -> Any:
     return max(vote, key=vote.__getitem__) if vote else None
 
 
-def _two_largest(votes: Sequence[Mapping[Any, float]]) -> Floats:
-    rows = [sorted(vote.values(), reverse=True)[:2] for vote in votes]
-    return np.array([[*row, 0.0, 0.0][:2] for row in rows])
-
-
 # --- Fleets, whose keys are a column of each chunk ---------------------------------------------------------------
 
 _COUNTERS = ("n_features", "n_classes", "n_hidden", "n_drifts", "n_changes")
@@ -398,9 +413,9 @@ class FleetAdapter:
             probabilities = self.model.predict_proba(self._key, X)
         except NotFittedError:
             return Predicted()
-        return Predicted(self.model.decided(probabilities), probabilities)
+        return Predicted(self.model.decided(probabilities), Probabilities(probabilities, self.model.classes_))
 
-    def predict_proba(self, X: Any) -> Floats | None:
+    def predict_proba(self, X: Any) -> Probabilities | None:
         return self.predict(X).probabilities
 
     def learn(self, X: Any, taught: Labelled | None, whole: bool) -> int:

@@ -15,6 +15,11 @@ from devdan.arrays import Floats
 Counts = Sequence[Sequence[int]]  # (class, predicted class, how many samples); pairs that did not occur are left out
 
 
+FEW = 10  # samples of a class, below which its recall says little
+_RARE = 0.2  # the share below which a class is rare,
+_OF_EVEN = 0.5  # and the part of an even share, which is less than that for three classes or more
+
+
 @dataclass(frozen=True)
 class Confusion:
     """Counts of (class, predicted class).
@@ -61,7 +66,7 @@ class Confusion:
     @property
     def f1_macro(self) -> float | None:
         """The mean of F1 over the classes that occurred or were predicted."""
-        return _mean([self.f1(c) for c in self.actual | self.predicted])
+        return mean([self.f1(c) for c in self.actual | self.predicted])
 
     @property
     def g_mean(self) -> float | None:
@@ -70,6 +75,37 @@ class Confusion:
         if not recalls or 0 in recalls:
             return 0.0 if recalls else None
         return math.exp(sum(map(math.log, recalls)) / len(recalls))
+
+    @property
+    def balanced_accuracy(self) -> float | None:
+        """The mean of the recalls of the classes that occurred."""
+        return mean([self.recall(c) for c in self.actual])
+
+    @property
+    def mcc(self) -> float | None:
+        """Matthews' correlation coefficient of classes and predictions; None if either are all the same."""
+        n = self.n_samples
+        chance = sum(self.actual[c] * self.predicted.get(c, 0) for c in self.actual)
+        spread = (n**2 - sum(k**2 for k in self.actual.values())) * (n**2 - sum(k**2 for k in self.predicted.values()))
+        return (n * sum(self.hits.values()) - chance) / math.sqrt(spread) if spread else None
+
+    @property
+    def majority(self) -> float | None:
+        """The accuracy of always predicting the commonest class."""
+        return _ratio(max(self.actual.values(), default=0), self.n_samples)
+
+    @property
+    def rarest(self) -> int | None:
+        """The rarest class of ten samples or more, if it is rare: under 20 %, and under half of an even share.
+
+        >>> Confusion.of([(0, 0, 90), (1, 0, 10)]).rarest, Confusion.of([(0, 0, 75), (1, 0, 25)]).rarest
+        (1, None)
+        """
+        enough = {c: n for c, n in self.actual.items() if n >= FEW}
+        if len(enough) < 2:
+            return None
+        c = min(enough, key=lambda c: enough[c])
+        return c if enough[c] < min(_RARE, _OF_EVEN / len(self.actual)) * self.n_samples else None
 
     def recall(self, c: int) -> float | None:
         """The share of the samples of a class that were predicted as that class."""
@@ -99,7 +135,8 @@ def _ratio(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _mean(values: list[float | None]) -> float | None:
+def mean(values: list[float | None]) -> float | None:
+    """The mean of the values that are defined."""
     defined = [value for value in values if value is not None]
     return _ratio(sum(defined), len(defined))
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Floats, Integers
+from devdan.arrays import Integers
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
-from devdan.evaluation.adapters import FleetAdapter, Labelled, adapted, check_model
+from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model
 from devdan.evaluation.counts import Binned, binned
+from devdan.evaluation.histograms import Scored, scored
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.record import KeyCount, Record
 from devdan.fleet.fleet import DEVDANFleet
@@ -68,12 +69,13 @@ class Pending(NamedTuple):
         return [Pending(self.X[which], self.y[which], self.samples[which], due, int(due.min()))]
 
 
-class Scores(NamedTuple):
+class Quality(NamedTuple):
     """The part of a record about the quality of the predictions."""
 
     counts: tuple[tuple[int, int, int], ...] = ()  # class, predicted class, samples
     no_change: tuple[int, int] = (0, 0)  # samples whose label equals the previous one, and out of how many
     reliability: Binned | None = None
+    scores: Scored | None = None
 
 
 class Evaluation:
@@ -131,7 +133,7 @@ class Evaluation:
         guesses, probabilities = self._adapter.predict(X)
         if self.labels.budget is not None and probabilities is None:
             probabilities = self._adapter.predict_proba(X)
-        margins = None if self.labels.budget is None or probabilities is None else _margins(probabilities)
+        margins = None if self.labels.budget is None or probabilities is None else _margins(probabilities.values)
         middle = time.perf_counter()
         if probabilities is None and guesses is not None and self._adapter.asks_again:
             probabilities = self._adapter.predict_proba(X)
@@ -141,8 +143,7 @@ class Evaluation:
         end = time.perf_counter()
 
         before = len(self._appeared)
-        confidence = None if probabilities is None else probabilities.max(axis=1, initial=0.0)[known]
-        scores = self._scores(y[known], None if guesses is None else guesses[known], confidence)
+        quality = self._quality(y, known, guesses, probabilities)
         record = Record(
             chunk=self.n_chunks,
             start=self.n_samples,
@@ -150,7 +151,7 @@ class Evaluation:
             n_classes=len(self._appeared),
             new_classes=tuple(self._appeared[before:]),
             n_labels=n_labels,
-            **scores._asdict(),
+            **quality._asdict(),
             test_seconds=middle - begin,
             train_seconds=end - begin_training,
             **self._adapter.structure(),
@@ -195,29 +196,51 @@ class Evaluation:
         order = np.lexsort((samples, due))
         return (came_X[order], came_y[order]), False
 
-    def _scores(self, y: npt.NDArray[Any], guesses: npt.NDArray[Any] | None, confidence: Floats | None) -> Scores:
+    def _quality(
+        self,
+        y: npt.NDArray[Any],
+        known: npt.NDArray[np.bool_],
+        guesses: npt.NDArray[Any] | None,
+        probabilities: Probabilities | None,
+    ) -> Quality:
         """The quality of the predictions of samples whose label is known."""
-        if len(y) == 0:
-            return Scores()
-        true = self._numbers(y)
+        if not known.any():
+            return Quality()
+        true = self._numbers(y[known])
         before = np.concatenate(([_NO_LABEL if self._last is None else self._last], true[:-1]))
         self._last = int(true[-1])
         if guesses is None:
-            return Scores()
+            return Quality()
         predicted = ~is_missing(guesses)
         if not predicted.all():
-            true, before, guesses = true[predicted], before[predicted], guesses[predicted]
-            confidence = None if confidence is None else confidence[predicted]
+            true, before = true[predicted[known]], before[predicted[known]]
+            known = known & predicted
             if len(true) == 0:
-                return Scores()
+                return Quality()
+        guesses = guesses[known]
         guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
         m = len(self._classes)
         pairs, counts = np.unique(true * m + guess, return_counts=True)
-        return Scores(
+        return Quality(
             tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), counts.tolist(), strict=True)),
             (int(np.count_nonzero(before == true)), int(np.count_nonzero(before != _NO_LABEL))),
-            None if confidence is None else binned(confidence, guess == true),
+            None
+            if probabilities is None
+            else binned(probabilities.values[known].max(axis=1, initial=0.0), guess == true),
+            None if probabilities is None else self._scored(probabilities, known, true),
         )
+
+    def _scored(self, probabilities: Probabilities, known: npt.NDArray[np.bool_], true: Integers) -> Scored | None:
+        """The scores of the classes that have appeared; None if the model does not say what its columns are for."""
+        values, classes = probabilities
+        if classes is None:
+            return None
+        values = values[known]
+        if not np.isfinite(values.sum()):
+            finite = np.isfinite(values).all(axis=1)
+            values, true = values[finite], true[finite]
+        places = {name: column for column, name in enumerate(classes.tolist())}
+        return scored(values, np.array([places.get(name, -1) for name in self._appeared]), true)
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Integers:
         """Labels as numbers; new labels get new numbers."""

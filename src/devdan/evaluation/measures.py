@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
+from devdan.evaluation.counts import Confusion
+
 Figures = Mapping[str, Any]  # the results of a run, as in its summary, by the measures' keys
 OF_RULES = ("pensemble", "pensemble+")  # models whose hidden units are rules
 _LAST = 100
@@ -125,16 +127,30 @@ def _by_the_scripts(figures: Figures) -> float | None:
     return float(rules * (2 + 4 + 3 * n_classes))
 
 
-def _no_change_rate(summary: Any) -> float | None:
-    return None if summary.no_change is None else 100 * float(summary.no_change)
+def about_classes(figures: Figures) -> dict[str, str]:
+    """What texts say about the commonest and the rarest class."""
+    counted, names = Confusion.of(figures["counts"]), figures["classes"]
+    told = dict.fromkeys(("commonest", "rarest", "share", "n_rarest", "n_called"), "")
+    if counted.actual:
+        told["commonest"] = str(names[max(counted.actual, key=lambda c: counted.actual[c])])
+    if (c := counted.rarest) is not None:
+        told |= {"rarest": str(names[c]), "share": f"{100 * counted.actual[c] / counted.n_samples:.2g} %"}
+        told |= {"n_rarest": f"{counted.actual[c]:,}", "n_called": f"{counted.predicted.get(c, 0):,}"}
+    return told
 
 
-def _chunk_rate(record: Any, summary: Any) -> float | None:
-    return None if record.accuracy is None else 100 * record.accuracy
+def _in_percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def _of_chunk(record: Any, summary: Any, measure: str) -> float | None:
+    """A measure of the class that is the rarest so far, in one chunk."""
+    values, c = getattr(record, measure), summary.rarest_class
+    return None if c is None else values[c]
 
 
 SCRIPTS = "NoP_scripts"
-NO_CHANGE = "no_change"
+NO_CHANGE, MAJORITY = "no_change", "majority"
 _KEPT_ONLY: dict[str, Any] = {"compared": False, "tile": None, "column": False, "line": None, "criterion": None}
 _IN_TABLES_ONLY: dict[str, Any] = {"tile": None, "column": False, "line": None}
 _DURATION: dict[str, Any] = {
@@ -142,25 +158,83 @@ _DURATION: dict[str, Any] = {
     **{"tile": None, "line": None, "criterion": None},  # a column beside other runs, and kept
 }
 
+RATE = Measure(
+    "cr_mean",
+    "Classification rate",
+    attrgetter("rate.mean"),
+    spread=attrgetter("rate.std"),
+    spread_key="cr_std",
+    digits=2,
+    unit_of_measure="%",
+    tile=TileText("± {spread} over {scored}"),
+    line=ConsoleLine(note="CR, mean ± std over chunks", place=1),
+    criterion="CR",
+    place=1,
+    sheet=SheetText(
+        "The mean accuracy of the chunks, each predicted before it is learned from; ± is the standard "
+        "deviation over chunks, both averaged over seeds. Bold: the best of the runs on each stream.",
+        difference=True,
+    ),
+    curves=(
+        ("cr/chunk", lambda record, _: _in_percent(record.accuracy)),
+        ("cr/mean", lambda _, summary: summary.rate.mean),
+    ),
+)
+
 MEASURES = (
     Measure(
-        "cr_mean",
-        "Classification rate",
-        attrgetter("rate.mean"),
-        spread=attrgetter("rate.std"),
-        spread_key="cr_std",
+        "rarest_average_precision",
+        "Average precision, rarest class",
+        lambda summary: summary.of_rarest(summary.ranking.average_precision),
+        optional=True,
+        tile=TileText("{share} of the samples, and by chance", "Average precision of {rarest}"),
+        line=ConsoleLine("average precision of {rarest}", note="{share} by chance", place=1),
+        place=11,
+        curves=(("rarest/average_precision", lambda record, summary: _of_chunk(record, summary, "average_precision")),),
+    ),
+    Measure(
+        "rarest_recall",
+        "Recall, rarest class",
+        lambda summary: summary.of_rarest(summary.confusion.recall),
+        optional=True,
+        tile=TileText("of {n_rarest} were found", "Recall of {rarest}"),
+        line=ConsoleLine("recall, precision, F1", "{rarest_recall}, {rarest_precision}, {rarest_f1}", place=1),
+        place=12,
+        curves=(("rarest/recall", lambda record, summary: _of_chunk(record, summary, "recall")),),
+    ),
+    Measure(
+        "rarest_precision",
+        "Precision, rarest class",
+        lambda summary: summary.of_rarest(summary.confusion.precision),
+        optional=True,
+        tile=TileText("of {n_called} predictions were right", "Precision of {rarest}"),
+        line=None,  # it is beside the recall
+        place=13,
+        curves=(("rarest/precision", lambda record, summary: _of_chunk(record, summary, "precision")),),
+    ),
+    Measure(
+        "rarest_f1",
+        "F1, rarest class",
+        lambda summary: summary.of_rarest(summary.confusion.f1),
+        optional=True,
+        tile=None,
+        line=None,  # it is beside the recall
+        place=14,
+    ),
+    RATE,
+    Measure(
+        "majority_rate",
+        "Majority",
+        lambda summary: _in_percent(summary.majority),
+        compared=False,
         digits=2,
         unit_of_measure="%",
-        tile=TileText("± {spread} over {scored}"),
-        line=ConsoleLine(note="CR, mean ± std over chunks", place=1),
-        criterion="CR",
-        place=1,
-        sheet=SheetText(
-            "The mean accuracy of the chunks, each predicted before it is learned from; ± is the standard "
-            "deviation over chunks, both averaged over seeds. Bold: the best of the runs on each stream.",
-            difference=True,
-        ),
-        curves=(("cr/chunk", _chunk_rate), ("cr/mean", lambda _, summary: summary.rate.mean)),
+        better=0,
+        optional=True,
+        tile=TileText("accuracy of always predicting {commonest}"),
+        line=ConsoleLine(note="accuracy of always predicting {commonest}; of no change {no_change_rate} %", place=2),
+        criterion=MAJORITY,
+        place=3,
     ),
     Measure("accuracy", "Accuracy", attrgetter("confusion.accuracy"), recorded=True, **_KEPT_ONLY),
     Measure(
@@ -168,7 +242,7 @@ MEASURES = (
         "Kappa",
         attrgetter("confusion.kappa"),
         recorded=True,
-        tile=TileText("0 is chance, 1 is perfect"),
+        tile=TileText("0 is chance, 1 is perfect; Matthews' coefficient {mcc}"),
         line=ConsoleLine(note="vs. no-change predictor {kappa_no_change}", place=6),
     ),
     Measure(
@@ -184,8 +258,55 @@ MEASURES = (
         "G-mean",
         attrgetter("confusion.g_mean"),
         recorded=True,
-        tile=TileText("geometric mean of the recalls"),
+        tile=TileText("geometric mean of the recalls; their mean, the balanced accuracy, is {balanced_accuracy}"),
         line=None,  # it is beside macro F1
+    ),
+    Measure(
+        "balanced_accuracy",
+        "Balanced accuracy",
+        attrgetter("confusion.balanced_accuracy"),
+        recorded=True,
+        tile=None,  # it is beside the G-mean
+        line=ConsoleLine("balanced accuracy, Matthews", "{balanced_accuracy}, {mcc}", place=9),
+    ),
+    Measure(
+        "mcc",
+        "Matthews' coefficient",
+        attrgetter("confusion.mcc"),
+        recorded=True,
+        tile=None,  # it is beside kappa
+        line=None,  # it is beside balanced accuracy
+    ),
+    Measure(
+        "roc_auc",
+        "ROC-AUC",
+        attrgetter("roc_auc"),
+        recorded=True,
+        optional=True,
+        tile=TileText("0.5 is chance, 1 is perfect"),
+        line=ConsoleLine("ROC-AUC", place=9),
+    ),
+    Measure(
+        "log_loss",
+        "Log loss",
+        attrgetter("log_loss"),
+        recorded=True,
+        better=-1,
+        optional=True,
+        tile=None,  # it is beside the calibration error, as is the next
+        column=False,
+        line=ConsoleLine("log loss, Brier score", "{log_loss}, {brier}", place=10),
+    ),
+    Measure(
+        "brier",
+        "Brier score",
+        attrgetter("brier"),
+        recorded=True,
+        better=-1,
+        optional=True,
+        tile=None,
+        column=False,
+        line=None,  # it is beside the log loss
     ),
     Measure(
         "kappa_no_change",
@@ -205,7 +326,7 @@ MEASURES = (
     Measure(
         "no_change_rate",
         "No change",
-        _no_change_rate,
+        lambda summary: _in_percent(summary.no_change),
         compared=False,
         digits=2,
         unit_of_measure="%",
@@ -221,7 +342,7 @@ MEASURES = (
         recorded=True,
         better=-1,
         optional=True,
-        tile=TileText("0 is perfectly calibrated"),
+        tile=TileText("0 is perfectly calibrated; Brier score {brier}, log loss {log_loss}"),
         line=ConsoleLine(note="ECE, of the confidences", place=8),
         criterion="ECE",
         place=10,
@@ -344,8 +465,17 @@ MEASURES = (
         ),
         **_IN_TABLES_ONLY,
     ),
+    Measure("rarest", "Rarest class", attrgetter("rarest"), **_KEPT_ONLY),
     Measure("recall", "Recall of each class", attrgetter("recall"), recorded=True, **_KEPT_ONLY),
     Measure("precision", "Precision of each class", attrgetter("precision"), recorded=True, **_KEPT_ONLY),
+    Measure("f1", "F1 of each class", attrgetter("f1"), **_KEPT_ONLY),
+    Measure(
+        "average_precision",
+        "Average precision of each class",
+        attrgetter("average_precision"),
+        recorded=True,
+        **_KEPT_ONLY,
+    ),
 )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from devdan.evaluation import measures
-from devdan.evaluation.counts import Binned, Confusion, Reliability, beyond
+from devdan.evaluation.counts import Binned, Confusion, Reliability, beyond, mean
+from devdan.evaluation.histograms import MOST_CLASSES, NOT_SCORED, Histograms, Ranking, Scored, checked
 from devdan.kernel.state import EVENT_KINDS, PHASES, Event
 from devdan.model.notebook import html_table
 
@@ -42,8 +44,62 @@ class KeyCount(NamedTuple):
     real_drifts: int
 
 
+class Measured(ABC):
+    """What follows from the counts of one chunk or of many; undefined values are None."""
+
+    n_classes: int
+    confusion: Confusion
+
+    @property
+    @abstractmethod
+    def ranking(self) -> Ranking:
+        """The counts of scores."""
+
+    @property
+    @abstractmethod
+    def sums(self) -> Scored | Histograms:
+        """The sums of losses, over the samples with probabilities."""
+
+    def _of_each(self, measure: Callable[[int], float | None]) -> list[float | None]:
+        return [measure(c) for c in range(self.n_classes)]
+
+    @property
+    def recall(self) -> list[float | None]:
+        return self._of_each(self.confusion.recall)
+
+    @property
+    def precision(self) -> list[float | None]:
+        return self._of_each(self.confusion.precision)
+
+    @property
+    def f1(self) -> list[float | None]:
+        return self._of_each(self.confusion.f1)
+
+    @property
+    def average_precision(self) -> list[float | None]:
+        """Nothing of more than twelve classes, as is the next."""
+        return self._of_each(self.ranking.average_precision) if self.n_classes <= MOST_CLASSES else []
+
+    @property
+    def roc_auc(self) -> float | None:
+        """The mean over the classes, each against all others."""
+        return mean(self._of_each(self.ranking.roc_auc)) if self.n_classes <= MOST_CLASSES else None
+
+    @property
+    def log_loss(self) -> float | None:
+        """The mean of -log p of the true class."""
+        sums = self.sums
+        return sums.log_loss / sums.n_samples if sums.n_samples else None
+
+    @property
+    def brier(self) -> float | None:
+        """The mean squared difference of probabilities and labels: of two classes, for one of them; else their sum."""
+        sums = self.sums
+        return sums.squares / sums.n_samples / (2 if self.n_classes <= 2 else 1) if sums.n_samples else None
+
+
 @dataclass(frozen=True)
-class Record:
+class Record(Measured):
     """The results of one chunk. Classes are numbers here, in order of appearance; ``new_classes`` names them."""
 
     chunk: int
@@ -66,6 +122,7 @@ class Record:
     n_replaying: int | None = None  # hidden units of the network that replays samples, which n_hidden leaves out
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
+    scores: Scored | None = None  # the probabilities of the classes, counted
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
     importances: tuple[float, ...] | None = None  # of the columns, in their order; not in every record
     keys: tuple[KeyCount, ...] | None = None  # of a fleet: the keys with rows or late labels in the chunk
@@ -103,23 +160,23 @@ class Record:
         return None if self.reliability is None else Reliability(self.reliability).error
 
     @property
-    def recall(self) -> list[float | None]:
-        return [self.confusion.recall(c) for c in range(self.n_classes)]
+    def ranking(self) -> Ranking:
+        return Ranking.of(self.scores, self.n_classes)
 
     @property
-    def precision(self) -> list[float | None]:
-        return [self.confusion.precision(c) for c in range(self.n_classes)]
+    def sums(self) -> Scored:
+        return self.scores or NOT_SCORED
 
     def to_json(self) -> str:
         """The record as one line of JSON, which also has the measures computed from its counts."""
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(self, name)
-            values[name] = value._asdict() if isinstance(value, Phases) else value
+            values[name] = value._asdict() if isinstance(value, (Phases, Scored)) else value
         values |= {
             measure.key: measure.value(self) for measure in measures.MEASURES if measure.recorded and measure.value
         }
-        return json.dumps(values, allow_nan=False)
+        return json.dumps(values, allow_nan=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, line: str | bytes) -> Record:
@@ -131,6 +188,8 @@ class Record:
             taken[name] = None if taken[name] is None else Phases(**taken[name])
         for name in ("counts", "reliability"):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
+        if taken["scores"] is not None:
+            taken["scores"] = checked(Scored(**taken["scores"]), taken["n_classes"])
         taken["events"] = None if taken["events"] is None else tuple(_event(*event) for event in taken["events"])
         taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
         if taken["keys"] is not None:
@@ -173,7 +232,7 @@ class Mean:
         return math.sqrt(self._squares / self.n) if self.n else None
 
 
-class Summary:
+class Summary(Measured):
     """A running summary of records; memory does not grow with their number.
 
     >>> from devdan import DEVDAN
@@ -187,7 +246,7 @@ class Summary:
     """
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.n_chunks = self.n_samples = self.n_labels = 0
+        self.n_chunks = self.n_samples = self.n_labels = self.n_classes = 0
         self.classes: list[Any] = []
         self.rate = Mean()  # the paper's CR: the accuracies of the chunks in percent, without the first chunk
         self.hidden, self.parameters, self.members = Mean(), Mean(), Mean()
@@ -196,6 +255,7 @@ class Summary:
         self.prunings: Phases | None = None
         self.drifts: Phases | None = None
         self.reliability = Reliability()
+        self._histograms = Histograms()
         self._counts: dict[tuple[int, int], int] = {}
         self._same = self._compared = 0
         for record in records:
@@ -208,6 +268,7 @@ class Summary:
         self.n_samples += record.n_samples
         self.n_labels += record.n_labels
         self.classes += record.new_classes
+        self.n_classes = record.n_classes
         self.hidden.add(record.n_hidden)
         self.parameters.add(record.n_parameters)
         self.members.add(record.n_members)
@@ -216,13 +277,14 @@ class Summary:
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
         self.drifts = together(self.drifts, record.drifts)
         self.reliability.add(record.reliability or ())
+        self._histograms.add(record.scores, record.n_classes)
         for true, guess, n in record.counts:
             self._counts[true, guess] = self._counts.get((true, guess), 0) + n
         self._same += record.no_change[0]
         self._compared += record.no_change[1]
 
     @property
-    def confusion(self) -> Confusion:
+    def confusion(self) -> Confusion:  # type: ignore[override]
         return Confusion.of(self.counts)
 
     @property
@@ -250,17 +312,35 @@ class Summary:
         return self.reliability.error
 
     @property
-    def recall(self) -> list[float | None]:
-        confusion = self.confusion
-        return [confusion.recall(c) for c in range(len(self.classes))]
+    def ranking(self) -> Ranking:
+        return self._histograms.ranking
 
     @property
-    def precision(self) -> list[float | None]:
-        confusion = self.confusion
-        return [confusion.precision(c) for c in range(len(self.classes))]
+    def sums(self) -> Histograms:
+        return self._histograms
+
+    @property
+    def rarest(self) -> Any:
+        """The name of the rarest class, if it is rare; None of classes that are too many to look at each."""
+        c = self.rarest_class
+        return None if c is None else self.classes[c]
+
+    @property
+    def rarest_class(self) -> int | None:
+        return None if self.n_classes > MOST_CLASSES else self.confusion.rarest
+
+    def of_rarest(self, measure: Callable[[int], float | None]) -> float | None:
+        """A measure of the rare class, if there is one."""
+        c = self.rarest_class
+        return None if c is None else measure(c)
+
+    @property
+    def majority(self) -> float | None:
+        """The accuracy of always predicting the commonest class."""
+        return self.confusion.majority
 
     def __repr__(self) -> str:
-        rate, figures = measures.MEASURES[0], self.figures()
+        rate, figures = measures.RATE, self.figures()
         size = f"{self.n_samples:,} samples in {self.n_chunks:,} chunks"
         return f"<Summary: {size}, {rate.title.lower()} {rate.in_words(figures)}>"
 

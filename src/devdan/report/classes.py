@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from devdan.evaluation.counts import FEW
 from devdan.report.bins import smooth_balance, smooth_recall
 from devdan.report.chart import COLOURS, Chart, Plot, area, filled, in_percent, line_chart, moving, ticks
 from devdan.report.shown_run import ShownRun
@@ -16,7 +17,6 @@ from devdan.report.words import NOTHING, clipped, number, percent
 LARGEST_WITH_TEXT = 12  # classes; above this number the cells of the confusion matrix are too small for text
 MOST_CLASSES = 100  # in the matrix and in the table
 MOST_TOOLTIPS = 3000
-FEW = 10  # samples, below which a recall says little
 MOST_CONFUSIONS = 10
 _SPARK_POINTS = 50  # of a small curve
 

@@ -7,10 +7,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from devdan.evaluation import measures
+from devdan.evaluation.counts import FEW
 from devdan.evaluation.record import Phases
 from devdan.model.explain import UNIT_HEAD
 from devdan.report.chart import COLOURS
-from devdan.report.classes import FEW, balance_chart, class_rows, confusions, matrix, recall_chart
+from devdan.report.classes import balance_chart, class_rows, confusions, matrix, recall_chart
 from devdan.report.events import changes_legend, event_rows, markers
 from devdan.report.keys import shown_keys
 from devdan.report.render import Tile, caption, framed, legend, placed, render
@@ -25,7 +26,7 @@ from devdan.report.run_charts import (
     reliability_chart,
 )
 from devdan.report.shown_run import ShownRun, settings
-from devdan.report.words import how_many, moment, number, percent, seconds, written
+from devdan.report.words import clipped, how_many, moment, number, percent, seconds, written
 
 _MOST_COLUMNS = 200
 _MOST_ALIKE, _MOST_NAMES = 6, 60
@@ -167,7 +168,9 @@ def _tile(run: ShownRun, measure: measures.Measure, figures: Mapping[str, Any]) 
         return None
     if value is None and summary.confusion.n_samples == 0:
         return Tile(measure.title, "–", "", "nothing has been scored yet") if measure.key == _ALWAYS else None
-    known = {
+    known = {other.key: written(other, other.figure(figures), on_page=True) for other in measures.MEASURES}
+    known |= {name: clipped(told) for name, told in measures.about_classes(figures).items()}
+    known |= {
         "spread": written(measure, measure.spread_in(figures), on_page=True),
         "now": number(measure.now(run.last)) if measure.now and run.last else "",
         "replaying": f", and {run.n_replaying} that replay samples" if run.n_replaying else "",
