@@ -11,7 +11,8 @@ from devdan.evaluation.loop import prequential
 from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.model.modelfile import content_of
 from devdan.service import ledger, models, sql
-from devdan.service.fold import MOST_SPANS, Counts, Fold, GapError
+from devdan.service.figures import MOST_SPANS, Counts
+from devdan.service.fold import Fold, GapError
 from devdan.service.live import charts
 from devdan.service.predictor import Predictor
 from devdan.service.replay import found, history, replayed

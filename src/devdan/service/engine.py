@@ -16,7 +16,7 @@ from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import fold, models, sql
 from devdan.service.bodies import RowIn
-from devdan.service.fold import Counts
+from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
 from devdan.service.predictor import Predictor, RowPrediction
 from devdan.service.schema import (

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from devdan.service import sql
-from devdan.service.fold import Counts, Fold, latest
+from devdan.service.figures import Counts
+from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
 from devdan.service.sql import Connection, DamagedError, Database, NotOursError, StreamFacts, UnavailableError
 from devdan.service.supervision import Supervisor

@@ -15,7 +15,7 @@ from devdan.report.render import Tile, render
 from devdan.report.run_charts import columns_chart
 from devdan.report.words import clipped, how_many, number, percent
 from devdan.service.engine import Engine, Live, NotFoundError
-from devdan.service.fold import WINDOW, Counts, Span
+from devdan.service.figures import WINDOW, Counts, Span
 from devdan.service.http import Call, Operation, shown
 
 _NOTHING = "There is nothing to show yet: predictions begin with the first label."
