@@ -65,7 +65,7 @@ def test_a_summary_has_its_figures():
     summary = Summary([record(chunk) for chunk in range(5)])
     assert repr(summary) == "<Summary: 50 samples in 5 chunks, classification rate 80.00 ± 0.00 %>"
     text = Text(summary._repr_html_()).text
-    assert text.startswith("Samples 50 in 5 chunks, 50 labels used Classes 2 Classification rate 80.00 ± 0.00 % Kappa")
+    assert text.startswith("Samples 50 in 5 chunks, 50 labels used Classes 2 Classification rate 80.00 ± 0.00 %")
     assert "Calibration error" not in text  # which these do not have
     assert repr(Summary()) == "<Summary: 0 samples in 0 chunks, classification rate –>"
 

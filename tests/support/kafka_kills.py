@@ -33,6 +33,14 @@ class Feeder(threading.Thread):
             with self._news:
                 self._news.notify()
 
+    def unanswered(self, name):
+        """All that it has sent is in Kafka."""
+        return set()
+
+    def was_labelled(self, id_):
+        """Whether a label of this row may be in the log."""
+        return id_ in self.labels
+
     def until_further(self, n):
         """Wait for so many messages from now on."""
         with self._news:

@@ -182,7 +182,7 @@ def listing(rows: list[dict[str, Any]]) -> Table:
             column,
             justify="right" if column in ("samples", "features", "classes") else "left",
             overflow="fold",
-            no_wrap=column in ("stream", "samples", "features", "classes"),
+            no_wrap=column != "from",
         )
     suite = None
     for row in rows:
@@ -196,7 +196,7 @@ def listing(rows: list[dict[str, Any]]) -> Table:
             str(row["n_features"]),
             str(row["n_classes"]),
             row["origin"],
-            Text(here or row["get"], style="green" if here else "dim"),
+            Text(here or ("can be fetched" if row["get"] else "your own file"), style="green" if here else "dim"),
         )
     return table
 

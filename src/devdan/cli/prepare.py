@@ -29,7 +29,7 @@ def streams(
         print(json.dumps(rows))
         return
     out.print(display.listing(rows))
-    out.print(f"\nData folder: {entries.data_folder(data)}", highlight=False)
+    out.print(f"\nData folder: {entries.data_folder(data)}; devdan fetch NAME downloads into it", highlight=False)
 
 
 def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
         "n_classes": entry.n_classes,
         "origin": entry.origin,
         "here": str(path.relative_to(entries.data_folder(data))) if path else made,
-        "get": f"devdan fetch {entry.name}" if entry.url else "your own file",
+        "get": f"devdan fetch {entry.name}" if entry.url else None,
         "chunk": entry.chunk,
         "about": entry.about,
         "licence": entry.licence,
