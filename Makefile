@@ -19,7 +19,9 @@ SHORT := build/held-out/bananas.npz,build/held-out/segments.npz
 LIMITED := --stop-after 20 --jobs $(JOBS)
 ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
 
-.PHONY: run test test-spark fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
+VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
+
+.PHONY: run test test-spark test-versions fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -42,6 +44,11 @@ test: $(READY)-docs  ## all but the slow tests, then those of what is compiled a
 
 test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
 	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark
+
+test-versions: $(READY)-dist  ## the tests that need no extra on each Python that is here, with the lowest and the newest dependencies
+	rm -rf dist
+	$(BIN)/python -m build
+	.ci/test-versions $(BIN) dist/*.whl $(VERSIONS)
 
 fuzz: $(READY)-test  ## hostile input and files, a hundred times as many as in make test; without the JIT, bounds are checked
 	$(BIN)/python -m pytest -n auto --dist worksteal -m fuzz tests --hypothesis-profile=fuzz

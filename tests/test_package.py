@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import yaml
 from interpreters import LEARN, python
 from numba import config
 
@@ -213,3 +214,18 @@ def test_the_picture_of_the_architecture_has_all_rooms():
     heights = {room: int(re.search(rf' y="(\d+)">{room}(?:/|\.py)<', picture)[1]) for room in drawn}
     for higher, lower in pairwise([rooms - PLAIN for rooms in ROOMS if rooms - PLAIN][::-1]):
         assert max(heights[room] for room in higher) < min(heights[room] for room in lower)
+
+
+def test_workflows_call_commands_that_exist():
+    """Nobody can run them here, so at least what they call is there."""
+    root = SOURCE.parents[1]
+    targets = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
+    workflows = sorted((root / ".github/workflows").glob("*.yml"))
+    called = set()
+    for path in workflows:
+        jobs = yaml.safe_load(path.read_text())["jobs"]
+        assert all(own.get("needs", name) in jobs for name, own in jobs.items())
+        commands = [step["run"] for own in jobs.values() for step in own["steps"] if "run" in step]
+        called |= {word for command in commands for word in re.findall(r"\bmake ([a-z-]+)", command)}
+        assert all((root / word).is_file() for command in commands for word in re.findall(r"\.ci/[a-z-]+", command))
+    assert {"docs", "dist-check", "test-versions"} <= called <= targets

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import platform
 import random
 import re
 import signal
@@ -11,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from commandline import devdan, records, results
@@ -372,7 +374,10 @@ def test_fetch_says_what_it_cannot_do(tmp_path):
 
 
 def test_help_and_version(tmp_path):
-    assert devdan("--version", folder=tmp_path).stdout.strip() == f"devdan {__version__}"
+    own, python, others = devdan("--version", folder=tmp_path).stdout.splitlines()
+    assert own == f"devdan {__version__}"
+    assert python.startswith(f"{platform.python_implementation()} {platform.python_version()} on ")
+    assert f"numpy {np.__version__}, numba {numba.__version__}" in others
     for words in (["--help"], ["run", "--help"], ["streams", "--help"], ["fetch", "--help"], ["report", "--help"]):
         assert "Usage" in devdan(*words, folder=tmp_path).stdout
     shown = subprocess.run(

@@ -25,7 +25,8 @@ def http(tmp_path_factory):
 def test_the_guide_goes_from_a_row_to_its_late_label(http):
     guide = (ROOT / "docs/service.md").read_text()
     blocks = [block for block in re.findall(r"```sh\n(.*?)```", guide, re.DOTALL) if "curl" in block]
-    script = "".join(blocks).replace("localhost:8000", f"localhost:{http.port}").replace("curl ", "curl -sS --fail-with-body ")
+    script = "".join(blocks).replace("localhost:8000", f"localhost:{http.port}")
+    script = script.replace("curl ", "curl -sS --fail-with-body ")
     said = subprocess.run(["sh", "-e", "-c", script], capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stdout + said.stderr
     assert '"label":null' in said.stdout

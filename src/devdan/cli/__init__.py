@@ -25,16 +25,26 @@ app = typer.Typer(
 )
 
 
+_TOLD = ("numpy", "numba", "scikit-learn", "scipy", "pyarrow", "river", "capymoa", "pandas", "polars", "starlette")
+
+
 def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"devdan {devdan.__version__}")
-        raise typer.Exit
+    if not wanted:
+        return
+    import platform
+    from importlib import metadata
+
+    print(f"devdan {devdan.__version__}")
+    print(f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}")
+    installed = {one.name.lower(): one.version for one in metadata.distributions() if one.name is not None}
+    print(", ".join(f"{name} {installed[name]}" for name in _TOLD if name in installed))
+    raise typer.Exit
 
 
 @app.callback()
 def main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print what a bug report needs to say.")
     ] = False,
 ) -> None:
     """Options of the program itself."""
