@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -85,12 +86,18 @@ def expected(records):
     """The curves of records, from the records alone."""
     curves = {}
     rates = []
+    labels, same, compared = Counter(), 0, 0
     for record in records:
+        for true, _, n in record.counts:
+            labels[true] += n
+        same, compared = same + record.no_change[0], compared + record.no_change[1]
         if record.chunk > 0 and record.accuracy is not None:
             rates.append(100 * record.accuracy)
         values = {
             "cr/chunk": None if record.accuracy is None else 100 * record.accuracy,
             "cr/mean": sum(rates) / len(rates) if rates else None,
+            "baseline/majority": 100 * max(labels.values()) / labels.total() if labels else None,
+            "baseline/no_change": 100 * same / compared if compared else None,
             "n_hidden": record.n_hidden,
             "n_parameters": record.n_parameters,
             "n_labels": record.n_labels,

@@ -278,6 +278,63 @@ def test_no_change_and_kappa_against_it_stand_beside_the_rates(tmp_path):
     )
 
 
+def rare(folder, **info):
+    """A grid on a balanced stream and on one with a rare class, which the careless model never finds."""
+    kept = make(folder, streams=["sea", "fraud"], models=["devdan", "ae", "river-arf"], seeds=1, cells=False, **info)
+    found = {"devdan": (97.0, 0.5, 0.4), "ae": (97.5, 0.1, 0.0), "river-arf": (98.0, 0.3, 0.2)}
+    for model, (rate, precision, f1) in found.items():
+        keep(kept, "sea", model, **result("sea", model) | {"majority_rate": 64.0})
+        own = {"rarest_average_precision": precision, "rarest_recall": f1, "rarest_precision": f1, "rarest_f1": f1}
+        keep(kept, "fraud", model, **result("fraud", model) | own | {"cr_mean": rate, "majority_rate": 97.5})
+    return kept
+
+
+def test_where_a_class_is_rare_models_are_ranked_by_how_well_it_is_found(tmp_path):
+    folder = rare(tmp_path / "own")
+    grid, texts = read_grid(folder), written(folder)
+    assert [grid.by(stream) for stream in grid.plan.streams] == ["CR", "rarest_average_precision"]
+    assert dict(zip(grid.ranking.models, grid.ranking.ranks, strict=True)) == {"devdan": 1, "river-arf": 2, "ae": 3}
+    assert "ranked by CR on sea, rarest\\_average\\_precision on fraud averaged over seeds" in texts["table.md"]
+    assert rows(texts["table.md"])["majority"][:2] == ["64.00", "97.50"]
+    of_rare = texts["table.md"][texts["table.md"].index("### Average precision, rarest class") :]
+    assert rows(of_rare)["devdan"] == ["–", "**0.500**"]
+    assert "devdan 0.500" in texts["table.html"]
+
+
+def test_of_rare_classes_only_how_well_they_are_found_comes_first(tmp_path):
+    folder = rare(tmp_path / "own")
+    (folder / "table.json").write_text((folder / "table.json").read_text().replace('["sea", "fraud"]', '["fraud"]'))
+    text = written(folder)["table.md"]
+    heads = re.findall("### (.*)", text)
+    assert [head.partition(",")[0] for head in heads[:4]] == (
+        ["Average precision", "Recall", "Precision", "Classification rate"]
+    )
+    for model, rate in (("ae", "97.50"), ("river-arf", "**98.00**")):  # only the second is better than the majority's
+        assert rows(text[text.index("### Classification rate") :])[model] == [f"{rate} ± 5.00"]
+    page = written(folder)["table.html"]
+    assert page.index("<h2>Classification rate") < page.index("<h2>Average ranks")
+
+
+def test_a_model_without_probabilities_is_compared_by_f1(tmp_path):
+    folder = rare(tmp_path / "own")
+    path = folder / "cells" / "fraud" / "devdan" / "all" / "0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"rarest_average_precision": None}))
+    assert read_grid(folder).by("fraud") == "rarest_f1"
+
+
+def test_models_are_ranked_by_what_is_named_and_less_may_be_better(tmp_path):
+    folder = rare(tmp_path / "own", by="et")
+    for model, own in (("devdan", 3.0), ("ae", 2.0), ("river-arf", 1.0)):
+        for stream in ("sea", "fraud"):
+            keep(folder, stream, model, **result(stream, model) | {"train_seconds": own})
+    grid, texts = read_grid(folder), written(folder)
+    assert grid.ranking.models == ["river-arf", "ae", "devdan"]
+    assert "ranked by ET averaged over seeds" in texts["table.md"]
+    assert "devdan behind the best" in texts["table.html"]
+    with pytest.raises(GridError, match="by must be a measure, got 'speed': name one of CR, kappa_no_change, ET"):
+        read_grid(rare(tmp_path / "other", by="speed"))
+
+
 def test_only_cells_of_the_grid_count(tmp_path):
     folder = make(tmp_path)
     before = written(folder)

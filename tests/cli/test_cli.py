@@ -334,6 +334,14 @@ def test_an_unfinished_run_is_found_again_without_its_folder(tmp_path):
     assert results(tmp_path / "runs/sea-devdan") == results(tmp_path / "unbroken")
 
 
+def test_an_unknown_measure_to_compare_by_is_refused(tmp_path):
+    message = r"^devdan: by must be a measure, got 'recal': name one of .*CR, .*kappa"
+    assert re.search(message, devdan("report", "a", "b", "--by", "recal", folder=tmp_path, code=2).stderr)
+    run = devdan("table", "--streams", "sea", "--models", "ae", "--by", "recal", folder=tmp_path, code=2)
+    assert re.search(message, run.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_reports(tmp_path):
     for seed in (1, 2):
         devdan("run", "sea", "--limit", 2000, "--seed", seed, "--out", f"run{seed}", folder=tmp_path)

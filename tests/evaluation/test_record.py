@@ -4,12 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from runs import moving_table, record
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import moving_table, rare_class, record
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.evaluation.adapters import adapted
 from devdan.evaluation.loop import prequential
-from devdan.evaluation.record import Record
+from devdan.evaluation.record import Record, Summary
 from devdan.streams import open_stream
 
 
@@ -53,3 +55,18 @@ def test_a_record_with_an_event_of_no_kind_is_none():
     line = record(0).to_json().replace('"events":null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
     with pytest.raises(ValueError, match="no event"):
         Record.from_json(line)
+
+
+RARE = rare_class(3, n_chunks=12, n=60)
+
+
+@given(st.sets(st.integers(1, 11)))
+def test_summaries_of_parts_are_joined_to_that_of_the_whole(cuts):
+    first, *others = np.split(np.arange(12), sorted(cuts))
+    joined = Summary(RARE[k] for k in first)
+    for part in others:
+        joined.join(Summary((RARE[k] for k in part), begins=False))
+    assert joined.figures() == {
+        name: pytest.approx(value, nan_ok=True) if isinstance(value, float) else value
+        for name, value in Summary(RARE).figures().items()
+    }

@@ -1,38 +1,60 @@
 """Runs side by side: figures, differences with their uncertainty, drifts, the recall of each class, and settings."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from runs import INFO, many_classes, record, save
-from scipy.stats import binomtest, ttest_1samp, ttest_ind
+from runs import INFO, many_classes, rare_class, record, save
+from scipy.stats import binomtest, t, ttest_ind
 from webpages import Text
 
-from devdan.report.comparison import N_PARTS, contrasts, estimated, groups, recalls
+from devdan.evaluation.measures import RATE
+from devdan.evaluation.record import Summary
+from devdan.report.comparison import N_PARTS, _figures, _heads, comparing, contrasts, estimated, groups, recalls
 from devdan.report.shown_run import ShownRun, differences, read_run
 
 
 def run(name, share, seed=0, n_chunks=200, n=20, **info):
     """A run of so many chunks of ``n`` samples, right as often as told."""
     hits = np.random.default_rng([seed, *name.encode()]).binomial(n, share, n_chunks)
-    made = ShownRun(name, INFO | {"seed": seed, "options": {"random_state": seed}} | info)
-    for chunk, n_right in enumerate(hits.tolist()):
-        made.add(record(chunk, n=n, hits=n_right))
-    return made
+    return made(
+        name, [halves(record(chunk, n=n, hits=n_right)) for chunk, n_right in enumerate(hits.tolist())], seed, **info
+    )
 
 
-def gaps(a, b):
-    """The differences of the accuracies in each part of the stream, from whole chunks."""
-    width = len(a.bins) // N_PARTS
-    found = []
-    for first in range(0, len(a.bins), width):
-        rates = [
-            sum(bin.hits for bin in one.bins[first : first + width])
-            / max(sum(bin.n_scored for bin in one.bins[first : first + width]), 1)
-            for one in (a, b)
-        ]
-        found.append(100 * (rates[0] - rates[1]))
-    return found
+def halves(one):
+    """The chunk with as many right predictions, half of it of the first class."""
+    n, right = one.n_samples // 2, one.confusion.hits.get(1, 0)
+    a, b = right // 2, right - right // 2
+    return replace(one, counts=((0, 0, a), (0, 1, n - a), (1, 1, b), (1, 0, n - b)) if one.counts else ())
+
+
+def made(name, records, seed=0, **info):
+    """A run with these records, which are kept."""
+    shown = ShownRun(name, INFO | {"seed": seed, "options": {"random_state": seed}} | info, compared=True)
+    shown.kept = records
+    for one in records:
+        shown.add(one)
+    return shown
+
+
+def values(one, measure, first, after):
+    """What the measure of all chunks but some is, in a run whose chunks are kept one by one."""
+    left = [kept for kept in one.kept if not first <= kept.chunk < after]
+    return measure(Summary(left))
+
+
+def jackknife(a, b, measure):
+    """The difference of two runs, and its interval by leaving out each part of the stream, from whole chunks."""
+    width = len(a.kept) // N_PARTS
+    whole = values(a, measure, -1, -1) - values(b, measure, -1, -1)
+    without = [
+        values(a, measure, first, first + width) - values(b, measure, first, first + width)
+        for first in range(0, len(a.kept), width)
+    ]
+    error = np.sqrt((N_PARTS - 1) * np.var(without))
+    return whole, *t.interval(0.95, N_PARTS - 1, whole, error)
 
 
 def test_over_seeds_the_interval_is_welchs():
@@ -41,7 +63,7 @@ def test_over_seeds_the_interval_is_welchs():
     assert groups([*a, *b]) == [[0, 1, 2, 3], [4, 5, 6, 7, 8]]
     rates = [[one.summary.rate.mean for one in group] for group in (b, a)]
     expected = ttest_ind(*rates, equal_var=False).confidence_interval()
-    estimate = estimated(b, a)
+    estimate = estimated(b, a, RATE)
     assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
     (contrast,) = contrasts([*a, *b])
     assert (contrast.names, contrast.verdict, contrast.source) == ("EFGHI − ABCD", "ABCD is better", "5 and 4 seeds")
@@ -49,17 +71,56 @@ def test_over_seeds_the_interval_is_welchs():
 
 def test_of_single_runs_the_interval_is_that_of_the_parts_of_the_stream():
     a, b = run("a", 0.8, model="a"), run("b", 0.79, model="b")
-    expected = ttest_1samp(gaps(b, a), 0).confidence_interval()
-    estimate = estimated([b], [a])
-    assert (estimate.low, estimate.high) == pytest.approx((expected.low, expected.high))
-    assert estimate.difference == pytest.approx(np.mean(gaps(b, a)))
+    expected = jackknife(b, a, lambda summary: 100 * summary.confusion.accuracy)
+    estimate = estimated([b], [a], RATE)
+    assert (estimate.difference, estimate.low, estimate.high) == pytest.approx(expected)
+
+
+def test_where_a_class_is_rare_runs_are_compared_by_how_well_it_is_found():
+    """The run that finds more frauds is the better one, though it is right less often."""
+    careless, careful = made("a", rare_class(3)), made("b", rare_class(5, threshold=0.1), model="b")
+    assert careless.summary.confusion.accuracy > careful.summary.confusion.accuracy
+    precision, f1 = contrasts([careless, careful])
+    assert (precision.measure, precision.verdict) == ("Average precision, rarest class", "B is better")
+    assert (f1.measure, f1.verdict) == ("F1, rarest class", "B is better")
+    expected = jackknife(careful, careless, lambda summary: summary.average_precision[1])
+    estimate = estimated([careful], [careless], comparing("rarest_average_precision"))
+    assert (estimate.difference, estimate.low, estimate.high) == pytest.approx(expected)
+
+
+def test_a_verdict_does_not_rest_on_accuracy_that_is_not_better_than_the_majoritys():
+    careless, careful = made("a", rare_class(1)), made("b", rare_class(5, threshold=0.01), model="b")
+    (contrast,) = contrasts([careless, careful], comparing("cr"))
+    assert contrast.difference.startswith("−")
+    assert contrast.verdict == "neither is better than always predicting ok"
+    assert not any(figure.best for row in figures_of([careless, careful], "Classification rate, %") for figure in row)
+    right = made("a", rare_class(9))
+    (contrast,) = contrasts([right, careful], comparing("accuracy"))
+    assert contrast.verdict == "A is better"
+
+
+def test_another_measure_can_be_chosen_and_less_may_be_better():
+    a, b = made("a", rare_class(2)), made("b", rare_class(6), model="b")
+    (contrast,) = contrasts([a, b], comparing("log_loss"))
+    assert contrast.difference.startswith("−")
+    assert contrast.verdict == "B is better"
+    with pytest.raises(ValueError, match="by must be a measure, got 'recal': name one of rarest_average_precision, "):
+        comparing("recal")
+    with pytest.raises(ValueError, match="by must be a measure, got 'ET'"):  # of parts of a stream, it says nothing
+        comparing("ET")
+
+
+def figures_of(runs, head):
+    """The column of a measure."""
+    place = _heads(runs).index(head)
+    return [[row[place]] for row in _figures(runs)]
 
 
 def test_intervals_have_the_true_difference_as_often_as_they_say():
     """In 19 of 20 cases, as far as 400 can tell: an interval of 90 or of 99 % would fail."""
     n_held, n = 0, 400
     for seed in range(n):
-        estimate = estimated([run("a", 0.8, seed, N_PARTS, 200)], [run("b", 0.7, seed, N_PARTS, 200)])
+        estimate = estimated([run("a", 0.8, seed, N_PARTS, 200)], [run("b", 0.7, seed, N_PARTS, 200)], RATE)
         n_held += estimate.low <= 10 <= estimate.high
     likely = binomtest(n_held, n).proportion_ci(0.99)
     assert likely.low < 0.95 < likely.high
@@ -78,20 +139,20 @@ def test_what_cannot_be_compared_is_not():
 def twin(first):
     """The same predictions of another model."""
     again = run("z", 0.5, model="again")
-    again.summary, again.bins = first.summary, first.bins
+    again.summary, again.bins, again.parts = first.summary, first.bins, first.parts
     return again
 
 
 def test_runs_of_different_lengths_are_compared_where_both_have_been():
     short, long = run("a", 0.9, n_chunks=100, model="a"), run("b", 0.8, n_chunks=200, model="b")
-    estimate = estimated([long], [short])
+    estimate = estimated([long], [short], RATE)
     assert estimate.low < -10 < estimate.high
     assert estimate.source == f"{N_PARTS} parts of the stream"
 
 
 def test_the_page_has_drifts_of_each_run_differences_and_recalls(tmp_path, page):
-    one = [record(chunk, drifts=(0, chunk in (30, 60))) for chunk in range(100)]
-    two = [record(chunk, hits=6, drifts=(chunk == 40, 0)) for chunk in range(100)]
+    one = [halves(record(chunk, drifts=(0, chunk in (30, 60)))) for chunk in range(100)]
+    two = [halves(record(chunk, hits=6, drifts=(chunk == 40, 0))) for chunk in range(100)]
     folders = [save(tmp_path / "one", one, drifts=[250]), save(tmp_path / "two", two, model="two", drifts=[250])]
     html = page(*folders)
     text = Text(html).text
@@ -100,7 +161,7 @@ def test_the_page_has_drifts_of_each_run_differences_and_recalls(tmp_path, page)
         ["410"],
     ]
     assert "1 true drift" in text
-    assert "B − A −20.00 −20.00 to −20.00 A is better 20 parts of the stream" in text
+    assert "B − A Classification rate, % −20.00 −20.00 to −20.00 A is better 20 parts of the stream" in text
     assert "b 80.0 60.0" in text
 
 
@@ -134,9 +195,9 @@ def test_runs_side_by_side_show_each_and_only_what_differs(tmp_path, page, sea_r
 
 
 def test_the_best_is_told_only_among_runs_on_the_same_samples(tmp_path, page):
-    good = save(tmp_path / "good", [record(chunk, hits=9) for chunk in range(5)])
-    bad = save(tmp_path / "bad", [record(chunk, hits=2) for chunk in range(5)])
-    elsewhere = save(tmp_path / "elsewhere", [record(chunk, hits=10) for chunk in range(5)], stream="rain")
+    good = save(tmp_path / "good", [halves(record(chunk, hits=9)) for chunk in range(5)])
+    bad = save(tmp_path / "bad", [halves(record(chunk, hits=2)) for chunk in range(5)])
+    elsewhere = save(tmp_path / "elsewhere", [halves(record(chunk, hits=10)) for chunk in range(5)], stream="rain")
     html = page(good, bad, elsewhere)
     assert "<b>90.00</b>" in html
     assert "<b>20.00</b>" not in html

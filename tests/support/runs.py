@@ -1,10 +1,12 @@
 """Made-up runs: their records, and the folder in which an evaluation leaves them."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from devdan.evaluation.histograms import scored
 from devdan.evaluation.record import Phases, Record
 
 INFO = {
@@ -58,6 +60,24 @@ def many_classes(n_classes=60, n_chunks=30, n=600, seed=0):
         values = json.loads(record(chunk, n=n, classes=[f"kind {c:02}" for c in range(n_classes)]).to_json())
         values["counts"] = [[*pair, count] for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)]
         found.append(Record.from_json(json.dumps(values)))
+    return found
+
+
+def rare_class(skill, *, threshold=0.5, share=0.02, n_chunks=40, n=250, seed=0, classes=("ok", "fraud")):
+    """Records of a stream with a rare class, whose samples have higher log odds by so much."""
+    random = np.random.default_rng(seed)
+    found = []
+    for chunk in range(n_chunks):
+        y = (random.random(n) < share).astype(int)
+        odds = np.log(share) + random.normal(size=n) + skill * y
+        p = 1 / (1 + np.exp(-odds))
+        pairs, counts = np.unique(2 * y + (p >= threshold), return_counts=True)
+        own = {
+            "counts": tuple((pair // 2, pair % 2, k) for pair, k in zip(pairs.tolist(), counts.tolist(), strict=True)),
+            "scores": scored(np.column_stack([1 - p, p]), np.arange(2), y),
+            "no_change": (n - 1, n),
+        }
+        found.append(replace(record(chunk, n=n, classes=classes), **(own if chunk else {})))
     return found
 
 

@@ -18,6 +18,7 @@ from joblib import Parallel, delayed
 from devdan.atomic import write_atomically
 from devdan.bench import models
 from devdan.evaluation.loop import Evaluation
+from devdan.evaluation.measures import in_tables, named
 from devdan.evaluation.record import Mean, Summary
 from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
@@ -98,6 +99,7 @@ class GridPlan:
     models_missing: dict[str, str] = field(default_factory=dict)
     command: str = ""  # which runs it
     about: dict[str, str] = field(default_factory=dict)  # what each model is
+    by: str | None = None  # the measure that models are ranked by; None: what suits each stream
 
     @classmethod
     def from_json(cls, content: Any) -> GridPlan:
@@ -114,6 +116,8 @@ class GridPlan:
         for name in ("seeds", "chunk", "limit"):
             n = getattr(plan, name)
             require(is_count(n) or (n is None and name != "seeds"), name, "an integer of at least 1", n)
+        if plan.by is not None:
+            plan.by = ranked_by(str(plan.by))
         for name in ("missing", "models_missing", "about"):
             require(isinstance(getattr(plan, name), dict), name, "an object", getattr(plan, name))
         return plan
@@ -159,6 +163,11 @@ class GridPlan:
     def allows_more_than(self, minutes: float) -> bool:
         """Whether a cell may take longer than this."""
         return self.stop_after is None or self.stop_after > minutes
+
+
+def ranked_by(name: str) -> str:
+    """The name in tables of a measure that models can be ranked by."""
+    return next(own for own, measure in in_tables().items() if measure is named(name, in_tables().values()))
 
 
 class GridFolder:
@@ -251,7 +260,9 @@ def _read(path: Path) -> dict[str, Any] | None:
 # --- Running cells in parallel processes, and how long the remaining ones may take -------------------------------
 
 
-_NOT_IN_CELLS = ("classes", "recall", "precision", "counts", "drifts", "reliability")  # too long, or not in any table
+_NOT_IN_CELLS = (  # too long, or not in any table
+    *("classes", "recall", "precision", "f1", "average_precision", "counts", "drifts", "reliability"),
+)
 _ATTEMPTS = 2  # how often a cell may crash its worker
 
 

@@ -11,62 +11,68 @@ from markupsafe import Markup
 
 from devdan.bench.grid_results import GridResults, fraction_of, is_own, policy_name, published
 from devdan.bench.ranking import diagram, style_of
+from devdan.evaluation.measures import RATE, in_tables
 from devdan.report.chart import Chart, Plot, Values, ticks
 from devdan.report.render import WIDTH, caption, framed, placed, render
-from devdan.report.words import number, short
+from devdan.report.words import heading, number, short, written
 
 _WIDE, _NARROW = 660, 235  # pixels of the speed chart
 
 
 class Strip(NamedTuple):
-    """All models' rates on one stream."""
+    """All models on one stream."""
 
     stream: str
+    by: str  # what they are compared by
     best: str
     chart: Chart
-    clipped: bool  # some rates are below its range
+    clipped: bool  # some values are worse than its range
 
 
 def strips(grid: GridResults) -> list[Strip]:
-    """One strip per stream, each with its own range of rates."""
-    return [_strip(grid, stream) for stream in grid.plan.streams if grid.best(stream) is not None]
+    """One strip per stream, each with its own range of values."""
+    known = {stream for stream, _ in grid.scores}
+    return [_strip(grid, stream) for stream in grid.plan.streams if stream in known]
 
 
 def _strip(grid: GridResults, stream: str) -> Strip:
-    rates = {model: rate for (own, model), rate in grid.rates.items() if own == stream}
-    figure = published(stream, "CR", "DEVDAN") if grid.main == "all" else None
-    values = [*rates.values(), *([figure.mean] if figure else [])]
+    scores = {model: score for (own, model), score in grid.scores.items() if own == stream}
+    measure = in_tables()[grid.by(stream)]
+    sign = measure.better or 1
+    texts = {model: written(measure, sign * score) for model, score in scores.items()}
+    figure = published(stream, "CR", "DEVDAN") if grid.main == "all" and measure is RATE else None
+    values = [*scores.values(), *([figure.mean] if figure else [])]
     top, middle = max(values), median(values)
-    low = max(min(values), top - 4 * max(top - middle, 0.05))  # a few low rates must not squeeze the others together
-    room = max(0.03 * (top - low), 0.005)
+    last = 10.0**-measure.digits
+    low = max(min(values), top - 4 * max(top - middle, 5 * last))  # a few low values must not squeeze the others
+    room = max(0.03 * (top - low), last / 2)
     plane = Plot(1000, low - room, top + room)
-    places = {model: 100 - plane.y(max(rate, low)) for model, rate in rates.items()}
+    places = {model: 100 - plane.y(max(rate, low)) for model, rate in scores.items()}
     lanes = _lanes(places)
     body = Markup('<line class="axis" x1="0" x2="100%" y1="100%" y2="100%"/>')
     for step in ticks(plane.low, plane.high, 4):
         body += Markup(
             '<line class="grid" x1="{0:.2f}%" x2="{0:.2f}%" y1="0" y2="100%"/>'
             '<text class="tick" x="{0:.2f}%" y="100%" dy="15" text-anchor="middle">{1}</text>'
-        ).format(100 - plane.y(step), f"{step:.6g}")
-    for model in sorted(rates, key=lambda model: style_of(model) != "rest"):
+        ).format(100 - plane.y(step), f"{sign * step + 0.0:.6g}")
+    for model in sorted(scores, key=lambda model: style_of(model) != "rest"):
         body += Markup(
             '<use href="#{}" class="mark {}" x="{:.2f}%" y="50%" transform="translate(0 {})">{}</use>'
         ).format(
-            "beyond" if rates[model] < low else shape_of(model),
+            "beyond" if scores[model] < low else shape_of(model),
             mark_style(model),
             places[model],
             7 * lanes[model],
-            Markup("<title>{}</title>").format(f"{model}: {rates[model]:.2f} %"),
+            Markup("<title>{}</title>").format(f"{model}: {texts[model]} {measure.unit_of_measure}".rstrip()),
         )
     if figure:
         body += Markup('<use href="#ring" class="mark own-paper" x="{:.2f}%" y="50%"><title>{}</title></use>').format(
             100 - plane.y(max(figure.mean, low)), f"DEVDAN in the paper: {figure.mean:.2f} %"
         )
-    best = max(rates, key=lambda model: rates[model])
-    label = f"Rates on {stream}, from the best: " + ", ".join(
-        f"{model} {rates[model]:.2f}" for model in sorted(rates, key=lambda model: -rates[model])
-    )
-    return Strip(stream, f"{best} {rates[best]:.2f}", Chart(body, label), min(rates.values()) < low)
+    order = sorted(scores, key=lambda model: -scores[model])
+    label = f"{measure.title} on {stream}, from the best: {', '.join(f'{model} {texts[model]}' for model in order)}"
+    clipped = min(scores.values()) < low
+    return Strip(stream, heading(measure), f"{order[0]} {texts[order[0]]}", Chart(body, label), clipped)
 
 
 def _lanes(places: dict[str, float]) -> dict[str, int]:

@@ -28,6 +28,7 @@ from devdan.bench.sheets import (
     Sheet,
     SheetEntry,
     failures,
+    first_sheets,
     listed,
     machines,
     main_sheets,
@@ -43,7 +44,7 @@ from devdan.bench.sheets import (
 )
 from devdan.evaluation.measures import in_tables
 from devdan.report.render import Tile, render
-from devdan.report.words import heading, how_many, moment, number, short, signed
+from devdan.report.words import how_many, moment, number, short, signed, written
 
 
 def write_tables(folder: str | Path) -> list[Path]:
@@ -84,7 +85,7 @@ def markdown_sections(folder: str | Path) -> dict[str, str]:
 def page_of_grid(grid: GridResults) -> str:
     ranked = len(grid.ranking.models) > 1
     sheets = [without_empty_columns(sheet) for sheet in main_sheets(grid)]
-    first = [heading(in_tables()[name]) for name in ("CR", "kappa_no_change")]
+    first = first_sheets(grid)
     return render(
         "grid.html",
         title=title(grid),
@@ -139,10 +140,7 @@ def _tiles(grid: GridResults) -> list[Tile]:
         rival = next(model for model in ranking.models if model != own)
         remark = f"over {how_many(ranking.n_streams, 'stream')}; {rival} has {ranks[rival]:.2f}"
         tiles.append(Tile(f"Average rank of {own}", f"{ranks[own]:.2f}", f"of {len(ranks)}", remark))
-        behind = {s: (grid.best(s) or 0) - grid.rates[s, own] for s in grid.block.streams}
-        worst = max(behind, key=lambda s: behind[s])
-        remark = f"CR, on average over streams; at most {behind[worst]:.2f}, on {worst}"
-        tiles.append(Tile(f"{own} behind the best", number(fmean(behind.values()), 2), "points", remark))
+        tiles += _behind(grid, own)
         if grid.speed(own):
             remark = f"on average over streams; {rival}: {short(grid.speed(rival))}"
             tiles.append(Tile(f"Speed of {own}", short(grid.speed(own)), "samples/s", remark))
@@ -151,6 +149,21 @@ def _tiles(grid: GridResults) -> list[Tile]:
     remark += f", {len(grid.stopped):,} stopped" if grid.stopped else ""
     tiles.append(Tile("Runs", number(grid.n_done), f"of {grid.n_cells:,}", remark))
     return tiles
+
+
+def _behind(grid: GridResults, own: str) -> list[Tile]:
+    """By how much a model is behind the best, if models are compared by the same measure on all streams."""
+    measures = {grid.by(stream) for stream in grid.block.streams}
+    if len(measures) > 1:
+        return []
+    name = measures.pop()
+    measure = in_tables()[name]
+    tops = {s: max(value for (stream, _), value in grid.scores.items() if stream == s) for s in grid.block.streams}
+    behind = {stream: top - grid.scores[stream, own] for stream, top in tops.items()}
+    worst = max(behind, key=lambda stream: behind[stream])
+    unit = "points" if measure.unit_of_measure == "%" else measure.unit_of_measure
+    remark = f"{name}, on average over streams; at most {written(measure, behind[worst])}, on {worst}"
+    return [Tile(f"{own} behind the best", written(measure, fmean(behind.values())), unit, remark)]
 
 
 def _generative(grid: GridResults) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from devdan.bench.grid import Cell, GridFolder, GridPlan, stopped_after
 from devdan.bench.ranking import Ranking, rank
-from devdan.evaluation.measures import OF_RULES, SCRIPTS, in_tables
+from devdan.evaluation.measures import MAJORITY, OF_RULES, SCRIPTS, in_tables, leading
 
 GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the generative phase on and off
 
@@ -168,20 +168,51 @@ class GridResults:
         """CR by stream and model."""
         return self.means(self.main, "CR")
 
+    def by(self, stream: str) -> str:
+        """What models are compared by on a stream: CR or, where a class is rare, how well it is found."""
+        if self.plan.by is not None:
+            return self.plan.by
+        found = [result for model in self.plan.models for result in self.of(stream, model, self.main)]
+        lead = leading(found)[0]
+        return lead.criterion or lead.key
+
+    @cached_property
+    def lead(self) -> str:
+        """What models are compared by on most of the streams."""
+        told = [self.by(stream) for stream in dict.fromkeys(own for own, _ in self.rates)]
+        return max(told, key=lambda name: (told.count(name), name == "CR"), default=self.plan.by or "CR")
+
+    @cached_property
+    def scores(self) -> dict[tuple[str, str], float]:
+        """The means of what models are compared by on each stream; more is better."""
+        told = {stream: self.by(stream) for stream in self.plan.streams}
+        means = {name: self.means(self.main, name) for name in dict.fromkeys(told.values())}
+        return {
+            (stream, model): (in_tables()[told[stream]].better or 1) * value
+            for stream, model in product(self.plan.streams, self.plan.models)
+            if (value := means[told[stream]].get((stream, model))) is not None
+        }
+
     @cached_property
     def block(self) -> CompleteBlock:
         """The streams and models that are ranked."""
-        return self.complete(lambda stream, model: (stream, model) in self.rates)
+        return self.complete(lambda stream, model: (stream, model) in self.scores)
 
     @cached_property
     def ranking(self) -> Ranking:
         """The ranking of the models over the streams."""
         streams, models = self.block
-        return rank(models, [[self.rates[stream, model] for model in models] for stream in streams])
+        return rank(models, [[self.scores[stream, model] for model in models] for stream in streams])
 
-    def best(self, stream: str) -> float | None:
-        """The best CR on a stream."""
-        return max((rate for (own, _), rate in self.rates.items() if own == stream), default=None)
+    def best(self, stream: str, criterion: str) -> float | None:
+        """The best value of those that are compared; of CR, none that is not better than the majority's."""
+        measure = in_tables()[criterion]
+        values = [value for (own, _), value in self.means(self.main, criterion).items() if own == stream]
+        if len(values) < 2 or (criterion not in ("CR", self.by(stream)) and not criterion.startswith("rarest_")):
+            return None
+        best = max(values, key=lambda value: measure.better * value)
+        majority = [value for (own, _), value in self.means(self.main, MAJORITY).items() if own == stream]
+        return None if criterion == "CR" and majority and best <= max(majority) else best
 
     def speed(self, model: str) -> float | None:
         """Samples per second, as a geometric mean over the streams of ``block``."""

@@ -18,7 +18,7 @@ from devdan.bench.grid_results import (
     published,
 )
 from devdan.bench.ranking import ALPHA
-from devdan.evaluation.measures import NO_CHANGE, OF_RULES, SCRIPTS, SheetText, in_tables
+from devdan.evaluation.measures import MAJORITY, NO_CHANGE, OF_RAREST, OF_RULES, SCRIPTS, SheetText, in_tables
 from devdan.report.words import NOTHING, heading, how_many, moment, number, signed, written
 
 
@@ -67,9 +67,24 @@ class Sheet(NamedTuple):
 
 
 def main_sheets(grid: GridResults) -> list[Sheet]:
-    """CR, ET, HN and NoP by model and stream, next to the paper's; members and labels if they are informative."""
-    sheets = [_criterion_sheet(grid, name) for name, measure in in_tables().items() if measure.sheet]
+    """What models are compared by, ET, HN and NoP by model and stream, next to the paper's; more if it is informative.
+
+    Where a class is rare on most of the streams, how well it is found comes first, else the rates.
+    """
+    known = in_tables()
+    shown = [grid.lead, *(name for name, measure in known.items() if measure.sheet and name != grid.lead)]
+    if grid.lead.startswith(OF_RAREST):
+        shown = sorted(shown, key=lambda name: not name.startswith(OF_RAREST))
+    sheets = [_criterion_sheet(grid, name) for name in shown]
     return [sheet for sheet in sheets if sheet.groups]
+
+
+def first_sheets(grid: GridResults) -> list[str]:
+    """The titles of those sheets that come before the ranks."""
+    names = {"CR", "kappa_no_change", grid.lead, *map(grid.by, grid.plan.streams)}
+    if any(name.startswith(OF_RAREST) for name in names):
+        names |= {name for name in in_tables() if name.startswith(OF_RAREST)}
+    return [heading(measure) for name, measure in in_tables().items() if name in names]
 
 
 def without_empty_columns(sheet: Sheet) -> Sheet:
@@ -84,7 +99,7 @@ def without_empty_columns(sheet: Sheet) -> Sheet:
 
 def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
     measure = in_tables()[criterion]
-    ranked = criterion == "CR" and bool(grid.ranking.models)
+    ranked = criterion == grid.lead and bool(grid.ranking.models)
     rows = {
         model: [_entry(grid, stream, model, criterion) for stream in grid.plan.streams] for model in grid.plan.models
     }
@@ -110,11 +125,10 @@ def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
     about.append(
         "Where a time stands, the runs took longer and were stopped." if criterion == "CR" and grid.stopped else ""
     )
-    if criterion == "CR":
-        about.append(_of_rank(grid) if ranked else "")
-        if grid.plan.limit is not None:
-            of_paper = "; the paper’s figures are for whole streams" if grid.is_papers else ""
-            about.append(f"Only the first {grid.plan.limit:,} samples of each stream{of_paper}.")
+    about.append(_of_rank(grid) if ranked else "")
+    if criterion == "CR" and grid.plan.limit is not None:
+        of_paper = "; the paper’s figures are for whole streams" if grid.is_papers else ""
+        about.append(f"Only the first {grid.plan.limit:,} samples of each stream{of_paper}.")
     if criterion == "ET" and len(machines(grid)) > 1:
         about.append("The runs were made on several machines, so times are only roughly comparable.")
     return Sheet(
@@ -126,13 +140,17 @@ def _criterion_sheet(grid: GridResults, criterion: str) -> Sheet:
 
 
 def _without_learning(grid: GridResults, ranked: bool) -> SheetGroup:
-    """The rates of predicting the label of the sample before, as the first model's samples have it."""
-    text_of = partial(written, in_tables()[NO_CHANGE])
-    rates = grid.means(grid.main, NO_CHANGE)
-    known = [next((rates[s, m] for m in grid.plan.models if (s, m) in rates), None) for s in grid.plan.streams]
-    entries = [SheetEntry() if rate is None else SheetEntry(text_of(rate)) for rate in known]
-    rows = [SheetRow("no change", [*entries, *([SheetEntry("")] if ranked else [])])]
-    return SheetGroup("Without learning", rows if any(rate is not None for rate in known) else [])
+    """The rates of predicting the label of the sample before, or always the commonest, as the first model has them."""
+    rows = []
+    for name, criterion in (("no change", NO_CHANGE), ("majority", MAJORITY)):
+        rates = grid.means(grid.main, criterion)
+        known = [next((rates[s, m] for m in grid.plan.models if (s, m) in rates), None) for s in grid.plan.streams]
+        entries = [
+            SheetEntry() if rate is None else SheetEntry(written(in_tables()[criterion], rate)) for rate in known
+        ]
+        if any(rate is not None for rate in known):
+            rows.append(SheetRow(name, [*entries, *([SheetEntry("")] if ranked else [])]))
+    return SheetGroup("Without learning", rows)
 
 
 def _as_scripted(grid: GridResults) -> SheetGroup:
@@ -158,8 +176,8 @@ def _entry(grid: GridResults, stream: str, model: str, criterion: str) -> SheetE
     if stat is None:
         return SheetEntry(_instead(grid, stream, model), absent=True)
     text = text_of(stat.mean)
-    rivals = sum(own == stream for own, _ in grid.rates)
-    best = criterion == "CR" and rivals > 1 and text == text_of(grid.best(stream))
+    top = grid.best(stream, criterion)
+    best = top is not None and text == text_of(top)
     spread = "" if stat.spread is None else f"± {text_of(stat.spread)}"
     return SheetEntry(text, spread, best, remark(stat, grid.plan.seeds, text_of), stat.n < grid.plan.seeds)
 
@@ -277,7 +295,8 @@ def ranks_text(grid: GridResults) -> list[str]:
         return ["There are no results to rank yet."]
     found = [
         f"{how_many(len(ranking.models), 'model')} over N = {how_many(ranking.n_streams, 'stream')} "
-        f"({', '.join(block.streams)}), ranked by CR averaged over seeds; 1 is the best, ties share their ranks."
+        f"({', '.join(block.streams)}), ranked by {_ranked_by(grid)} averaged over seeds; 1 is the best, ties share "
+        "their ranks."
     ]
     if ranking.test:
         differ = "not all models are equally good" if ranking.test.p < ALPHA else "no significant difference"
@@ -293,7 +312,7 @@ def ranks_text(grid: GridResults) -> list[str]:
     run = [stream for stream in grid.plan.streams if any(own == stream for own, _ in grid.rates)]
     holes: dict[str, list[str]] = {}
     for model in grid.plan.models:
-        lacking = [stream for stream in block.streams if (stream, model) not in grid.rates]
+        lacking = [stream for stream in block.streams if (stream, model) not in grid.scores]
         if lacking and model not in grid.missing_models:
             holes.setdefault(listed(lacking), []).append(model)
     for where, models in holes.items():
@@ -301,6 +320,16 @@ def ranks_text(grid: GridResults) -> list[str]:
     if unused := [stream for stream in run if stream not in block.streams]:
         found.append(f"Left out: {listed(unused)}, where too few models have a result.")
     return found
+
+
+def _ranked_by(grid: GridResults) -> str:
+    """What models are ranked by, on which streams if it is not the same on all."""
+    streams: dict[str, list[str]] = {}
+    for stream in grid.block.streams:
+        streams.setdefault(grid.by(stream), []).append(stream)
+    if len(streams) == 1:
+        return next(iter(streams))
+    return ", ".join(f"{name} on {listed(own)}" for name, own in streams.items())
 
 
 def settings(grid: GridResults) -> list[tuple[str, str]]:

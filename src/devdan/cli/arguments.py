@@ -181,6 +181,14 @@ Logs = Annotated[
         panel=RUN,
     ),
 ]
+By = Annotated[
+    Optional[str],
+    option(
+        "MEASURE",
+        "What runs are compared by, such as CR, rarest_average_precision or log_loss; default: the classification "
+        "rate or, where a class is rare, its average precision.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=RUN)]
 
 Saved = Annotated[

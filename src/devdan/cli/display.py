@@ -139,9 +139,14 @@ def left(seconds: float | None) -> str:
     return "remaining time not known yet" if seconds is None else f"about {_duration(seconds)} left"
 
 
-def percent(value: float | None) -> str:
-    """A fraction in percent, for display."""
-    return "–" if value is None else f"{value:.2f} %"
+def headline(figures: dict[str, Any]) -> str:
+    """What the figures of a run are compared by.
+
+    >>> headline({"cr_mean": 91.2}), headline({"cr_mean": 97.4, "rarest_average_precision": 0.25, "rarest_f1": 0.1})
+    ('CR 91.20 %', 'rarest_average_precision 0.250, rarest_f1 0.100')
+    """
+    told = measures.leading([figures])
+    return ", ".join(f"{measure.criterion or measure.key} {measure.in_words(figures)}" for measure in told)
 
 
 def _duration(seconds: float) -> str:

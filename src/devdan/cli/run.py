@@ -306,6 +306,7 @@ def report(
         Optional[Path],
         opt.path_option("--picture", "PATH", "Draw the run as an SVG figure to this file instead."),
     ] = None,
+    by: opt.By = None,
 ) -> None:
     """Write the report of a run again from its records, or compare several runs."""
     from devdan.report import write_picture, write_report
@@ -313,13 +314,13 @@ def report(
 
     with clear_errors():
         if picture is not None:
-            if len(folders) > 1:
-                raise ValueError("--picture takes one run")
+            if len(folders) > 1 or by is not None:
+                raise ValueError("--picture takes one run, and no --by")
             write_picture(folders[0], picture)
             path = picture
         else:
             if path is None and len(folders) == 1:
                 path = RunFolder(folders[0]).report_path
             path = path or free_path(Path(), "comparison", ".html")  # only what --out names is overwritten
-            write_report(folders, path)
+            write_report(folders, path, by)
     out.print(f"Report: {path}", highlight=False)

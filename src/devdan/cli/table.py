@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from devdan.bench import models
-from devdan.cli.arguments import ChunkOrOwn, Data, Drop, Header, Target, command, option, path_option, words
+from devdan.cli.arguments import By, ChunkOrOwn, Data, Drop, Header, Target, command, option, path_option, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.streams import entries
 
@@ -60,6 +60,7 @@ def table(
             min=0.0,
         ),
     ] = None,
+    by: By = None,
     jobs: Annotated[int, option("N", "Number of parallel processes.", min=1)] = 1,
     data: Data = None,
     folder: Annotated[Path, path_option("--out", "DIR", "Output folder.")] = Path("table"),
@@ -74,7 +75,7 @@ def table(
     - devdan table --suite real --models devdan,devdan-ensemble,lightgbm-window-5000
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
     """
-    from devdan.bench.grid import GridFolder, GridPlan
+    from devdan.bench.grid import GridFolder, GridPlan, ranked_by
     from devdan.bench.grid_page import read_rows, write_tables
     from devdan.evaluation.labels import Labels
 
@@ -94,6 +95,7 @@ def table(
             files,
             stop_after,
             command=command(),
+            by=None if by is None else ranked_by(by),
         )
         for message in plan.prepare(data):
             say(f"Left out: {message}")
@@ -172,7 +174,7 @@ def _fill(plan: GridPlan, kept: GridFolder, data: Path | None, jobs: int) -> tup
             if (minutes := stopped_after(result)) is not None:
                 said = f"stopped after {minutes:g} min, at sample {result['n_samples']:,}"
             else:
-                said = result.get("error") or f"CR {display.percent(result['cr_mean'])}"
+                said = result.get("error") or display.headline(result)
             left = display.left(remaining.seconds)
             bar.update(task, advance=1, left=left)
             if not err.is_terminal or "error" in result:

@@ -13,7 +13,6 @@ from base64 import b64decode, b64encode
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from devdan.arrays import Bytes, Floats, Integers
 from devdan.kernel.jit import entry
@@ -22,6 +21,7 @@ MOST_CLASSES = 12  # whose scores are counted, and which are looked at one by on
 WIDTH = 1 / 1024  # of a cell, in logit(p)
 _END = 37  # 1 - p is rounded to 0 from here on
 N_CELLS = round(2 * _END / WIDTH)
+_NEW_CELLS = 1 << 17  # that are kept apart until they are added to the others
 _TINIEST = float(
     np.finfo(np.float64).eps
 )  # a probability of the true class is not taken to be less, as in scikit-learn
@@ -258,36 +258,58 @@ class Ranking:
 
 
 class Histograms:
-    """Scores of many chunks, added up."""
+    """Scores of many chunks, added up; only cells that have samples take memory."""
 
     def __init__(self) -> None:
-        self.n_samples = self._n_classes = 0
+        self.n_samples = self._n_classes = self._n_new = 0
         self.log_loss = self.squares = 0.0  # sums over the samples
-        self._counts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._parts: list[tuple[Integers, Integers]] = []  # cells in order and their counts; the first has most of them
 
     def add(self, scores: Scored | None, n_classes: int) -> None:
         """Add those of a chunk. Until a class appears its score counts as 0."""
-        if scores is None:
-            return
-        if n_classes > self._n_classes:
+        if scores is not None:
             self._appear(n_classes)
-        cells, counts = _unpacked(scores, n_classes)
-        self._counts[cells] += counts
-        self.n_samples += scores.n_samples
-        self.log_loss += scores.log_loss
-        self.squares += scores.squares
+            self._take(scores, *_unpacked(scores, n_classes))
+
+    def join(self, later: Histograms) -> None:
+        """Add those of later chunks."""
+        self._appear(later._n_classes)
+        for cells, counts in later._settled():
+            self._take(later, cells, counts)
+
+    def _take(self, sums: Scored | Histograms, cells: Integers, counts: Integers) -> None:
+        if len(cells):
+            self._parts.append((cells, counts))
+            self._n_new += len(cells)
+        self.n_samples += sums.n_samples
+        self.log_loss += sums.log_loss
+        self.squares += sums.squares
+        if self._n_new > _NEW_CELLS:
+            self._settled()
+
+    def _settled(self) -> list[tuple[Integers, Integers]]:
+        """All of it in one part."""
+        if len(self._parts) != 1:
+            added = np.zeros(2 * N_CELLS * _n_ranked(self._n_classes), np.int64)
+            for cells, counts in self._parts:
+                added[cells] += counts
+            cells = np.flatnonzero(added)
+            self._parts = [(cells, added[cells])]
+        self._n_new = 0
+        return self._parts
 
     def _appear(self, n_classes: int) -> None:
-        before, self._n_classes = self._n_classes, n_classes
-        earlier, self._counts = self._counts, np.zeros(2 * N_CELLS * _n_ranked(n_classes), np.int64)
-        if len(self._counts) == 0:
+        before, self._n_classes = self._n_classes, max(n_classes, self._n_classes)
+        if self._n_classes == before:
             return
-        self._counts[: len(earlier)] = earlier
-        if before < 2:  # so far there was one class, which had the score 1
-            self._counts[2 * N_CELLS - 1] += self.n_samples
-        self._counts[2 * N_CELLS * max(before, 1) :: 2 * N_CELLS] += self.n_samples
+        if _n_ranked(self._n_classes) == 0:
+            self._parts = []
+        elif self.n_samples:
+            n = np.array([self.n_samples])
+            if before < 2:  # so far there was one class, which had the score 1
+                self._parts.append((np.array([2 * N_CELLS - 1]), n))
+            self._parts += [(np.array([2 * N_CELLS * c]), n) for c in range(max(before, 1), self._n_classes)]
 
     @property
     def ranking(self) -> Ranking:
-        cells = np.flatnonzero(self._counts)
-        return Ranking(cells, self._counts[cells])
+        return Ranking(*self._settled()[0])

@@ -7,7 +7,7 @@ lists measures. A row says how a measure is computed, formatted and explained. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from devdan.evaluation.counts import Confusion
 
 Figures = Mapping[str, Any]  # the results of a run, as in its summary, by the measures' keys
+OF_RAREST = "rarest_"  # begins the names of measures of the rarest class, if it is rare
 OF_RULES = ("pensemble", "pensemble+")  # models whose hidden units are rules
 _LAST = 100
 
@@ -152,6 +153,7 @@ def _of_chunk(record: Any, summary: Any, measure: str) -> float | None:
 SCRIPTS = "NoP_scripts"
 NO_CHANGE, MAJORITY = "no_change", "majority"
 _KEPT_ONLY: dict[str, Any] = {"compared": False, "tile": None, "column": False, "line": None, "criterion": None}
+_OF_CLASSES = _KEPT_ONLY | {"better": 0}  # several values, none of which is the best
 _IN_TABLES_ONLY: dict[str, Any] = {"tile": None, "column": False, "line": None}
 _DURATION: dict[str, Any] = {
     **{"form": "seconds", "better": -1, "timed": True},
@@ -190,6 +192,11 @@ MEASURES = (
         tile=TileText("{share} of the samples, and by chance", "Average precision of {rarest}"),
         line=ConsoleLine("average precision of {rarest}", note="{share} by chance", place=1),
         place=11,
+        sheet=SheetText(
+            "How well the probabilities find the rarest class, where it is under 20 % of the samples: the precision at "
+            "each threshold, weighted by the recall that it adds; by chance it is the share of the class. Models "
+            "without probabilities have none."
+        ),
         curves=(("rarest/average_precision", lambda record, summary: _of_chunk(record, summary, "average_precision")),),
     ),
     Measure(
@@ -200,6 +207,7 @@ MEASURES = (
         tile=TileText("of {n_rarest} were found", "Recall of {rarest}"),
         line=ConsoleLine("recall, precision, F1", "{rarest_recall}, {rarest_precision}, {rarest_f1}", place=1),
         place=12,
+        sheet=SheetText("The share of the samples of the rarest class that were predicted as that class."),
         curves=(("rarest/recall", lambda record, summary: _of_chunk(record, summary, "recall")),),
     ),
     Measure(
@@ -210,6 +218,7 @@ MEASURES = (
         tile=TileText("of {n_called} predictions were right", "Precision of {rarest}"),
         line=None,  # it is beside the recall
         place=13,
+        sheet=SheetText("The share of the predictions of the rarest class that were right."),
         curves=(("rarest/precision", lambda record, summary: _of_chunk(record, summary, "precision")),),
     ),
     Measure(
@@ -225,8 +234,8 @@ MEASURES = (
     Measure(
         "majority_rate",
         "Majority",
-        lambda summary: _in_percent(summary.majority),
-        compared=False,
+        lambda of: _in_percent(of.majority),
+        recorded=True,
         digits=2,
         unit_of_measure="%",
         better=0,
@@ -235,6 +244,7 @@ MEASURES = (
         line=ConsoleLine(note="accuracy of always predicting {commonest}; of no change {no_change_rate} %", place=2),
         criterion=MAJORITY,
         place=3,
+        curves=(("baseline/majority", lambda _, summary: _in_percent(summary.majority)),),
     ),
     Measure("accuracy", "Accuracy", attrgetter("confusion.accuracy"), recorded=True, **_KEPT_ONLY),
     Measure(
@@ -327,12 +337,12 @@ MEASURES = (
         "no_change_rate",
         "No change",
         lambda summary: _in_percent(summary.no_change),
-        compared=False,
         digits=2,
         unit_of_measure="%",
         better=0,
         criterion=NO_CHANGE,
         place=3,
+        curves=(("baseline/no_change", lambda _, summary: _in_percent(summary.no_change)),),
         **_IN_TABLES_ONLY,
     ),
     Measure(
@@ -465,16 +475,16 @@ MEASURES = (
         ),
         **_IN_TABLES_ONLY,
     ),
-    Measure("rarest", "Rarest class", attrgetter("rarest"), **_KEPT_ONLY),
-    Measure("recall", "Recall of each class", attrgetter("recall"), recorded=True, **_KEPT_ONLY),
-    Measure("precision", "Precision of each class", attrgetter("precision"), recorded=True, **_KEPT_ONLY),
-    Measure("f1", "F1 of each class", attrgetter("f1"), **_KEPT_ONLY),
+    Measure("rarest", "Rarest class", attrgetter("rarest"), **_OF_CLASSES),
+    Measure("recall", "Recall of each class", attrgetter("recall"), recorded=True, **_OF_CLASSES),
+    Measure("precision", "Precision of each class", attrgetter("precision"), recorded=True, **_OF_CLASSES),
+    Measure("f1", "F1 of each class", attrgetter("f1"), **_OF_CLASSES),
     Measure(
         "average_precision",
         "Average precision of each class",
         attrgetter("average_precision"),
         recorded=True,
-        **_KEPT_ONLY,
+        **_OF_CLASSES,
     ),
 )
 
@@ -483,3 +493,39 @@ def in_tables() -> dict[str, Measure]:
     """The measures that tables of many runs have, by their names there, in their order there."""
     listed = [measure for measure in MEASURES if measure.criterion is not None]
     return {measure.criterion or measure.key: measure for measure in sorted(listed, key=lambda m: m.place)}
+
+
+# --- What runs are compared by -----------------------------------------------------------------------------------
+
+
+_OF_ACCURACY = (RATE.key, "accuracy")
+_LEADING = ("rarest_average_precision", "rarest_f1")  # of a rare class: of the probabilities, and of the predictions
+
+
+def named(name: str, among: Iterable[Measure]) -> Measure:
+    """The measure of this name, as in tables or in summaries, among those by which runs can be told better or worse."""
+    known = {measure.criterion or measure.key: measure for measure in among if measure.better}
+    spelt = {text.lower(): measure for own, measure in known.items() for text in (own, measure.key)}
+    if (found := spelt.get(name.lower().replace("-", "_"))) is None:
+        raise ValueError(f"by must be a measure, got {name!r}: name one of {', '.join(known)}")
+    return found
+
+
+def leading(runs: Sequence[Figures]) -> list[Measure]:
+    """What runs on a stream are compared by: the classification rate or, where a class is rare, how well it is found.
+
+    >>> rare = {"rarest_average_precision": 0.3, "rarest_f1": 0.2}
+    >>> [[measure.key for measure in leading(runs)] for runs in ([rare, rare], [rare, {"rarest_f1": 0.1}], [rare, {}])]
+    [['rarest_average_precision', 'rarest_f1'], ['rarest_f1'], ['cr_mean']]
+    """
+    by_key = {measure.key: measure for measure in MEASURES}
+    told = [by_key[key] for key in _LEADING if runs and all(by_key[key].figure(own) is not None for own in runs)]
+    return told or [RATE]
+
+
+def beats_majority(measure: Measure, figures: Figures) -> bool:
+    """Whether an accuracy is better than that of always predicting the commonest class; other measures do not ask."""
+    value, majority = measure.figure(figures), figures.get("majority_rate")
+    if measure.key not in _OF_ACCURACY or value is None or majority is None:
+        return True
+    return float(value if measure is RATE else 100 * value) > float(majority)

@@ -72,6 +72,11 @@ class Measured(ABC):
         return self._of_each(self.confusion.precision)
 
     @property
+    def majority(self) -> float | None:
+        """The accuracy of always predicting the commonest class of these samples."""
+        return self.confusion.majority
+
+    @property
     def f1(self) -> list[float | None]:
         return self._of_each(self.confusion.f1)
 
@@ -226,6 +231,18 @@ class Mean:
         self.mean = before + (value - before) / self.n
         self._squares += (value - before) * (value - self.mean)
 
+    def join(self, other: Mean) -> None:
+        """Add the values of another one."""
+        if self.mean is None or other.mean is None:
+            self.n, self.mean, self._squares = (other if self.mean is None else self)._state()
+            return
+        apart, n = other.mean - self.mean, self.n + other.n
+        self._squares += other._squares + apart**2 * self.n * other.n / n
+        self.n, self.mean = n, self.mean + apart * other.n / n
+
+    def _state(self) -> tuple[int, float | None, float]:
+        return self.n, self.mean, self._squares
+
     @property
     def std(self) -> float | None:
         """The standard deviation of the values themselves (not a sample estimate)."""
@@ -245,7 +262,9 @@ class Summary(Measured):
     <Summary: 5,000 samples in 10 chunks, classification rate 8... ± ... %>
     """
 
-    def __init__(self, records: Iterable[Record] = ()) -> None:
+    def __init__(self, records: Iterable[Record] = (), begins: bool = True) -> None:
+        """``begins``: the first record is that of the first chunk, which does not count in the rate."""
+        self._begins = begins
         self.n_chunks = self.n_samples = self.n_labels = self.n_classes = 0
         self.classes: list[Any] = []
         self.rate = Mean()  # the paper's CR: the accuracies of the chunks in percent, without the first chunk
@@ -262,7 +281,7 @@ class Summary(Measured):
             self.add(record)
 
     def add(self, record: Record) -> None:
-        if self.n_chunks > 0:
+        if self.n_chunks > 0 or not self._begins:
             self.rate.add(None if record.accuracy is None else 100 * record.accuracy)
         self.n_chunks += 1
         self.n_samples += record.n_samples
@@ -282,6 +301,30 @@ class Summary(Measured):
             self._counts[true, guess] = self._counts.get((true, guess), 0) + n
         self._same += record.no_change[0]
         self._compared += record.no_change[1]
+
+    def join(self, later: Summary) -> None:
+        """Add what follows, as if its records had been added."""
+        self.n_chunks += later.n_chunks
+        self.n_samples += later.n_samples
+        self.n_labels += later.n_labels
+        self.classes += later.classes
+        self.n_classes = max(self.n_classes, later.n_classes)
+        for own, other in zip(self._means, later._means, strict=True):
+            own.join(other)
+        self.train_seconds += later.train_seconds
+        self.test_seconds += later.test_seconds
+        self.growths, self.prunings = together(self.growths, later.growths), together(self.prunings, later.prunings)
+        self.drifts = together(self.drifts, later.drifts)
+        self.reliability.add(later.reliability.binned)
+        self._histograms.join(later._histograms)
+        for pair, n in later._counts.items():
+            self._counts[pair] = self._counts.get(pair, 0) + n
+        self._same += later._same
+        self._compared += later._compared
+
+    @property
+    def _means(self) -> tuple[Mean, ...]:
+        return self.rate, self.hidden, self.parameters, self.members
 
     @property
     def confusion(self) -> Confusion:  # type: ignore[override]
@@ -333,11 +376,6 @@ class Summary(Measured):
         """A measure of the rare class, if there is one."""
         c = self.rarest_class
         return None if c is None else measure(c)
-
-    @property
-    def majority(self) -> float | None:
-        """The accuracy of always predicting the commonest class."""
-        return self.confusion.majority
 
     def __repr__(self) -> str:
         rate, figures = measures.RATE, self.figures()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from devdan.atomic import write_atomically
-from devdan.report.comparison import page_of_runs
+from devdan.report.comparison import comparing, page_of_runs
 from devdan.report.run_page import page_of_run, picture_of_run
 from devdan.report.shown_run import ReportError, RunReader, read_run
 
@@ -18,12 +18,15 @@ __all__ = [
 ]
 
 
-def write_report(folders: Sequence[Path], path: Path) -> None:
-    """Write a self-contained page: the report of one run, or a comparison of several."""
+def write_report(folders: Sequence[Path], path: Path, by: str | None = None) -> None:
+    """Write a self-contained page: the report of one run, or a comparison of several, by a measure if it is named."""
     if not folders:
         raise ReportError("a report needs at least one run folder, got none")
-    runs = [read_run(Path(folder)) for folder in folders]
-    page = page_of_run(runs[0]) if len(runs) == 1 else page_of_runs(runs)
+    if len(folders) == 1 and by is not None:
+        raise ReportError(f"by is for comparisons, got by={by!r} for one run: name more of them")
+    measure = None if by is None else comparing(by)
+    runs = [read_run(Path(folder), compared=len(folders) > 1) for folder in folders]
+    page = page_of_run(runs[0]) if len(runs) == 1 else page_of_runs(runs, measure)
     write_atomically(Path(path), page.encode())
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from devdan.evaluation.record import Phases, Record, together
+from devdan.evaluation.record import Phases, Record, Summary, together
 
 MOST_POINTS = 2000  # enough to zoom in, few enough for a page that opens at once
 MOST_CLASS_POINTS = 200  # fewer than of the accuracy, since there may be many classes
 MOST_COLUMN_POINTS = 500  # more than any run asks for
+MOST_PARTS = 320  # enough for parts of equal length
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,26 @@ class ColumnImportances:
         pairs = zip(self.values, later.values, strict=True)
         means = tuple((self.n_chunks * own + later.n_chunks * other) / n for own, other in pairs)
         return ColumnImportances(later.end, n, means)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One chunk, or several in a row, with all that measures are computed from."""
+
+    start: int
+    end: int
+    n_chunks: int
+    summary: Summary
+
+    @classmethod
+    def of(cls, record: Record) -> Part:
+        """A single chunk."""
+        return cls(record.start, record.start + record.n_samples, 1, Summary([record], begins=record.chunk == 0))
+
+    def join(self, later: Part) -> Part:
+        """Both in one; neither is any more."""
+        self.summary.join(later.summary)
+        return Part(self.start, later.end, self.n_chunks + later.n_chunks, self.summary)
 
 
 class Joinable(Protocol):

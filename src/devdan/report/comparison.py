@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from statistics import fmean, stdev
 from typing import NamedTuple
 
 from markupsafe import Markup
 
 from devdan.evaluation import measures
+from devdan.evaluation.measures import Figures, Measure
+from devdan.evaluation.record import Summary
 from devdan.report.bins import smooth_accuracy
 from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
 from devdan.report.classes import by_name
@@ -23,8 +26,8 @@ _FIRST_ROWS = 12  # of classes; the rest is folded away
 _MOST_ROWS = 100
 
 
-def page_of_runs(runs: Sequence[ShownRun]) -> str:
-    """The comparison of several runs."""
+def page_of_runs(runs: Sequence[ShownRun], by: Measure | None = None) -> str:
+    """The comparison of several runs, by a measure or by what suits each stream."""
     streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
     names, rows = _names(runs), recalls(runs)
     lettered = [(name[0], run) for name, run in zip(names, runs, strict=True)]
@@ -34,13 +37,14 @@ def page_of_runs(runs: Sequence[ShownRun]) -> str:
         subtitle=f"In total {how_many(sum(run.summary.n_samples for run in runs), 'sample')}",
         unfinished=[f"{letter}: {run.progress}" for letter, run in lettered if not run.finished],
         names=names,
-        heads=_heads(),
+        heads=_heads(runs),
         comparison=_figures(runs),
         accuracies=_accuracy_chart(runs, names),
         hidden_units=_hidden_units_chart(runs),
         replaying=any(run.n_replaying for run in runs),
-        contrasts=contrasts(runs),
+        contrasts=contrasts(runs, by),
         n_parts=N_PARTS,
+        chosen=by is not None,
         recalls=rows[:_FIRST_ROWS],
         other_recalls=rows[_FIRST_ROWS:],
         differences=differences(runs),
@@ -71,37 +75,41 @@ class ComparedFigure(NamedTuple):
     best: bool
 
 
-def _compared() -> list[measures.Measure]:
-    """What runs are compared by."""
-    return [measure for measure in measures.MEASURES if measure.column]
+def _compared(figures: Sequence[Figures]) -> list[Measure]:
+    """What runs are shown side by side by, without what none of them has."""
+    return [
+        measure
+        for measure in measures.MEASURES
+        if measure.column and not (measure.optional and all(measure.figure(own) is None for own in figures))
+    ]
 
 
-def _heads() -> list[str]:
+def _heads(runs: Sequence[ShownRun]) -> list[str]:
     """The names of the columns, without places where a line may break; a star is for what depends on the machine."""
-    named = [heading(measure).replace("-", "\u2011") + "*" * measure.timed for measure in _compared()]
-    return [*named, "Samples"]
+    shown = _compared([run.figures for run in runs])
+    return [*(heading(measure).replace("-", "\u2011") + "*" * measure.timed for measure in shown), "Samples"]
 
 
 def _figures(runs: Sequence[ShownRun]) -> list[list[ComparedFigure]]:
     """A row for each run, a column for each measure; the best is told among runs on one stream."""
     figures = [run.figures for run in runs]
-    found = [_column(runs, figures, measure) for measure in _compared()]
+    found = [_column(runs, figures, measure) for measure in _compared(figures)]
     sizes = [(number(run.summary.n_samples), how_many(run.summary.n_labels, "label")) for run in runs]
     found.append([ComparedFigure(*size, best=False) for size in sizes])
     return [list(row) for row in zip(*found, strict=True)]
 
 
-def _column(
-    runs: Sequence[ShownRun], figures: Sequence[measures.Figures], measure: measures.Measure
-) -> list[ComparedFigure]:
+def _column(runs: Sequence[ShownRun], figures: Sequence[Figures], measure: Measure) -> list[ComparedFigure]:
     texts = [written(measure, measure.figure(own), on_page=True) for own in figures]
     best = [False] * len(runs)
     for rivals in _rivals(runs, measure.timed) if measure.better else []:
         values = {place: measure.figure(figures[place]) for place in rivals}
         known = {place: measure.better * value for place, value in values.items() if value is not None}
         winner = max(known, key=lambda place: known[place], default=None)
+        if len(known) < 2 or winner is None or not measures.beats_majority(measure, figures[winner]):
+            continue
         for place in known:
-            best[place] = len(known) > 1 and winner is not None and texts[place] == texts[winner]
+            best[place] = texts[place] == texts[winner]
     spreads = [measure.spread_in(own) for own in figures]
     remarks = ["" if spread is None else f"± {written(measure, spread, on_page=True)}" for spread in spreads]
     return [ComparedFigure(*figure) for figure in zip(texts, remarks, best, strict=True)]
@@ -228,7 +236,7 @@ _SURE = 0.95
 
 
 class Estimate(NamedTuple):
-    """A difference in points, the interval that has the true one with 95 % certainty, and what it is from."""
+    """A difference, the interval that has the true one with 95 % certainty, and what it is from."""
 
     difference: float
     low: float
@@ -240,6 +248,7 @@ class Contrast(NamedTuple):
     """Two runs, or two groups of runs that differ in their seeds only, for display."""
 
     names: str
+    measure: str
     difference: str
     interval: str
     picture: Markup
@@ -247,30 +256,54 @@ class Contrast(NamedTuple):
     source: str
 
 
-def contrasts(runs: Sequence[ShownRun]) -> list[Contrast]:
+def comparing(name: str) -> Measure:
+    """The measure of this name by which runs can be compared."""
+    return measures.named(name, (measure for measure in measures.MEASURES if measure.value and not measure.timed))
+
+
+def contrasts(runs: Sequence[ShownRun], by: Measure | None = None) -> list[Contrast]:
     """Each against the first on the same stream; none if there is only one, or too little was scored."""
-    found: list[tuple[str, str, Estimate]] = []
+    found: list[tuple[list[int], list[int], Measure, Estimate]] = []
     by_stream: dict[str, list[list[int]]] = {}
     for places in groups(runs):
         by_stream.setdefault(str(runs[places[0]].info.get("stream")), []).append(places)
     for rivals in by_stream.values():
+        told = [by] if by else measures.leading([runs[n].figures for places in rivals for n in places])
         first, *others = rivals
-        for other in others:
-            estimate = estimated([runs[n] for n in other], [runs[n] for n in first])
+        for other, measure in product(others, told):
+            estimate = estimated([runs[n] for n in other], [runs[n] for n in first], measure)
             if estimate is not None:
-                found.append(("".join(map(letter, other)), "".join(map(letter, first)), estimate))
-    widest = max((abs(end) for _, _, estimate in found for end in (estimate.low, estimate.high)), default=0.0)
+                found.append((other, first, measure, estimate))
+    widest: dict[str, float] = {}
+    for *_, measure, estimate in found:
+        widest[measure.key] = max(widest.get(measure.key, 0.0), *map(abs, (estimate.low, estimate.high)))
     return [
         Contrast(
-            f"{a} − {b}",
-            signed(estimate.difference, 2),
-            f"{signed(estimate.low, 2)} to {signed(estimate.high, 2)}",
-            _picture(estimate, widest or 1.0),
-            f"{a} is better" if estimate.low > 0 else f"{b} is better" if estimate.high < 0 else "may be chance",
+            f"{_letters_of(a)} − {_letters_of(b)}",
+            heading(measure),
+            signed(estimate.difference, measure.digits),
+            f"{signed(estimate.low, measure.digits)} to {signed(estimate.high, measure.digits)}",
+            _picture(estimate, widest[measure.key] or 1.0),
+            _verdict(runs, a, b, measure, estimate),
             estimate.source,
         )
-        for a, b, estimate in found
+        for a, b, measure, estimate in found
     ]
+
+
+def _letters_of(places: Sequence[int]) -> str:
+    return "".join(map(letter, places))
+
+
+def _verdict(runs: Sequence[ShownRun], a: list[int], b: list[int], measure: Measure, estimate: Estimate) -> str:
+    """Which is better; accuracy says so only if it is more than that of always predicting the commonest class."""
+    if estimate.low <= 0 <= estimate.high:
+        return "may be chance"
+    winner = a if estimate.difference * measure.better > 0 else b
+    if not all(measures.beats_majority(measure, runs[n].figures) for n in winner):
+        commonest = measures.about_classes(runs[winner[0]].figures)["commonest"]
+        return f"neither is better than always predicting {clipped(commonest)}"
+    return f"{_letters_of(winner)} is better"
 
 
 def groups(runs: Sequence[ShownRun]) -> list[list[int]]:
@@ -283,22 +316,63 @@ def groups(runs: Sequence[ShownRun]) -> list[list[int]]:
     return list(found.values())
 
 
-def estimated(ours: Sequence[ShownRun], theirs: Sequence[ShownRun]) -> Estimate | None:
-    """The difference of the rates over seeds, if there are several of each; else of the accuracies over the stream."""
-    rates = [[run.summary.rate.mean for run in group if run.summary.rate.mean is not None] for group in (ours, theirs)]
-    if min(map(len, rates)) > 1:
-        a, b = rates
+def estimated(ours: Sequence[ShownRun], theirs: Sequence[ShownRun], measure: Measure) -> Estimate | None:
+    """The difference of a measure: over seeds, if there are several runs of each; else over parts of the stream."""
+    values = [[measure.figure(run.figures) for run in group] for group in (ours, theirs)]
+    a, b = ([value for value in group if value is not None] for group in values)
+    if min(len(a), len(b)) > 1:
         return _interval(
             fmean(a) - fmean(b), [stdev(x) ** 2 / len(x) for x in (a, b)], [len(x) - 1 for x in (a, b)],
             f"{len(a)} and {len(b)} seeds",
         )  # fmt: skip
+    return _over_parts(ours, theirs, measure)
+
+
+def _over_parts(ours: Sequence[ShownRun], theirs: Sequence[ShownRun], measure: Measure) -> Estimate | None:
+    """By the jackknife: how much the difference changes if a part of the stream is left out.
+
+    With d of all n parts and d_i of all but the i-th, the variance of d is (n - 1) / n Σ (d_i - mean d_i)².
+    """
     end = min(run.summary.n_samples for run in (*ours, *theirs))
-    pairs = zip(_by_part(ours, end), _by_part(theirs, end), strict=True)
-    gaps = [100 * (a - b) for a, b in pairs if a is not None and b is not None]
-    if len(gaps) < _FEWEST_PARTS:
+    a, b = _by_part(ours, end), _by_part(theirs, end)
+    scored = [place for place in range(N_PARTS) if a[place].confusion.n_samples and b[place].confusion.n_samples]
+    n = len(scored)
+    if n < _FEWEST_PARTS:
         return None
-    variance = stdev(gaps) ** 2 / len(gaps)
-    return _interval(fmean(gaps), [variance], [len(gaps) - 1], f"{len(gaps)} parts of the stream")
+
+    def gap(places: Sequence[int]) -> float | None:
+        pair = [_value(measure, [parts[place] for place in places]) for parts in (a, b)]
+        return None if pair[0] is None or pair[1] is None else pair[0] - pair[1]
+
+    whole, without = gap(scored), [gap([other for other in scored if other != place]) for place in scored]
+    gaps = [value for value in without if value is not None]
+    if whole is None or len(gaps) < n:
+        return None
+    middle = fmean(gaps)
+    variance = (n - 1) / n * sum((value - middle) ** 2 for value in gaps)
+    return _interval(whole, [variance], [n - 1], f"{n} parts of the stream")
+
+
+def _by_part(runs: Sequence[ShownRun], end: int) -> list[Summary]:
+    """Equal parts of the stream up to its end, of all runs together."""
+    parts = [Summary(begins=False) for _ in range(N_PARTS)]
+    for run in runs:
+        for part in run.parts:
+            if part.end <= end:
+                parts[min((part.start + part.end) // 2 * N_PARTS // end, N_PARTS - 1)].join(part.summary)
+    return parts
+
+
+def _value(measure: Measure, parts: Sequence[Summary]) -> float | None:
+    """A measure of some parts of the stream together; of the classification rate, the accuracy."""
+    whole = Summary(begins=False)
+    for part in parts:
+        whole.join(part)
+    if measure is measures.RATE:
+        return None if whole.confusion.accuracy is None else 100 * whole.confusion.accuracy
+    assert measure.value is not None
+    value: float | None = measure.value(whole)
+    return value
 
 
 def _interval(difference: float, variances: list[float], freedoms: list[int], source: str) -> Estimate:
@@ -306,23 +380,11 @@ def _interval(difference: float, variances: list[float], freedoms: list[int], so
     from scipy.stats import t  # noqa: PLC0415 (takes a while)
 
     whole = sum(variances)
-    if whole == 0:
+    if whole <= 0:
         return Estimate(difference, difference, difference, source)
     freedom = whole**2 / sum(part**2 / n for part, n in zip(variances, freedoms, strict=True))
     room = float(t.ppf((1 + _SURE) / 2, freedom)) * math.sqrt(whole)
     return Estimate(difference, difference - room, difference + room, source)
-
-
-def _by_part(runs: Sequence[ShownRun], end: int) -> list[float | None]:
-    """The accuracy in equal parts of the stream, on average over the runs."""
-    hits, scored = [0] * N_PARTS, [0] * N_PARTS
-    for run in runs:
-        for bin in run.bins:
-            if bin.end <= end:
-                part = min((bin.start + bin.end) // 2 * N_PARTS // end, N_PARTS - 1)
-                hits[part] += bin.hits
-                scored[part] += bin.n_scored
-    return [h / n if n else None for h, n in zip(hits, scored, strict=True)]
 
 
 def _picture(estimate: Estimate, widest: float) -> Markup:

@@ -12,7 +12,16 @@ from devdan.evaluation.measures import units_name
 from devdan.evaluation.record import Record, Summary
 from devdan.kernel.state import Event
 from devdan.model.explain import Unit
-from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, Bin, Bins, ClassCounts, ColumnImportances
+from devdan.report.bins import (
+    MOST_CLASS_POINTS,
+    MOST_COLUMN_POINTS,
+    MOST_PARTS,
+    Bin,
+    Bins,
+    ClassCounts,
+    ColumnImportances,
+    Part,
+)
 from devdan.report.keys import KeyFigures
 from devdan.report.words import NOTHING, how_many, moment, number
 from devdan.runs.runfolder import RunError, RunFolder
@@ -31,6 +40,7 @@ class ShownRun:
 
     name: str  # of its folder
     info: dict[str, Any]
+    compared: bool = False  # with others, part by part
     finished: bool = False
     summary: Summary = field(default_factory=Summary)
     bins: Bins[Bin] = field(default_factory=Bins)
@@ -39,6 +49,7 @@ class ShownRun:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     n_events: int = 0
     importances: Bins[ColumnImportances] = field(default_factory=lambda: Bins(most=MOST_COLUMN_POINTS))
+    parts: Bins[Part] = field(default_factory=lambda: Bins(most=MOST_PARTS))
     keys: KeyFigures = field(default_factory=KeyFigures)  # none unless the model is a fleet
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
@@ -81,6 +92,8 @@ class ShownRun:
         self.summary.add(record)
         chunk = Bin.of(record)
         self.bins.add(chunk)
+        if self.compared:
+            self.parts.add(Part.of(record))
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
         self.counts.add(ClassCounts.of(record))
@@ -99,7 +112,7 @@ class RunReader:
     Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, compared: bool = False) -> None:
         self._run = RunFolder(folder)
         if not folder.is_dir():
             raise ReportError(f"no such folder: {folder}")
@@ -109,7 +122,7 @@ class RunReader:
             raise ReportError(str(error)) from None
         if info is None:
             raise ReportError(f"no run in {folder}: it has no {self._run.settings_path.name}")
-        self._shown = ShownRun(folder.resolve().name, info)
+        self._shown = ShownRun(folder.resolve().name, info, compared)
 
     def so_far(self) -> ShownRun:
         """The run with all records there are by now."""
@@ -140,9 +153,9 @@ class RunReader:
             raise ReportError(f"{self._run.summary_path} is damaged") from None
 
 
-def read_run(folder: Path) -> ShownRun:
+def read_run(folder: Path, compared: bool = False) -> ShownRun:
     """The run in a folder, finished or not; an error if there is nothing of it to show yet."""
-    shown = RunReader(folder).so_far()
+    shown = RunReader(folder, compared).so_far()
     if shown.last is None:
         raise ReportError(f"no records yet in {folder}")
     return shown
