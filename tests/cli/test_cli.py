@@ -23,22 +23,8 @@ from devdan import DEVDAN, __version__
 from devdan.evaluation.record import Record
 from devdan.streams import sea
 
-KEYS = [
-    *("stream", "model", "seed", "chunk", "labels", "n_samples", "rarest_average_precision", "rarest_recall"),
-    *("rarest_precision", "rarest_f1", "cr_mean", "cr_std", "kappa", "f1_macro", "g_mean", "balanced_accuracy", "mcc"),
-    *(
-        "roc_auc",
-        "log_loss",
-        "brier",
-        "calibration_error",
-        "hn_mean",
-        "hn_std",
-        "nop_mean",
-        "train_seconds",
-        "test_seconds",
-        "samples_per_second",
-    ),
-]
+WHICH_RUN = ["stream", "model", "seed", "chunk", "labels", "n_samples"]
+SOME_MEASURES = {"cr_mean", "cr_std", "kappa", "majority_rate", "roc_auc", "rarest_recall", "hn_mean", "train_seconds"}
 
 
 def test_a_run_leaves_everything(tmp_path):
@@ -57,11 +43,12 @@ def test_a_run_leaves_everything(tmp_path):
 def test_json_is_one_object_and_nothing_else(tmp_path):
     run = devdan("run", "hyperplane", "--limit", 3000, "--seed", 4, "--chunk", 250, "--json", folder=tmp_path)
     result = json.loads(run.stdout)
-    assert list(result) == KEYS
+    assert list(result)[: len(WHICH_RUN)] == WHICH_RUN
+    assert SOME_MEASURES <= result.keys()
     assert (result["stream"], result["model"], result["seed"], result["chunk"]) == ("hyperplane", "devdan", 4, 250)
     assert (result["labels"], result["n_samples"]) == ("all", 3000)
     summary = json.loads((tmp_path / "runs/hyperplane-devdan/summary.json").read_text())
-    assert {key: summary[key] for key in KEYS} == result
+    assert {key: summary[key] for key in result} == result
 
 
 def test_the_same_command_gives_the_same_and_another_seed_another(tmp_path):
@@ -401,7 +388,7 @@ def test_a_table_is_made_and_taken_up_again(tmp_path):
     run = devdan(*arguments, "--labels", "all,fraction:0.5", folder=tmp_path)
     assert "12 runs. Report: table/table.html" in run.stdout
     assert "devdan fetch susy" in run.stderr
-    assert re.search(r"sea, dae, fraction:0.5, seed 1: CR [\d.]+ %; about 0:00:00 left", run.stderr)
+    assert re.search(r"sea, dae, fraction:0.5, seed 1: CR [\d.]+ ± [\d.]+ %; about 0:00:00 left", run.stderr)
     for name in ("table.html", "table.md", "table.csv", "table.tex", "table.json"):
         assert (tmp_path / "table" / name).exists()
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "table/cells").rglob("*.json")}
