@@ -44,7 +44,7 @@ def test_json_is_one_object_and_nothing_else(tmp_path):
     run = devdan("run", "hyperplane", "--limit", 3000, "--seed", 4, "--chunk", 250, "--json", folder=tmp_path)
     result = json.loads(run.stdout)
     assert list(result)[: len(WHICH_RUN)] == WHICH_RUN
-    assert SOME_MEASURES <= result.keys()
+    assert result.keys() >= SOME_MEASURES
     assert (result["stream"], result["model"], result["seed"], result["chunk"]) == ("hyperplane", "devdan", 4, 250)
     assert (result["labels"], result["n_samples"]) == ("all", 3000)
     summary = json.loads((tmp_path / "runs/hyperplane-devdan/summary.json").read_text())
