@@ -82,9 +82,16 @@ def of_tensorboard(folder):
     return {name: [(event.step, event.value) for event in events.Scalars(name)] for name in events.Tags()["scalars"]}
 
 
+MEASURED = (
+    *("accuracy", "kappa", "f1_macro", "g_mean", "balanced_accuracy", "mcc", "roc_auc", "log_loss", "brier"),
+    *("kappa_no_change", "calibration_error"),
+)
+OF_CLASSES = ("recall", "precision", "f1", "average_precision", "alert_recall", "alert_precision")
+
+
 def expected(records):
     """The curves of records, from the records alone."""
-    curves = {}
+    curves, classes = {}, []
     rates = []
     labels, same, compared = Counter(), 0, 0
     for record in records:
@@ -102,6 +109,11 @@ def expected(records):
             "n_parameters": record.n_parameters,
             "n_labels": record.n_labels,
         }
+        line = json.loads(record.to_json())
+        classes += line["new_classes"]
+        values |= {name: line[name] for name in MEASURED}
+        for name in OF_CLASSES:
+            values |= {f"{name}/{c}": value for c, value in zip(classes, line[name], strict=False)}
         for phase in ("generative", "discriminative"):
             for name in ("bias2", "variance", "growths", "prunings", "drifts"):
                 values[f"{name}/{phase}"] = getattr(getattr(record, name), phase, None)

@@ -132,10 +132,10 @@ class Log:
 
 
 def curves(record: Record, summary: Summary) -> dict[str, float]:
-    """The values to plot: those of a record, and the classification rate so far. Undefined values are left out."""
-    values: dict[str, float | None] = {
-        name: value(record, summary) for measure in measures.MEASURES for name, value in measure.curves
-    }
+    """The values to plot: those of a record, and some of the run so far. Undefined values are left out."""
+    values: dict[str, float | None] = {}
+    for measure in measures.MEASURES:
+        values |= measure.curve_values(record, summary)
     values["n_labels"] = record.n_labels
     for name in ("bias2", "variance", "growths", "prunings", "drifts"):
         phases = getattr(record, name)

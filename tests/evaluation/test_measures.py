@@ -3,16 +3,20 @@
 import csv
 import io
 import json
+import re
 
+import numpy as np
 import pytest
 from grids import keep, make, result
 from rich.console import Console
 from runs import record, save
 
+from devdan import DEVDAN
 from devdan.bench import write_tables
 from devdan.bench.grid import Cell, evaluate
 from devdan.cli import display
 from devdan.evaluation import measures
+from devdan.evaluation.loop import prequential
 from devdan.evaluation.measures import Measure, TileText
 from devdan.evaluation.record import Record, Summary
 from devdan.loggers import curves
@@ -82,12 +86,55 @@ def test_what_was_kept_before_there_was_a_measure_is_still_shown(tmp_path):
     assert rows["error_share"] == ""
 
 
+def test_every_measure_reaches_every_door():
+    """A measure is told at each door by itself, or in the words of another one."""
+    random = np.random.default_rng(0)
+    y = np.where(random.random(4000) < 0.05, "fraud", "ok")
+    X = random.normal(size=(4000, 3)) + 1.2 * (y == "fraud")[:, None]
+    chunks = [(X[k : k + 200], y[k : k + 200]) for k in range(0, 4000, 200)]
+    records = list(prequential(chunks, DEVDAN(random_state=0, decide={"fraud": {"missed": 20}})))
+    summary = Summary(records)
+    figures = {"model": "devdan"} | summary.figures()
+    told_by = {name: _told_by(name) for name in ("tile", "line")}
+    seen = {name for record in records for name in curves(record, summary)}
+    line = json.loads(records[-1].to_json())
+    for measure in measures.MEASURES:
+        key, value = measure.key, figures.get(measure.key)
+        assert value is not None or measure.follows is not None or key in ("members_mean",), key
+        if measure.recorded:
+            assert key in line, key
+        if not isinstance(value, float):
+            continue
+        if measure.compared and not measure.timed:
+            assert measure.column or not measure.better, key
+        if measure.better and not measure.timed and key != "accuracy":
+            assert key in told_by["tile"] or key in ("rarest_f1",), key
+            assert key in told_by["line"], key
+            assert measure.criterion is not None, key
+            names = {name for name, _ in measure.curves} or {key}
+            assert names & seen, key
+    for key in ("recall", "precision", "f1", "average_precision", "alert_recall", "alert_precision"):
+        assert {f"{key}/ok", f"{key}/fraud"} <= seen, key
+
+
+def _told_by(door):
+    """The measures that tiles or lines of the console tell, some in the text of another one."""
+    found = set()
+    for measure in measures.MEASURES:
+        shown = getattr(measure, door)
+        if shown is not None:
+            texts = " ".join(str(value) for value in vars(shown).values())
+            found |= {measure.key, *re.findall(r"{(\w+)}", texts)}
+    return found
+
+
 def test_keys_and_names_are_unique():
     keys = [measure.key for measure in measures.MEASURES]
     assert len(set(keys)) == len(keys)
     assert list(measures.in_tables()) == [
         *("CR", "kappa_no_change", "majority", "no_change", "ET", "HN", "NoP", "NoP_scripts", "members", "labels"),
         *("ECE", "rarest_average_precision", "rarest_recall", "rarest_precision", "rarest_f1"),
+        *("rarest_alert_recall", "rarest_alert_precision", "cost", "constant_cost"),
         *("kappa", "f1_macro", "g_mean", "balanced_accuracy", "mcc", "roc_auc", "log_loss", "brier"),
         "samples_per_second",
     ]

@@ -262,6 +262,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 _NOT_IN_CELLS = (  # too long, or not in any table
     *("classes", "recall", "precision", "f1", "average_precision", "counts", "drifts", "reliability"),
+    *("alert_recall", "alert_precision", "alerts", "costs"),
 )
 _ATTEMPTS = 2  # how often a cell may crash its worker
 

@@ -163,6 +163,14 @@ Which = Annotated[
         panel=RUN,
     ),
 ]
+Alerts = Annotated[
+    str,
+    option(
+        "K/N",
+        "Alert budget: what the K highest scores of each N samples find of a class is measured.",
+        panel=RUN,
+    ),
+]
 Out = Annotated[
     Optional[Path], path_option("--out", "DIR", f"Output folder; by default a new one in {PARENT}/.", panel=RUN)
 ]

@@ -59,6 +59,7 @@ def run(
     seed: opt.Seed = 0,
     chunk: opt.ChunkOrOwn = None,
     labels: opt.Which = "all",
+    alerts: opt.Alerts = "10/1000",
     folder: opt.Out = None,
     resume: opt.Resume = False,
     overwrite: opt.Overwrite = False,
@@ -93,7 +94,7 @@ def run(
         model = model if key is None else FLEET
         settings = describe(
             samples, learner, chosen, model=model, seed=seed, chunk=samples.chunk, labels=str(policy), target=target,
-            key=key, header=header, drop=drop, limit=limit, endless=endless, scaled=scaled,
+            key=key, header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, alerts=alerts,
             command=opt.repeated(samples, data),
         )  # fmt: skip
         if folder is None:
@@ -101,7 +102,7 @@ def run(
         loggers = _loggers(logs or [], folder)
         if getattr(learner, "max_in_memory", None) is not None:  # a fleet
             learner.set_params(store=RunFolder(folder).fleet_path)
-        evaluation = Evaluation(learner, policy, classes=classes, key=key)
+        evaluation = Evaluation(learner, policy, classes=classes, key=key, alerts=alerts)
         with RunJob(
             folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every, page=RunReport
         ) as job:

@@ -336,7 +336,7 @@ class _RiverAdapter:
         probabilities = None
         if _predicts_by_probabilities(self.model):
             votes = [self.model.predict_proba_one(x) for x in self._samples(X)]
-            decided = getattr(_last_step(self.model), "decided", _likeliest)
+            decided = getattr(last_step(self.model), "decided", _likeliest)
             guesses, probabilities = [decided(vote) for vote in votes], self._table(votes)
         else:
             guesses = [self.model.predict_one(x) for x in self._samples(X)]
@@ -373,11 +373,11 @@ class _RiverAdapter:
 
 def _predicts_by_probabilities(model: Any) -> bool:
     """Whether its label follows from its probabilities: it is the likeliest, unless a classifier overrides that."""
-    how = getattr(type(_last_step(model)), "predict_one", None)
+    how = getattr(type(last_step(model)), "predict_one", None)
     return getattr(how, "__module__", None) in ("river.base.classifier", "devdan.river")
 
 
-def _last_step(model: Any) -> Any:
+def last_step(model: Any) -> Any:
     """The last step of a pipeline, or the model itself."""
     steps = getattr(model, "steps", None)
     return [*steps.values()][-1] if isinstance(steps, Mapping) and steps else model

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from devdan.arrays import Integers
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import is_table, rows_of
-from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model
+from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model, last_step
+from devdan.evaluation.alerts import Alerts, Budget, CostCount, Costs, Periods
 from devdan.evaluation.counts import Binned, binned
 from devdan.evaluation.histograms import Scored, scored
 from devdan.evaluation.labels import NEVER, Labels
@@ -21,6 +22,7 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.model.classes import Classes, is_missing, split_missing
 
 _NO_LABEL = -1  # before the first one
+_ALERTS = str(Budget())
 
 
 def prequential(
@@ -31,6 +33,7 @@ def prequential(
     classes: Sequence[Any] | None = None,
     seed: int = 0,
     key: str | None = None,
+    alerts: str = _ALERTS,
 ) -> Iterator[Record]:
     """Test, then train, chunk by chunk; yields a record for each chunk.
 
@@ -39,7 +42,8 @@ def prequential(
     ``"delay:1000"``, …), with a ``seed`` for random policies. DEVDAN observes each sample when it arrives and is taught
     when labels arrive; other models learn only from labelled samples. ``classes`` are for models that must know them in
     advance; by default, those of the stream, if known. Samples whose label is missing are never scored or taught. For a
-    :class:`~devdan.DEVDANFleet`, ``key`` is the column of the stream's tables with the keys.
+    :class:`~devdan.DEVDANFleet`, ``key`` is the column of the stream's tables with the keys. ``alerts`` is a budget:
+    with ``"10/1000"``, it is measured what the 10 highest scores of each 1,000 scored samples find.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
@@ -49,7 +53,7 @@ def prequential(
     >>> records[2].accuracy, records[-1].accuracy > 0.7
     (None, True)
     """
-    return Evaluation(model, labels, classes=classes, seed=seed, key=key).over(stream)
+    return Evaluation(model, labels, classes=classes, seed=seed, key=key, alerts=alerts).over(stream)
 
 
 class Pending(NamedTuple):
@@ -76,6 +80,8 @@ class Quality(NamedTuple):
     no_change: tuple[int, int] = (0, 0)  # samples whose label equals the previous one, and out of how many
     reliability: Binned | None = None
     scores: Scored | None = None
+    alerts: Alerts | None = None
+    costs: Costs | None = None
 
 
 class Evaluation:
@@ -89,6 +95,7 @@ class Evaluation:
         classes: Sequence[Any] | None = None,
         seed: int = 0,
         key: str | None = None,
+        alerts: str = _ALERTS,
     ) -> None:
         self.model = model
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
@@ -107,6 +114,7 @@ class Evaluation:
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
         self._coming: list[Pending] = []  # chunks with labels that have not arrived
+        self._periods, self._cost = Periods(Budget.parse(alerts)), CostCount.of(last_step(model))
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
@@ -220,27 +228,37 @@ class Evaluation:
         guesses = guesses[known]
         guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
         m = len(self._classes)
-        pairs, counts = np.unique(true * m + guess, return_counts=True)
+        pairs, n_each = np.unique(true * m + guess, return_counts=True)
+        counts = tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), n_each.tolist(), strict=True))
         return Quality(
-            tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), counts.tolist(), strict=True)),
+            counts,
             (int(np.count_nonzero(before == true)), int(np.count_nonzero(before != _NO_LABEL))),
             None
             if probabilities is None
             else binned(probabilities.values[known].max(axis=1, initial=0.0), guess == true),
-            None if probabilities is None else self._scored(probabilities, known, true),
+            *(None, None) if probabilities is None else self._scored(probabilities, known, true),
+            None if self._cost is None else self._cost.of_chunk(counts, self._appeared),
         )
 
-    def _scored(self, probabilities: Probabilities, known: npt.NDArray[np.bool_], true: Integers) -> Scored | None:
-        """The scores of the classes that have appeared; None if the model does not say what its columns are for."""
+    def _scored(
+        self, probabilities: Probabilities, known: npt.NDArray[np.bool_], true: Integers
+    ) -> tuple[Scored | None, Alerts | None]:
+        """The scores of the classes that have appeared, and what alerts find by them.
+
+        None if the model does not say what its columns are for.
+        """
         values, classes = probabilities
         if classes is None:
-            return None
+            return None, None
         values = values[known]
         if not np.isfinite(values.sum()):
             finite = np.isfinite(values).all(axis=1)
             values, true = values[finite], true[finite]
         places = {name: column for column, name in enumerate(classes.tolist())}
-        return scored(values, np.array([places.get(name, -1) for name in self._appeared]), true)
+        columns = np.array([places.get(name, -1) for name in self._appeared])
+        by_class, are_known = np.zeros((len(values), len(columns))), columns >= 0
+        by_class[:, are_known] = values[:, columns[are_known]]
+        return scored(values, columns, true), self._periods.add(by_class, true)
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Integers:
         """Labels as numbers; new labels get new numbers."""

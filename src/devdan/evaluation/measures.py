@@ -7,17 +7,20 @@ lists measures. A row says how a measure is computed, formatted and explained. T
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 from devdan.evaluation.counts import Confusion
+from devdan.evaluation.histograms import MOST_CLASSES
 
 Figures = Mapping[str, Any]  # the results of a run, as in its summary, by the measures' keys
 OF_RAREST = "rarest_"  # begins the names of measures of the rarest class, if it is rare
 OF_RULES = ("pensemble", "pensemble+")  # models whose hidden units are rules
 _LAST = 100
+_LONGEST_NAME = 60  # characters of a class in the name of a curve
 
 
 def units_name(model: object) -> str:
@@ -79,7 +82,8 @@ class Measure:
     criterion: str | None = ""  # its name in tables; by default its key; None: it is in none
     place: int = _LAST  # in tables
     sheet: SheetText | None = None
-    curves: tuple[tuple[str, Callable[[Any, Any], float | None]], ...] = ()  # of a Record and the Summary up to it
+    curves: tuple[tuple[str, Callable[[Any, Any], float | None]], ...] = ()  # of a Record and the Summary up to it;
+    # by default those of a record, if it has them
 
     def figure(self, figures: Figures) -> float | None:
         """Its value among the figures of a run, if it has one."""
@@ -101,10 +105,30 @@ class Measure:
         text = self.text(value) + (f" ± {self.text(spread)}" if spread is not None else "")
         return f"{text} {self.unit_of_measure}" if self.unit_of_measure and value is not None else text
 
+    def curve_values(self, record: Any, summary: Any) -> dict[str, float | None]:
+        """Its values for curves over the run, by their names, which end with a class where each class has one."""
+        if self.curves or not self.recorded or self.value is None:
+            return {name: value(record, summary) for name, value in self.curves}
+        found = self.value(record)
+        if not isinstance(found, list):
+            return {self.key: found}
+        if len(found) > MOST_CLASSES:
+            return {}
+        return {f"{self.key}/{c}": value for c, value in zip(map(_as_name, summary.classes), found, strict=False)}
+
     def computed(self, summary: Any) -> dict[str, Any]:
         """Its entries in a summary."""
         kept = {} if self.value is None else {self.key: self.value(summary)}
         return kept if self.spread is None else kept | {self.spread_key: self.spread(summary)}
+
+
+def _as_name(label: object) -> str:
+    """A class as part of a curve's name, which stores of curves restrict.
+
+    >>> _as_name("über 5 €"), _as_name(7)
+    ('über 5 _', '7')
+    """
+    return re.sub(r"[^\w .-]", "_", str(label))[:_LONGEST_NAME]
 
 
 def _sum(*keys: str) -> Callable[[Figures], float | None]:
@@ -131,12 +155,16 @@ def _by_the_scripts(figures: Figures) -> float | None:
 def about_classes(figures: Figures) -> dict[str, str]:
     """What texts say about the commonest and the rarest class."""
     counted, names = Confusion.of(figures["counts"]), figures["classes"]
-    told = dict.fromkeys(("commonest", "rarest", "share", "n_rarest", "n_called"), "")
+    told = dict.fromkeys(("commonest", "rarest", "share", "n_rarest", "n_called", "budget", "period", "constant"), "")
     if counted.actual:
         told["commonest"] = str(names[max(counted.actual, key=lambda c: counted.actual[c])])
     if (c := counted.rarest) is not None:
         told |= {"rarest": str(names[c]), "share": f"{100 * counted.actual[c] / counted.n_samples:.2g} %"}
         told |= {"n_rarest": f"{counted.actual[c]:,}", "n_called": f"{counted.predicted.get(c, 0):,}"}
+    if alerts := figures.get("alerts"):
+        told |= {"budget": f"{alerts['n_alerts']:,}", "period": f"{alerts['period']:,}"}
+    if costs := figures.get("costs"):
+        told["constant"] = str(names[costs.index(min(costs[1:]), 1) - 1])
     return told
 
 
@@ -147,7 +175,7 @@ def _in_percent(share: float | None) -> float | None:
 def _of_chunk(record: Any, summary: Any, measure: str) -> float | None:
     """A measure of the class that is the rarest so far, in one chunk."""
     values, c = getattr(record, measure), summary.rarest_class
-    return None if c is None else values[c]
+    return None if c is None or c >= len(values) else values[c]
 
 
 SCRIPTS = "NoP_scripts"
@@ -226,9 +254,65 @@ MEASURES = (
         "F1, rarest class",
         lambda summary: summary.of_rarest(summary.confusion.f1),
         optional=True,
-        tile=None,
+        tile=None,  # it is in the table of classes
         line=None,  # it is beside the recall
         place=14,
+        curves=(("rarest/f1", lambda record, summary: _of_chunk(record, summary, "f1")),),
+    ),
+    Measure(
+        "rarest_alert_recall",
+        "Recall of alerts, rarest class",
+        lambda summary: summary.of_alerts("recall"),
+        optional=True,
+        tile=TileText(
+            "by the {budget} highest scores of each {period} samples, of which {rarest_alert_precision} were right",
+            "Recall of alerts, {rarest}",
+        ),
+        line=ConsoleLine(
+            "alerts: recall, precision",
+            "{rarest_alert_recall}, {rarest_alert_precision}",
+            note="of the {budget} highest scores of each {period} samples",
+            place=1,
+        ),
+        place=15,
+        sheet=SheetText(
+            "The share of the samples of the rarest class that are among the highest scores of their period: 10 of "
+            "1,000 samples."
+        ),
+        curves=(("rarest/alert_recall", lambda record, summary: _of_chunk(record, summary, "alert_recall")),),
+    ),
+    Measure(
+        "rarest_alert_precision",
+        "Precision of alerts, rarest class",
+        lambda summary: summary.of_alerts("precision"),
+        optional=True,
+        tile=None,  # it is beside their recall
+        line=None,
+        place=16,
+        sheet=SheetText("The share of these highest scores that are of the rarest class."),
+        curves=(("rarest/alert_precision", lambda record, summary: _of_chunk(record, summary, "alert_precision")),),
+    ),
+    Measure(
+        "cost",
+        "Cost",
+        attrgetter("cost"),
+        recorded=True,
+        better=-1,
+        optional=True,
+        tile=TileText("per sample, by the costs in decide; always calling {constant} costs {constant_cost}"),
+        line=ConsoleLine(note="per sample; always calling {constant} costs {constant_cost}", place=1),
+        place=17,
+        sheet=SheetText("What the predictions cost per sample, for models that decide by costs."),
+    ),
+    Measure(
+        "constant_cost",
+        "Cost of one class",
+        attrgetter("constant_cost"),
+        better=0,
+        optional=True,
+        tile=None,  # it is beside the cost
+        line=None,
+        place=18,
     ),
     RATE,
     Measure(
@@ -304,7 +388,6 @@ MEASURES = (
         better=-1,
         optional=True,
         tile=None,  # it is beside the calibration error, as is the next
-        column=False,
         line=ConsoleLine("log loss, Brier score", "{log_loss}, {brier}", place=10),
     ),
     Measure(
@@ -315,7 +398,6 @@ MEASURES = (
         better=-1,
         optional=True,
         tile=None,
-        column=False,
         line=None,  # it is beside the log loss
     ),
     Measure(
@@ -478,7 +560,15 @@ MEASURES = (
     Measure("rarest", "Rarest class", attrgetter("rarest"), **_OF_CLASSES),
     Measure("recall", "Recall of each class", attrgetter("recall"), recorded=True, **_OF_CLASSES),
     Measure("precision", "Precision of each class", attrgetter("precision"), recorded=True, **_OF_CLASSES),
-    Measure("f1", "F1 of each class", attrgetter("f1"), **_OF_CLASSES),
+    Measure("f1", "F1 of each class", attrgetter("f1"), recorded=True, **_OF_CLASSES),
+    Measure("alert_recall", "Recall of alerts of each class", attrgetter("alert_recall"), recorded=True, **_OF_CLASSES),
+    Measure(
+        "alert_precision",
+        "Precision of alerts of each class",
+        attrgetter("alert_precision"),
+        recorded=True,
+        **_OF_CLASSES,
+    ),
     Measure(
         "average_precision",
         "Average precision of each class",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from devdan.evaluation import measures
+from devdan.evaluation.alerts import Alerts, Costs, with_later, with_later_costs
 from devdan.evaluation.counts import Binned, Confusion, Reliability, beyond, mean
 from devdan.evaluation.histograms import MOST_CLASSES, NOT_SCORED, Histograms, Ranking, Scored, checked
 from devdan.kernel.state import EVENT_KINDS, PHASES, Event
@@ -49,6 +50,8 @@ class Measured(ABC):
 
     n_classes: int
     confusion: Confusion
+    alerts: Alerts | None
+    costs: Costs | None
 
     @property
     @abstractmethod
@@ -84,6 +87,25 @@ class Measured(ABC):
     def average_precision(self) -> list[float | None]:
         """Nothing of more than twelve classes, as is the next."""
         return self._of_each(self.ranking.average_precision) if self.n_classes <= MOST_CLASSES else []
+
+    @property
+    def alert_recall(self) -> list[float | None]:
+        """Of the alerts of each class; nothing before a period is complete, as is the next."""
+        return [] if self.alerts is None else self._of_each(self.alerts.recall)
+
+    @property
+    def alert_precision(self) -> list[float | None]:
+        return [] if self.alerts is None else self._of_each(self.alerts.precision)
+
+    @property
+    def cost(self) -> float | None:
+        """Of the predictions, per scored sample; None without costs."""
+        return None if self.costs is None else self.costs[0] / self.confusion.n_samples
+
+    @property
+    def constant_cost(self) -> float | None:
+        """Of calling every sample the same class, the cheapest one, per scored sample."""
+        return None if self.costs is None else min(self.costs[1:]) / self.confusion.n_samples
 
     @property
     def roc_auc(self) -> float | None:
@@ -128,6 +150,8 @@ class Record(Measured):
     drifts: Phases | None = None  # virtual drifts in the generative phase, real drifts in the discriminative phase
     reliability: Binned | None = None  # predictions by confidence: bin, samples, right ones, sum of confidences
     scores: Scored | None = None  # the probabilities of the classes, counted
+    alerts: Alerts | None = None  # what those of the periods found that ended in this chunk
+    costs: Costs | None = None  # of the predictions, and of always calling a class, if the model decides by costs
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
     importances: tuple[float, ...] | None = None  # of the columns, in their order; not in every record
     keys: tuple[KeyCount, ...] | None = None  # of a fleet: the keys with rows or late labels in the chunk
@@ -177,7 +201,7 @@ class Record(Measured):
         values: dict[str, Any] = {}
         for name in _FIELDS:
             value = getattr(self, name)
-            values[name] = value._asdict() if isinstance(value, (Phases, Scored)) else value
+            values[name] = value._asdict() if isinstance(value, (Phases, Scored, Alerts)) else value
         values |= {
             measure.key: measure.value(self) for measure in measures.MEASURES if measure.recorded and measure.value
         }
@@ -195,6 +219,10 @@ class Record(Measured):
             taken[name] = None if taken[name] is None else tuple(tuple(count) for count in taken[name])
         if taken["scores"] is not None:
             taken["scores"] = checked(Scored(**taken["scores"]), taken["n_classes"])
+        if taken["alerts"] is not None:
+            alerts = Alerts(**taken["alerts"])
+            taken["alerts"] = alerts._replace(found=tuple(map(float, alerts.found)), there=tuple(alerts.there))
+        taken["costs"] = None if taken["costs"] is None else tuple(map(float, taken["costs"]))
         taken["events"] = None if taken["events"] is None else tuple(_event(*event) for event in taken["events"])
         taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
         if taken["keys"] is not None:
@@ -273,6 +301,8 @@ class Summary(Measured):
         self.growths: Phases | None = None
         self.prunings: Phases | None = None
         self.drifts: Phases | None = None
+        self.alerts: Alerts | None = None
+        self.costs: Costs | None = None
         self.reliability = Reliability()
         self._histograms = Histograms()
         self._counts: dict[tuple[int, int], int] = {}
@@ -295,6 +325,8 @@ class Summary(Measured):
         self.test_seconds += record.test_seconds
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
         self.drifts = together(self.drifts, record.drifts)
+        self.alerts = with_later(self.alerts, record.alerts)
+        self.costs = with_later_costs(self.costs, record.costs)
         self.reliability.add(record.reliability or ())
         self._histograms.add(record.scores, record.n_classes)
         for true, guess, n in record.counts:
@@ -315,6 +347,8 @@ class Summary(Measured):
         self.test_seconds += later.test_seconds
         self.growths, self.prunings = together(self.growths, later.growths), together(self.prunings, later.prunings)
         self.drifts = together(self.drifts, later.drifts)
+        self.alerts = with_later(self.alerts, later.alerts)
+        self.costs = with_later_costs(self.costs, later.costs)
         self.reliability.add(later.reliability.binned)
         self._histograms.join(later._histograms)
         for pair, n in later._counts.items():
@@ -377,6 +411,10 @@ class Summary(Measured):
         c = self.rarest_class
         return None if c is None else measure(c)
 
+    def of_alerts(self, name: str) -> float | None:
+        """A measure of the alerts of the rare class, if a period of them is complete."""
+        return None if self.alerts is None else self.of_rarest(getattr(self.alerts, name))
+
     def __repr__(self) -> str:
         rate, figures = measures.RATE, self.figures()
         size = f"{self.n_samples:,} samples in {self.n_chunks:,} chunks"
@@ -410,6 +448,8 @@ class Summary(Measured):
             "drifts": None if self.drifts is None else self.drifts._asdict(),
             "classes": self.classes,
             "counts": self.counts,
+            "alerts": None if self.alerts is None else self.alerts._asdict(),
+            "costs": self.costs,
             "reliability": self.reliability.binned,
         }
 
