@@ -220,6 +220,20 @@ def test_a_deletion_whose_answer_was_lost_is_one(url):
             client.delete()
 
 
+def test_a_sample_is_forgotten_even_if_the_answer_was_lost(url):
+    with Client(url, "private") as client:
+        client.create()
+        client.predict([{"name": "Ann"}, {"name": "Bob"}], ids=["a/1", "b"])
+        assert client.forget("a/1") > 0
+        with pytest.raises(ServiceError, match="404"):
+            client.sample("a/1")
+        with pytest.raises(ServiceError, match="404"):
+            client.forget("a/1")
+        with Client("http://lossy", "private", transport=httpx.MockTransport(Unreliable(url))) as other:
+            assert other.forget("b") is None
+        assert client.show()["columns"] == ["name"]
+
+
 def test_the_same_without_waiting(url):
     async def use():
         async with AsyncClient(url, "async") as client:
@@ -227,6 +241,7 @@ def test_the_same_without_waiting(url):
             said = await client.predict([{"x": 1.0}], ids=["a"])
             told = await client.label({"a": True}) + await client.teach([{"x": 2.0}], [False])
             known, shown = await client.sample("a"), await client.show()
+            assert await client.forget("a") > 0
             await client.delete()
             with pytest.raises(ServiceError, match="404"):
                 await client.show()

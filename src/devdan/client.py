@@ -368,6 +368,13 @@ class Client(_Calls):
         """What became of a row."""
         return self._run(self._call("GET", _sample_path(id_)))
 
+    def forget(self, id_: str) -> int | None:
+        """Have a sample forgotten for good; models of this version and later ones have forgotten it.
+
+        None if that was the answer to an earlier attempt, which did not arrive.
+        """
+        return _version(self._run(self._call("DELETE", _sample_path(id_))))
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -430,6 +437,10 @@ class AsyncClient(_Calls):
         """What became of a row."""
         return await self._run(self._call("GET", _sample_path(id_)))
 
+    async def forget(self, id_: str) -> int | None:
+        """Have a sample forgotten for good."""
+        return _version(await self._run(self._call("DELETE", _sample_path(id_))))
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
@@ -445,3 +456,7 @@ class AsyncClient(_Calls):
 
 def _sample_path(id_: str) -> str:
     return f"/samples/{quote(id_, safe='')}"
+
+
+def _version(answer: dict[str, Any] | None) -> int | None:
+    return None if answer is None else answer["version"]

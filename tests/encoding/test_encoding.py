@@ -20,7 +20,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from devdan import DEVDAN, DEVDANEnsemble
+from devdan import DEVDAN, DEVDANEnsemble, open_model
 from devdan.bench import PClass, PENsemble
 from devdan.encoding import values
 from devdan.encoding.encoding import Encoding, Instructions, SingleRow
@@ -588,3 +588,43 @@ def test_columns_of_the_same_name_are_refused():
     for X in (table, table.astype(float, errors="ignore"), pa.table([[1.0], [2.0]], names=["a", "a"])):
         with pytest.raises(ValueError, match="two are called 'a'"):
             DEVDAN().fit(X, [0, 1, 0][: len(X)])
+
+
+def test_values_that_are_forgotten_leave_no_trace_and_the_model_goes_on(tmp_path):
+    people = [
+        {"name": f"n{k % 5}", "code": float(k % 3), "odd": "n/k" if k == 5 else str(k % 4), "x": k % 2}
+        for k in range(60)
+    ]
+    y = [k % 2 for k in range(60)]
+    model = DEVDAN(random_state=0, nominal=["code"]).fit(people, y)
+    before = model.encoding_.input_names
+    model.forget_values(people[5:6], ["name", "code", "odd"])
+    gone = {"name=n0", "code=2", "odd=n/k"}
+    assert set(model.encoding_.input_names) == set(before) - gone
+    assert model.encoding_.input_names == [name for name in before if name not in gone]
+    assert b"n/k" not in json.dumps(model.encoding_.to_json()).encode()
+    model.save(tmp_path / "model")
+    again = open_model(tmp_path / "model")
+    for one in (model, again):
+        one.partial_fit(people, y)
+    assert again.encoding_.input_names == model.encoding_.input_names
+    assert set(model.encoding_.input_names) == set(before)
+    assert (again.predict_proba(people) == model.predict_proba(people)).all()
+    model.forget_values(
+        [{"name": f"n{k}", "code": float(k), "odd": "n/k", "x": 0} for k in range(5)], ["name", "code", "odd"]
+    )
+    assert sorted(model.encoding_.input_names) == ["odd", "x"]
+
+
+def test_a_text_that_is_forgotten_counts_no_more_for_finding_ids():
+    encoding = Encoding().learned(rows_of([{"id": f"i{k}"} for k in range(150)]))[1]
+    encoding = encoding.without(rows_of([{"id": "i7"}]), ["id"])
+    assert '"i7"' not in json.dumps(encoding.to_json())
+    encoding = encoding.learned(rows_of([{"id": f"j{k}"} for k in range(51)]))[1]
+    assert "nearly unique" in encoding.columns["id"].left_out
+
+
+def test_models_of_plain_numbers_have_no_values_to_forget():
+    model = DEVDAN(random_state=0).fit([[0.0], [1.0]], [0, 1])
+    before = [state.tobytes() for state in model.mixture_.networks]
+    assert [state.tobytes() for state in model.forget_values([[1.0]], [0]).mixture_.networks] == before

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from served import SECONDS, Process, served_here, wait_until
+from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
 from devdan.service import ledger, sql
@@ -38,6 +38,25 @@ def url(server, request):
     name = f"d{abs(hash(request.node.name)) % 10**9}"
     server.psql(f"CREATE DATABASE {name};")
     return server.get_uri(database=name)
+
+
+def test_samples_are_forgotten_and_erased(url):
+    with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        rows = [{"id": f"id{k}", "features": {"x": k, "name": f"MARKED {k}"}, "label": k % 2} for k in range(20)]
+        http.post("/v1/streams/s/samples", json={"rows": rows}).raise_for_status()
+        answer = http.delete("/v1/streams/s/samples/id7").json()
+        http.post("/v1/streams/s/samples", json={"rows": [rows[0] | {"id": "other"}]}).raise_for_status()
+        shown = until(http, "/v1/streams/s", lambda now: now["forgotten"] == 1 and not now["erasing"])
+        assert shown["version"] >= answer["version"]
+    connection = postgresql.PostgresqlDatabase(url).connect()
+    (stream,) = found(connection, "s")
+    assert replayed(connection, stream).same is True
+    names = sql.snapshot(connection, stream.number, sql.LATEST).model
+    for k in (6, 7):
+        holds = connection.execute(f"SELECT seq FROM records WHERE {connection.holds}", (f"MARKED {k}".encode(),))
+        assert (bool(holds), f"MARKED {k}".encode() in names) == (k == 6, k == 6)
+    connection.close()
 
 
 def test_the_same_log_as_in_sqlite(url):

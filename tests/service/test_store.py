@@ -100,7 +100,7 @@ def begun(folder, statement):
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE format SET version = 9", "the log is of format 9, and this version of devdan reads format 1"),
+        ("UPDATE format SET version = 9", "the log is of format 9, and this version of devdan reads format 2"),
         ("DELETE FROM format", "older than the first format"),
     ],
 )
@@ -120,14 +120,46 @@ def test_a_reader_of_another_format_is_told_in_a_line(tmp_path):
 
 def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(tmp_path, monkeypatch):
     begun(tmp_path, "INSERT INTO removed VALUES (77)")
-    monkeypatch.setattr(sql, "FORMAT", 3)
-    steps = {1: ("UPDATE removed SET stream = stream + 1",), 2: ("UPDATE missing SET stream = 0",)}
+    now = sql.FORMAT
+    monkeypatch.setattr(sql, "FORMAT", now + 2)
+    steps = {now: ("UPDATE removed SET stream = stream + 1",), now + 1: ("UPDATE missing SET stream = 0",)}
     monkeypatch.setattr(sql, "MIGRATIONS", steps)
     with pytest.raises(sql.DamagedError, match="no such table: missing"):
         SqliteDatabase(tmp_path)
-    steps[2] = ("UPDATE removed SET stream = 2 * stream",)
+    steps[now + 1] = ("UPDATE removed SET stream = 2 * stream",)
     for _ in range(2):  # once
         database = SqliteDatabase(tmp_path)
         assert database.own().execute("SELECT stream FROM removed") == [(2 * 78,)]
-        assert database.own().execute("SELECT version FROM format") == [(3,)]
+        assert database.own().execute("SELECT version FROM format") == [(now + 2,)]
         database.close()
+
+
+# What a log of each format lacked that the next one has: statements that make a new log one of that format.
+OLDER = {1: ("DROP TABLE forgotten", "UPDATE format SET version = 1")}
+
+
+def test_there_is_a_migration_from_each_format():
+    assert sorted(sql.MIGRATIONS) == sorted(OLDER) == list(range(1, sql.FORMAT))
+
+
+@pytest.mark.parametrize("before", OLDER)
+def test_a_log_of_an_older_format_goes_on_bit_for_bit(tmp_path, before):
+    with served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        http.post("/v1/streams/s/samples", json=rows(0, 200, label=True)).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200)
+        said = http.post("/v1/streams/s/predict", json=rows(7, 1)).json()
+    log = sqlite3.connect(tmp_path / "data" / FILE)
+    for statement in (one for step in range(sql.FORMAT - 1, before - 1, -1) for one in OLDER[step]):
+        log.execute(statement)
+    log.commit()
+    log.close()
+    code, told = run("replay", tmp_path / "data")
+    assert (code, f"the log is of format {before}" in told) == (2, True), told
+    with served_here(tmp_path / "data") as http:
+        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
+        assert http.post("/v1/streams/s/predict", json=rows(7, 1)).json()["predictions"] == said["predictions"]
+        assert http.delete("/v1/streams/s/samples/r7").status_code == 200
+        until(http, "/v1/streams/s", lambda shown: shown["forgotten"] == 1 and not shown["erasing"])
+    code, told = run("replay", tmp_path / "data")
+    assert (code, "the same as the snapshot" in told) == (0, True), told

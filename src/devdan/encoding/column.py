@@ -249,6 +249,17 @@ class ColumnEncoding:
         seen.latest, seen.earliest, seen.varies = int(latest[-1]), int(earliest[-1]), bool(varies[-1])
         return needed
 
+    def without(self, column: rows.Column) -> ColumnEncoding:
+        """A copy that knows the words of these values no longer."""
+        twin, words = self.copied(), rows.as_texts(column)
+        for text in {words.vocabulary.texts[place] for place in words.places.tolist() if place >= 0}:
+            twin.inputs.pop(InputKey("value", text), None)
+            twin.example, twin.odd = ("" if cited == text else cited for cited in (twin.example, twin.odd))
+            if text in twin.seen.distinct:
+                twin.seen.distinct.remove(text)
+                twin.seen.n -= 1
+        return twin
+
     # --- Use -----------------------------------------------------------------------------------------------------
 
     def fill(self, column: rows.Column, X: Floats, places: dict[int, int]) -> None:

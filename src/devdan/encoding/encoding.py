@@ -140,6 +140,23 @@ class Encoding:
         grown = Encoding(list(columns.values()), order, n_numbered, self._instructions)
         return grown._applied(rows), grown
 
+    def without(self, rows: Rows, names: Sequence[str]) -> Encoding:
+        """The encoding without the values that these rows have in some columns: their inputs, and what cites them.
+
+        >>> from devdan.encoding.tables import rows_of
+        >>> rows = rows_of([{"age": 31, "name": "Ann"}, {"age": 60, "name": "Bob"}])
+        >>> _, encoding = Encoding().learned(rows)
+        >>> encoding.without(rows[1:], ["name"]).input_names
+        ['age', 'name=Ann']
+        """
+        columns = dict(self.columns)
+        for name, values in zip(rows.names, rows.columns(), strict=True):
+            if name in names and name in columns:
+                columns[name] = columns[name].without(values)
+        kept = {number for column in columns.values() for number in column.inputs.values()}
+        order = [number for number in self.order if number in kept]
+        return Encoding(list(columns.values()), order, self.n_numbered, self._instructions)
+
     # --- Use -----------------------------------------------------------------------------------------------------
 
     def applied(self, rows: Rows) -> Floats:

@@ -176,6 +176,16 @@ class DEVDANFleet(Deciding, FleetAccess):
             self._shared.withdraw(codes)
             return self
 
+    def forget_values(self, X: Any, columns: Sequence[str]) -> Self:
+        """Forget the texts of these rows in some columns, for all keys; see :meth:`DEVDAN.forget_values`."""
+        with self._lock:
+            self._check_is_fitted()
+            encoding = self._encoding_without(X, columns)
+            if encoding is not None:
+                self._shared.mixture.adapt(encoding)
+                self._shared.note_inputs()
+            return self
+
     def _learn(self, keys: Any, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None) -> Self:
         with self._lock:
             name = keys if isinstance(keys, str) else None

@@ -150,6 +150,11 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             X = self._validated(X, reset=False)
         return self._finished(X, False, None)
 
+    def _encoding_without(self, X: Any, columns: Sequence[str]) -> Encoding | None:
+        """The encoding without the texts of these rows in some columns; None if there is no encoding."""
+        known = self._encoding
+        return None if known is None else known.without(self._rows(_as_table(X), reset=False), columns)
+
     def _is_plain(self, X: Any, reset: bool) -> bool:
         """Whether nothing has to be checked or converted."""
         plain = type(X) is np.ndarray and X.dtype.char in _PLAIN and X.ndim == 2 and len(X) > 0 and not reset

@@ -112,6 +112,22 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         self.mixture_.forget(inputs, self._classes.known_codes(self._labels(y, len(inputs))))
         return self
 
+    def forget_values(self, X: npt.ArrayLike, columns: Sequence[str]) -> Self:
+        """Forget the texts of these rows in some columns: the encoding has no input for them any more.
+
+        For texts that no other sample has, such as a name: what was learned of one that others have goes, too.
+
+        >>> from devdan import DEVDAN
+        >>> people = [{"age": 31, "name": "Ann"}, {"age": 60, "name": "Bob"}]
+        >>> model = DEVDAN(random_state=0).fit(people, ["a", "b"])
+        >>> model.forget_values(people[1:], ["name"]).encoding_.input_names
+        ['age', 'name=Ann']
+        """
+        encoding = self._encoding_without(X, columns)
+        if encoding is not None:
+            self.mixture_.adapt(encoding)
+        return self
+
     def _learn(
         self, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None, afresh: bool = False
     ) -> Self:

@@ -85,6 +85,8 @@ class StreamState(msgspec.Struct, forbid_unknown_fields=True):
     corrected: int
     waiting: int
     expired: int
+    forgotten: int
+    erasing: bool  # some of them are still on the disk
     unusable: int
     problem: str | None
     state: str
@@ -112,6 +114,13 @@ class SampleState(msgspec.Struct, forbid_unknown_fields=True):
     confidence: float | None
     label: Label | None
     labelled_at: float | None
+
+
+class Forgotten(msgspec.Struct, forbid_unknown_fields=True):
+    """A sample is forgotten: models of this ``version``, and of later ones, have taken it out of their buffers."""
+
+    id: str
+    version: int
 
 
 class ServerFacts(msgspec.Struct, forbid_unknown_fields=True):
@@ -182,11 +191,13 @@ SAMPLE_COUNTS = SampleCounts(
 )
 STREAM_STATE = StreamState(
     "payments", StreamSettings(columns=["amount", "city"]), ["amount", "city"], 1893456000.0, 7, ["fine", "fraud"],
-    rows=1000, labels=400, corrected=3, waiting=600, expired=0, unusable=0, problem=None, state="ready",
-    quarantine=None, accuracy=0.97, expected_accuracy=0.96, drifts=Drifts(0, 1), hidden_units=31, keys=None,
+    rows=1000, labels=400, corrected=3, waiting=600, expired=0, forgotten=1, erasing=False, unusable=0, problem=None,
+    state="ready", quarantine=None, accuracy=0.97, expected_accuracy=0.96, drifts=Drifts(0, 1),
+    hidden_units=31, keys=None,
 )  # fmt: skip
 STREAM_STATES = StreamStates([STREAM_STATE])
 SAMPLE_STATE = SampleState("a1", "learned", 1893456000.0, "fraud", 0.9, "fraud", 1893542400.0)
+FORGOTTEN = Forgotten("a1", 1402)
 SERVER_FACTS = ServerFacts("devdan", "0.1.0", [])
 LIVENESS = Liveness(True)
 READINESS = Readiness(True)

@@ -141,6 +141,12 @@ async def sample(call: Call) -> Response:
     return answered((await call.engine.sample(live, id_))._asdict())
 
 
+async def forget(call: Call) -> Response:
+    live, id_ = await call.live(), call.path_params["id"]
+    check_texts([id_], "an id")
+    return answered({"id": id_, "version": await call.engine.forget(live, id_)})
+
+
 async def model(call: Call) -> Response:
     live = await call.live()
     live.check_loaded()
@@ -191,6 +197,8 @@ def _shown(live: Live) -> dict[str, Any]:
         "corrected": counts.n_corrected,
         "waiting": counts.n_waiting,
         "expired": counts.n_expired_rows,
+        "forgotten": counts.n_forgotten,
+        "erasing": view.is_erasing,
         "unusable": counts.n_unusable,
         "problem": counts.problem or None,
         "state": "in quarantine" if live.problem is not None else "ready" if live.is_loaded else "loading",
@@ -230,6 +238,9 @@ OPERATIONS = (
     ),
     Operation(
         "GET", f"{_STREAM}/samples/{{id:path}}", sample, "Show what became of a sample", result=answers.SAMPLE_STATE,
+    ),
+    Operation(
+        "DELETE", f"{_STREAM}/samples/{{id:path}}", forget, "Forget a sample", result=answers.FORGOTTEN,
     ),
     Operation("GET", f"{_STREAM}/model", model, "Download the model file", media="application/octet-stream"),
     Operation(

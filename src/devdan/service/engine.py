@@ -14,7 +14,7 @@ from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.service import fold, models, sql
+from devdan.service import fold, forgetting, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
@@ -452,6 +452,17 @@ class Engine:
         if found is None:
             raise NotFoundError("there is no sample of this id")
         return found
+
+    async def forget(self, live: Live, id_: str) -> int:
+        """Forget a sample; returns the record of the log from which on it is forgotten."""
+        live.check_undamaged()
+        seq = await self.write(
+            lambda connection: forgetting.forget(connection, live.number, id_, self.writer.clock.now())
+        )
+        if seq is None:
+            raise NotFoundError("there is no sample of this id")
+        self.learner.wake({live.number})
+        return seq
 
     # --- Health --------------------------------------------------------------------------------------------------
 

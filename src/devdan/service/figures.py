@@ -8,7 +8,14 @@ from itertools import islice
 import msgspec
 
 from devdan.service import models
-from devdan.service.schema import LoggedCorrections, LoggedExpiry, LoggedLabels, LoggedRows, LogRecord
+from devdan.service.schema import (
+    LoggedCorrections,
+    LoggedExpiry,
+    LoggedForgetting,
+    LoggedLabels,
+    LoggedRows,
+    LogRecord,
+)
 
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
@@ -60,6 +67,8 @@ class Counts(msgspec.Struct):
     n_corrected: int = 0  # labels that were replaced
     n_expired_rows: int = 0
     n_expired_labels: int = 0
+    n_forgotten: int = 0
+    n_forgotten_waiting: int = 0  # those of them that waited for their labels
     n_unusable: int = 0  # rows or labels that the model could not take
     problem: str = ""  # why, the last time
     outcomes: dict[int, bool] = {}  # whether the predictions of the latest labelled rows were right, by row
@@ -78,7 +87,7 @@ class Counts(msgspec.Struct):
     @property
     def n_waiting(self) -> int:
         """Rows that wait for their labels."""
-        return self.n_rows - self.n_labels - self.n_expired_rows
+        return self.n_rows - self.n_labels - self.n_expired_rows - self.n_forgotten_waiting
 
     def span(self, number: int) -> Span:
         """The span of a row, by the row's number."""
@@ -139,6 +148,15 @@ class Counts(msgspec.Struct):
             if number in self.outcomes:
                 self.outcomes[number] = predicted == label
         self.n_corrected += len(body.labels)
+
+    def forgotten(self, body: LoggedForgetting, rows: LoggedRows) -> None:
+        """Forget a row: only sums keep what it was."""
+        assert body.row is not None
+        self.outcomes.pop(rows.first + body.row[1], None)
+        self.latest = [row for row in self.latest if row.id != body.id]
+        self.problem = ""  # which may cite it
+        self.n_forgotten += 1
+        self.n_forgotten_waiting += body.waited
 
     def expired(self, body: LoggedExpiry) -> None:
         """Count what was evicted."""

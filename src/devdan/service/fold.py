@@ -19,6 +19,7 @@ from devdan.service.schema import (
     LoggedColumns,
     LoggedCorrections,
     LoggedExpiry,
+    LoggedForgetting,
     LoggedLabels,
     LoggedRows,
     LogRecord,
@@ -94,6 +95,8 @@ class Fold:
             rows = self._rows_of(body.rows)
             self.counts.corrections(body, rows)
             self._learn(*_taken(rows, body.rows), body.labels, body.before)
+        elif isinstance(body, LoggedForgetting):
+            self._forget(body)
         elif isinstance(body, LoggedExpiry):
             self.counts.expired(body)
         self.seq, self.at = record.seq, record.at
@@ -125,6 +128,20 @@ class Fold:
         self.drifts = virtual, real
         if labels is not None and self.counts.is_due(len(self.columns)):
             self.counts.importances(models.importances(self.model))
+
+    def _forget(self, body: LoggedForgetting) -> None:
+        """Take a sample out of the buffers and the latest rows, and what only it had out of the encoding."""
+        if body.row is None:
+            return
+        ((_, rows),) = self._rows_of([body.row])
+        seq, place = body.row
+        self.counts.forgotten(body, rows)
+        self._n_recent -= len(rows.ids)
+        del self._recent[seq]  # it is read again if other labels come, without the sample then
+        assert self.columns is not None
+        X = models.table(self.columns, [rows.values[place]])
+        alone = [self.columns[column] for column in body.columns]
+        models.forget_sample(self.model, X, None if rows.keys is None else rows.keys[place], body.label, alone)
 
     def is_same_as(self, kept: Snapshot) -> bool:
         """Whether a snapshot holds this state, bit for bit."""

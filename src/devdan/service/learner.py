@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from devdan.service import sql
+from devdan.service import forgetting, sql
 from devdan.service.figures import Counts
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
+from devdan.service.schema import LoggedForgetting
 from devdan.service.sql import Connection, DamagedError, Database, NotOursError, StreamFacts, UnavailableError
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
@@ -30,6 +31,7 @@ _COST = 10  # publishing must take at most a tenth of the time
 _COUNTS = 0.25  # seconds between two publications of the counts
 _SNAPSHOTS = {False: 20.0, True: 1.0}  # seconds between two snapshots; other servers predict from them
 _POLL = 0.25  # seconds between two looks at the log, to which others may write
+_ERASE = 1.0  # seconds between two snapshots for what is to be erased
 _LONGEST = 500  # characters of a problem
 
 logger = logging.getLogger("devdan.service")
@@ -44,6 +46,7 @@ class StreamView(NamedTuple):
     real: int
     n_hidden: int
     snapshot_at: float
+    is_erasing: bool = False  # samples are forgotten that are still on the disk
 
 
 class StreamNews(NamedTuple):
@@ -65,17 +68,19 @@ class _Followed:
         self.published_seq, self.published_at = -1, 0.0
         self.counts, self.counted_seq, self.counted_at = Counts(), -1, 0.0  # as published
         self.seconds = 0.0  # that publishing takes; a fleet is copied with all its keys
+        self.to_erase, self.erased_at, self.erasing_takes = False, 0.0, 0.0  # in seconds
         self.since: float | None = None  # when it was last known to be behind the log
 
     def load(self, connection: Connection) -> Fold:
         self.fold, kept = latest(connection, self.stream)
         self.snapshot_seq, self.snapshot_at = (0, self.stream.created) if kept is None else (kept.seq, kept.at)
         self.counts = self.fold.counts
+        self.to_erase = forgetting.n_pending(connection, self.stream.number) > 0
         return self.fold
 
     def view(self, fold: Fold) -> StreamView:
         predictor = Predictor(fold.model, fold.columns, fold.seq)
-        return StreamView(predictor, self.counts, *fold.drifts, fold.n_hidden, self.snapshot_at)
+        return StreamView(predictor, self.counts, *fold.drifts, fold.n_hidden, self.snapshot_at, self.to_erase)
 
 
 class LearnerThread(threading.Thread):
@@ -261,6 +266,7 @@ class LearnerThread(threading.Thread):
             followed.since = time.monotonic()
         for record in records:
             fold.apply(record)
+            followed.to_erase |= isinstance(record.body, LoggedForgetting)
             is_due = time.monotonic() - followed.published_at > max(_PUBLISH, _COST * followed.seconds)
             if is_due and followed.published_seq >= 0:
                 self._show(followed, fold)
@@ -305,10 +311,23 @@ class LearnerThread(threading.Thread):
             return False
         if anyway or self._ends or now - followed.snapshot_taken > self._snapshots:
             self._snapshot(followed, fold)
+        if followed.to_erase and (self._ends or now - followed.erased_at > max(_ERASE, _COST * followed.erasing_takes)):
+            self._erase(connection, followed, fold)
         is_due = now - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
         if is_due and followed.published_seq >= 0 and not followed.counted_seq == followed.published_seq == fold.seq:
             self._show(followed, fold)
         return False
+
+    def _erase(self, connection: Connection, followed: _Followed, fold: Fold) -> None:
+        """Remove what was forgotten from the disk: from the snapshot, which is replaced, the records and the WAL."""
+        begin, number = time.monotonic(), followed.stream.number
+        self._snapshot(followed, fold)
+        self._writer.run_job(partial(forgetting.erase, stream=number, leases=self._leases)).result()
+        followed.to_erase = not connection.clear_wal() or forgetting.n_pending(connection, number) > 0
+        followed.erased_at = time.monotonic()
+        followed.erasing_takes = followed.erased_at - begin
+        if not followed.to_erase and followed.published_seq >= 0:
+            self._show(followed, fold)
 
     def _snapshot(self, followed: _Followed, fold: Fold) -> None:
         number, keep = followed.stream.number, followed.stream.settings.keep

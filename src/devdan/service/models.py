@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -227,6 +228,21 @@ def forget(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[L
         model.forget([keys[place] for place in taught], X, labels)
     else:
         model.forget(given(model, X), labels)
+
+
+def forget_sample(model: Model, X: Rows, key: str | None, label: Label | None, alone: Sequence[str]) -> None:
+    """Take a row out of the model's replay buffers, with its label if it has one; and out of the encoding its values in
+    the columns where it is ``alone`` in having them.
+    """
+    if not model.__sklearn_is_fitted__():
+        return
+    with suppress(ValueError):  # a row that the model could not take then, as it cannot now
+        if label is not None:
+            forget(model, X, None if key is None else [key], [label])
+        if not isinstance(model, DEVDANFleet):  # whose networks keep no rows
+            model.forget(given(model, X))
+    if alone:
+        model.forget_values(X, alone)
 
 
 def structure(model: Model) -> tuple[int, int, int]:

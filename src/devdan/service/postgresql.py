@@ -92,6 +92,7 @@ class PostgresqlConnection(Connection):
 
     has_clock = "SELECT 1 FROM pg_tables WHERE tablename = 'clock' AND schemaname = ANY (current_schemas(false))"
     clock = _NOW
+    holds = "position(?::bytea IN body) > 0"
     given = (
         "(SELECT place - 1 AS place, value FROM unnest(?::text[]) WITH ORDINALITY AS numbered (value, place)) AS given"
     )

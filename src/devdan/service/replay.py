@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.service import models, sql
 from devdan.service.fold import Fold
+from devdan.service.forgetting import ERASED
 from devdan.service.schema import Label, LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
 from devdan.service.sql import Connection, StreamFacts
 from devdan.streams import Stream, StreamError
@@ -44,6 +46,12 @@ def records(connection: Connection, stream: StreamFacts, after: int, until: floa
 def replayed(connection: Connection, stream: StreamFacts, until: float | None = None) -> Replayed:
     """Rebuild the model from the beginning of the log, and compare it with the latest snapshot on the way."""
     base = sql.snapshot(connection, stream.number, sql.BASE)
+    if until is not None and base is not None and base.seq > 0 and until < base.at:
+        begin = datetime.fromtimestamp(base.at).astimezone().isoformat(timespec="seconds")
+        raise StreamError(
+            f"the stream {stream.name} can be replayed from {begin} on: of what came before, some was removed or "
+            "forgotten"
+        )
     latest = sql.snapshot(connection, stream.number, sql.LATEST)
     fold = Fold.restored(connection, stream, base)
     same: bool | None = None
@@ -106,16 +114,16 @@ def history(
     places: list[tuple[int, int]] = []
     for record in records(connection, stream, 0, until):
         if isinstance(record.body, LoggedRows):
-            places += [(record.seq, place) for place in range(len(record.body.ids))]
+            places += [(record.seq, place) for place in _there(record.body)]
         elif isinstance(record.body, (LoggedLabels, LoggedCorrections)):
             came |= {row: (label, len(places)) for row, label in zip(record.body.rows, record.body.labels, strict=True)}
     columns = stream.columns
 
     def blocks() -> Iterator[tuple[Any, Any]]:
         for record in records(connection, stream, 0, until):
-            if isinstance(record.body, LoggedRows):
-                rows = models.table(columns, record.body.values)
-                known = [came.get((record.seq, place), (None, 0))[0] for place in range(len(rows))]
+            if isinstance(record.body, LoggedRows) and (there := _there(record.body)):
+                rows = models.table(columns, [record.body.values[place] for place in there])
+                known = [came.get((record.seq, place), (None, 0))[0] for place in there]
                 labels = np.empty(len(rows), dtype=object)
                 labels[:] = known
                 yield rows, labels
@@ -128,3 +136,8 @@ def history(
         stream.name, blocks, chunk, tuple(columns), len(places), classes=tuple(classes) or None, origin="the log"
     )
     return made, RecordedLabels(late=late)
+
+
+def _there(rows: LoggedRows) -> list[int]:
+    """The places of rows that are not erased."""
+    return [place for place, id_ in enumerate(rows.ids) if id_ != ERASED]

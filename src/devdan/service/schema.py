@@ -204,6 +204,22 @@ class EarlyLabels(msgspec.Struct, tag="early", frozen=True):
     labels: list[Label]
 
 
+class LoggedForgetting(msgspec.Struct, tag="forgotten", frozen=True):
+    """A sample was forgotten: the model takes it out of its replay buffers.
+
+    ``row`` is as in ``LoggedLabels``, or None if only a label had come; ``waited``: for the other part. ``columns`` are
+    the places of values that no other row has, and that the encoding forgets; ``labelled`` the records with labels of
+    the sample. Once it is erased, the id and the label are, too.
+    """
+
+    id: str
+    row: tuple[int, int] | None
+    label: Label | None
+    waited: bool
+    columns: list[int]
+    labelled: list[int]
+
+
 class LoggedExpiry(msgspec.Struct, tag="expired", frozen=True):
     """Rows and early labels in records up to ``up_to`` were evicted: too old, or too many were waiting."""
 
@@ -212,7 +228,16 @@ class LoggedExpiry(msgspec.Struct, tag="expired", frozen=True):
     n_labels: int
 
 
-LogBody = LoggedSettings | LoggedColumns | LoggedRows | LoggedLabels | LoggedCorrections | EarlyLabels | LoggedExpiry
+LogBody = (
+    LoggedSettings
+    | LoggedColumns
+    | LoggedRows
+    | LoggedLabels
+    | LoggedCorrections
+    | EarlyLabels
+    | LoggedForgetting
+    | LoggedExpiry
+)
 
 
 class LogRecord(msgspec.Struct, frozen=True):

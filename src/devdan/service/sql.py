@@ -34,7 +34,8 @@ _PARAMETERS = 500  # of one statement
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
 # `positions` how far topics were read into each stream, `members` the keys and classes that streams have had,
-# `quarantine` why streams are not learned, `removed` the deleted streams that are not yet gone from all tables.
+# `quarantine` why streams are not learned, `removed` the deleted streams that are not yet gone from all tables,
+# `forgotten` the samples that are not yet erased: the record that says so, and the one with the row.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (
     seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, served DOUBLE PRECISION NOT NULL,
@@ -69,12 +70,17 @@ CREATE TABLE IF NOT EXISTS members (
     stream BIGINT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, kind, value)
 );
 CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS forgotten (
+    stream BIGINT NOT NULL, seq BIGINT NOT NULL, record BIGINT NOT NULL, PRIMARY KEY (stream, seq)
+);
 CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT NOT NULL)
 """
 
 
-FORMAT = 1  # of the tables and of what is in them
-MIGRATIONS: dict[int, tuple[str, ...]] = {}  # the statements that make a log of each format one of the next
+FORMAT = 2  # of the tables and of what is in them
+MIGRATIONS: dict[int, tuple[str, ...]] = {  # the statements that make a log of each format one of the next
+    1: (),  # there are records and a table of what is forgotten
+}
 
 
 class UnavailableError(RuntimeError):
@@ -120,11 +126,16 @@ class Connection(ABC):
 
     has_clock: str  # a statement that finds something if there is a table `clock`
     clock = "?"  # the time in SQL, where all servers share one; or what they pass
+    holds: str  # whether the body of a record has the bytes that are passed
     given: str  # a table of texts passed as one parameter, with their places from 0: `given.value`, `given.place`
 
     @abstractmethod
     def listed(self, texts: Sequence[str]) -> Any:
         """Texts as the parameter of ``given``."""
+
+    def clear_wal(self) -> bool:
+        """Remove from the disk what was overwritten or deleted, as far as it is ours; False: it must be tried again."""
+        return True
 
     # --- The same in both databases ------------------------------------------------------------------------------
 
@@ -141,6 +152,10 @@ class Connection(ABC):
         self.execute(
             "INSERT INTO records (stream, seq, at, body) VALUES (?, ?, ?, ?)", (stream, seq, at, encoded(body))
         )
+
+    def rewrite(self, stream: int, seq: int, body: LogBody) -> None:
+        """Replace what a record holds, within a transaction."""
+        self.execute("UPDATE records SET body = ? WHERE stream = ? AND seq = ?", (encoded(body), stream, seq))
 
     def records(self, stream: int, after: int, most: int) -> list[LogRecord]:
         """The next records of a stream."""
@@ -324,7 +339,7 @@ def update_stream(connection: Connection, stream: StreamFacts) -> None:
 def delete_stream(connection: Connection, number: int) -> None:
     """End a stream, within a transaction; :func:`purge` removes its records and ids."""
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
-    for table in ("snapshots", "positions", "quarantine", "members"):
+    for table in ("snapshots", "positions", "quarantine", "members", "forgotten"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
     connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
 
@@ -555,8 +570,9 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
         covered = latest_seq(connection, stream)
         old = connection.execute(
             "SELECT seq FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND at < ? AND seq NOT IN "
-            "(SELECT seq FROM waiting WHERE stream = ?) ORDER BY seq LIMIT ?",
-            (stream, after, covered, before, stream, _COMPACTED),
+            "(SELECT seq FROM waiting WHERE stream = ?) AND seq NOT IN (SELECT record FROM forgotten WHERE stream = ? "
+            "UNION SELECT seq FROM forgotten WHERE stream = ?) ORDER BY seq LIMIT ?",
+            (stream, after, covered, before, stream, stream, stream, _COMPACTED),
         )
         n_ids, gone = 0, []
         for (seq,) in old:
@@ -571,14 +587,19 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
             if n_ids >= _COMPACTED:
                 break
         if gone:
-            connection.execute(
-                "INSERT INTO snapshots (stream, kind, seq, at, model, counts) SELECT stream, ?, seq, at, model, counts "
-                "FROM snapshots WHERE stream = ? AND kind = ? ON CONFLICT (stream, kind) DO UPDATE SET "
-                "seq = excluded.seq, at = excluded.at, model = excluded.model, counts = excluded.counts",
-                (BASE, stream, LATEST),
-            )
+            begin_with_latest(connection, stream)
             connection.among("DELETE FROM records WHERE stream = ? AND seq IN ({})", (stream,), gone)
     return after if n_ids >= _COMPACTED or len(old) == _COMPACTED else None
+
+
+def begin_with_latest(connection: Connection, stream: int) -> None:
+    """Let the log begin with the latest snapshot, within a transaction."""
+    connection.execute(
+        "INSERT INTO snapshots (stream, kind, seq, at, model, counts) SELECT stream, ?, seq, at, model, counts "
+        "FROM snapshots WHERE stream = ? AND kind = ? ON CONFLICT (stream, kind) DO UPDATE SET "
+        "seq = excluded.seq, at = excluded.at, model = excluded.model, counts = excluded.counts",
+        (BASE, stream, LATEST),
+    )
 
 
 def _labelled_after(connection: Connection, stream: int, covered: int, ids: Sequence[str]) -> bool:

@@ -63,6 +63,7 @@ class SqliteConnection(Connection):
     """A connection to a file."""
 
     has_clock = "SELECT 1 FROM sqlite_master WHERE name = 'clock'"
+    holds = "instr(body, ?) > 0"
     given = "(SELECT key AS place, value FROM json_each(?)) AS given"
 
     def __init__(self, path: Path, durability: str) -> None:
@@ -75,6 +76,7 @@ class SqliteConnection(Connection):
             opened = sqlite3.connect(self._path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             try:
                 opened.execute("PRAGMA journal_mode = WAL")
+                opened.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten, see forgetting
                 opened.execute("PRAGMA wal_autocheckpoint = 0")  # commits would wait for it; see _Checkpoints
                 opened.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[self._durability]}")
             except BaseException:
@@ -126,6 +128,10 @@ class SqliteConnection(Connection):
         with suppress(FileNotFoundError):
             if os.stat(f"{self._path}-wal").st_size > _LARGE:
                 self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def clear_wal(self) -> bool:
+        ((is_busy, _, _),) = self.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return not is_busy
 
     def close(self) -> None:
         if self._opened is not None:
