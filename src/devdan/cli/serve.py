@@ -80,7 +80,9 @@ def serve(
     ] = "full",
     tokens: Annotated[
         Optional[Path],
-        opt.path_option("--tokens", "FILE", "Tokens, one per line, with their rights: predict,label,admin."),
+        opt.path_option(
+            "--tokens", "FILE", "Tokens, one per line, with their rights (predict,label,admin) and perhaps a name."
+        ),
     ] = None,
     certificate: Annotated[
         Optional[Path], opt.path_option("--tls-certificate", "PEM", "Serve HTTPS with this certificate.")

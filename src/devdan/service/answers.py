@@ -123,6 +123,28 @@ class Forgotten(msgspec.Struct, forbid_unknown_fields=True):
     version: int
 
 
+class AuditEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """A call by who has a token of this name, or from this address; refusals within an hour are one, so many ``times``.
+
+    ``status`` is null if the process ended before the call was answered.
+    """
+
+    number: int
+    at: float
+    who: str
+    what: str
+    stream: str
+    status: int | None
+    detail: str
+    times: int
+
+
+class Audit(msgspec.Struct, forbid_unknown_fields=True):
+    """The latest calls that need the scope admin, newest first; ``?before=`` a number has older ones."""
+
+    calls: list[AuditEntry]
+
+
 class ServerFacts(msgspec.Struct, forbid_unknown_fields=True):
     """The server."""
 
@@ -198,6 +220,7 @@ STREAM_STATE = StreamState(
 STREAM_STATES = StreamStates([STREAM_STATE])
 SAMPLE_STATE = SampleState("a1", "learned", 1893456000.0, "fraud", 0.9, "fraud", 1893542400.0)
 FORGOTTEN = Forgotten("a1", 1402)
+AUDIT = Audit([AuditEntry(7, 1893456000.0, "alice", "DELETE /v1/streams/{stream}", "payments", 204, "", 1)])
 SERVER_FACTS = ServerFacts("devdan", "0.1.0", [])
 LIVENESS = Liveness(True)
 READINESS = Readiness(True)

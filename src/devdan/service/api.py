@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from devdan.service import answers
+from devdan.service import answers, audit
 from devdan.service.bodies import (
     LABELS,
     SAMPLES,
@@ -28,6 +29,7 @@ from devdan.service.engine import Engine, Live, NotFoundError
 from devdan.service.http import Call, Operation, answered, encode
 from devdan.service.schema import (
     BusyError,
+    InvalidError,
     Label,
     StreamSettings,
     SubmissionOutcome,
@@ -38,6 +40,8 @@ from devdan.service.schema import (
 )
 
 _EVERY = 0.5  # seconds between two events at least
+_CALLS = 1000  # in an answer
+_NUMBER = re.compile(r"[0-9]{1,15}")
 _ALIVE = 15.0  # seconds without an event after which a listener gets a sign of life
 
 
@@ -144,7 +148,17 @@ async def sample(call: Call) -> Response:
 async def forget(call: Call) -> Response:
     live, id_ = await call.live(), call.path_params["id"]
     check_texts([id_], "an id")
-    return answered({"id": id_, "version": await call.engine.forget(live, id_)})
+    version = await call.engine.forget(live, id_)
+    call.detail = f"record {version}"
+    return answered({"id": id_, "version": version})
+
+
+async def audited(call: Call) -> Response:
+    before = call.query_params.get("before")
+    if before is not None and not _NUMBER.fullmatch(before):
+        raise InvalidError(f"before must be the number of a call, got {before[:100]!r}")
+    job = partial(audit.calls, before=None if before is None else int(before), most=_CALLS)
+    return answered({"calls": [one._asdict() for one in await call.engine.read(job)]})
 
 
 async def model(call: Call) -> Response:
@@ -245,5 +259,9 @@ OPERATIONS = (
     Operation("GET", f"{_STREAM}/model", model, "Download the model file", media="application/octet-stream"),
     Operation(
         "GET", f"{_STREAM}/events", events, "Follow what happens, as server-sent events", media="text/event-stream",
+    ),
+    Operation(
+        "GET", "/v1/audit", audited, "Show who made which calls that need the scope admin", result=answers.AUDIT,
+        is_audited=False,
     ),
 )  # fmt: skip

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 PREDICT, LABEL, ADMIN = "predict", "label", "admin"
 SCOPES = (PREDICT, LABEL, ADMIN)
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_LINE = re.compile(r"(\S+)\s+(\S+)")
+_LINE = re.compile(r"(\S+)\s+(\S+)(?:\s+(\S+))?")
+_NAME = re.compile(r"[\w.@-]{1,64}")
 _SHORTEST = 16
 _OPEN = re.compile(r"/v2/health/(live|ready)")
 _NEEDS = (  # the first that matches; anything else needs a token of any scope
@@ -23,6 +24,7 @@ _NEEDS = (  # the first that matches; anything else needs a token of any scope
     ("POST", re.compile(r"/v1/streams/[^/]*/(labels|samples)"), LABEL),
     ("GET", re.compile(r"/v1/streams/[^/]*/model"), ADMIN),
     ("POST", re.compile(r"/v1/streams/[^/]*/retry"), ADMIN),
+    ("GET", re.compile(r"/v1/audit"), ADMIN),
     ("PUT", re.compile(r".*"), ADMIN),
     ("DELETE", re.compile(r".*"), ADMIN),
 )
@@ -33,8 +35,16 @@ class TokensError(ValueError):
     """The file of tokens is not valid; the message says where."""
 
 
+class Holder(NamedTuple):
+    """The name of a token and what it is for."""
+
+    name: str
+    scopes: frozenset[str]
+
+
 class Tokens:
-    """The tokens in a file: on each line a token and its scopes, such as ``predict,label``; ``#`` is for comments.
+    """The tokens in a file: on each line a token, its scopes, such as ``predict,label``, and perhaps a name, by which
+    the audit knows it; ``#`` is for comments.
 
     Only digests are kept, and a token is compared with all of them, so that timing reveals nothing.
     """
@@ -42,20 +52,20 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: tuple[int, int, int] | None = None
-        self._scopes: dict[bytes, frozenset[str]] = {}
+        self._known: dict[bytes, Holder] = {}
         self._reread()
 
-    def scopes(self, authorization: str | None) -> frozenset[str] | None:
-        """The scopes of the token in a header; None if it is unknown.
+    def holder(self, authorization: str) -> Holder | None:
+        """Who has the token in a header; None if it is unknown.
 
         The header has the token as ``Bearer`` or, for browsers, as the password of ``Basic``.
         """
         self._reread()
         digest = hashlib.sha256(_token(authorization).encode("utf-8", "surrogateescape")).digest()
-        found = None
-        for known, scopes in self._scopes.items():
+        found: Holder | None = None
+        for known, holder in self._known.items():
             if hmac.compare_digest(known, digest):
-                found = scopes
+                found = holder
         return found
 
     def _reread(self) -> None:
@@ -65,22 +75,24 @@ class Tokens:
             stamp = status.st_mtime_ns, status.st_size, status.st_ino
             if stamp == self._stamp:
                 return
-            self._scopes = _read(self._path)
+            self._known = _read(self._path)
             self._stamp = stamp
         except (OSError, TokensError):
             if self._stamp is None:
                 raise
 
 
-def _read(path: Path) -> dict[bytes, frozenset[str]]:
-    found = {}
+def _read(path: Path) -> dict[bytes, Holder]:
+    found: dict[bytes, Holder] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.partition("#")[0].strip()
         if not text:
             continue
         match = _LINE.fullmatch(text)
         if match is None:
-            raise TokensError(f"line {number} of the tokens must have a token and its scopes, such as predict,label")
+            raise TokensError(
+                f"line {number} of the tokens must have a token, its scopes, such as predict,label, and perhaps a name"
+            )
         scopes = frozenset(match[2].split(","))
         if not scopes <= set(SCOPES):
             raise TokensError(
@@ -88,14 +100,20 @@ def _read(path: Path) -> dict[bytes, frozenset[str]]:
             )
         if len(match[1]) < _SHORTEST:
             raise TokensError(f"line {number} of the tokens: a token must have at least {_SHORTEST} characters")
-        found[hashlib.sha256(match[1].encode()).digest()] = scopes
+        name = match[3] or f"line {number}"
+        if match[3] is not None and not _NAME.fullmatch(name):
+            raise TokensError(
+                f"line {number} of the tokens: a name must have up to 64 letters, digits, dots, dashes, underscores or "
+                f"@, got {name[:100]!r}"
+            )
+        found[hashlib.sha256(match[1].encode()).digest()] = Holder(name, scopes)
     if not found:
         raise TokensError("the file of tokens has none")
     return found
 
 
-def _token(authorization: str | None) -> str:
-    kind, _, given = (authorization or "").partition(" ")
+def _token(authorization: str) -> str:
+    kind, _, given = authorization.partition(" ")
     if kind.lower() == "bearer":
         return given.strip()
     if kind.lower() == "basic":
@@ -132,8 +150,15 @@ class Guard:
         """Who has sent an accepted request: by its token or, without tokens, by its address."""
         if self._tokens is None:
             return str((scope.get("client") or ("",))[0])
-        authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+        authorization = _authorization(scope)
         return hashlib.sha256(_token(authorization).encode("utf-8", "surrogateescape")).hexdigest()
+
+    def name(self, scope: Mapping[str, Any]) -> str | None:
+        """The name of who has sent a request, for the audit, or the address; None if the token is unknown."""
+        if self._tokens is None:
+            return self.sender(scope)
+        holder = self._tokens.holder(_authorization(scope))
+        return None if holder is None else holder.name
 
     def refusal(self, scope: Mapping[str, Any]) -> Refusal | None:
         """Why the request of an ASGI scope is refused; None if it is not."""
@@ -151,14 +176,17 @@ class Guard:
                 return Refusal(421, "without tokens, the service answers only to localhost and 127.0.0.1")
         if self._tokens is None or is_open(path):
             return None
-        authorization = headers.get(b"authorization")
-        scopes = self._tokens.scopes(None if authorization is None else authorization.decode("latin-1"))
-        if scopes is None:
+        holder = self._tokens.holder(_authorization(scope))
+        if holder is None:
             return Refusal(401, "a token is needed: Authorization: Bearer …", _CHALLENGE)
         needed = scope_for(method, path)
-        if needed is not None and needed not in scopes:
+        if needed is not None and needed not in holder.scopes:
             return Refusal(403, f"the token lacks the scope {needed}")
         return None
+
+
+def _authorization(scope: Mapping[str, Any]) -> str:
+    return bytes(dict(scope["headers"]).get(b"authorization", b"")).decode("latin-1")
 
 
 def is_open(path: str) -> bool:

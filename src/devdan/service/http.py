@@ -7,23 +7,24 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route, Router
+from starlette.routing import Match, Route, Router
 
 import devdan
 from devdan.report.render import policy_of, render
-from devdan.service.auth import Guard, Tokens, is_open, scope_for
+from devdan.service import audit
+from devdan.service.auth import ADMIN, Guard, Tokens, is_open, scope_for
 from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
-from devdan.service.schema import BusyError, FairShares, InvalidError, LimitError, Limits
+from devdan.service.schema import BusyError, FairShares, InvalidError, LimitError, Limits, is_name
 from devdan.service.sql import Database, UnavailableError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _ERROR = {
 }
 _REFERENCE = "#/components/schemas/{name}"
 _RETRY = {"retry-after": "1"}
-_OK, _EMPTY, _CONFLICT = 200, 204, 409
+_OK, _EMPTY, _FORBIDDEN, _CONFLICT, _FAILED = 200, 204, 403, 409, 500
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "A token of the service, if it has any"}
 _STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
     InvalidError: (422, {}),
@@ -100,6 +101,8 @@ class Call(Request):
         """Who has sent it, among whom what is limited is shared."""
         return self.application.guard.sender(self.scope)
 
+    detail = ""  # of the call, for the audit
+
     async def live(self) -> Live:
         """The stream that the path names."""
         return await self.engine.find(self.path_params["stream"])
@@ -139,6 +142,7 @@ class Operation:
     responses: Mapping[int, str] = field(default_factory=dict)
     result: msgspec.Struct | None = None  # an example of an answer, whose type is its schema
     media: str = "application/json"  # of answers
+    is_audited: bool = True  # if it needs the scope admin
 
     @property
     def shown_path(self) -> str:
@@ -201,8 +205,38 @@ class Operation:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request."""
         scope[_PATH] = self.path
-        response = await self.answer(Call(scope, receive))
+        call = Call(scope, receive)
+        needs_admin = scope_for(self.method, self.shown_path) == ADMIN
+        response = await (self._audited(call) if needs_admin and self.is_audited else self.answer(call))
         await response(scope, receive, send)
+
+    @property
+    def title(self) -> str:
+        """How the audit calls it."""
+        return f"{self.method} {self.shown_path}"
+
+    async def _audited(self, call: Call) -> Response:
+        """Answer a request that is written down before, and its outcome after."""
+        engine, who, stream = call.engine, call.application.guard.name(call.scope), call.path_params.get("stream", "")
+        begin = partial(
+            audit.begin,
+            at=engine.writer.clock.now(),
+            who=who or "",
+            what=self.title,
+            stream=stream if is_name(stream) else "",
+        )
+        number = await engine.write(begin)
+        status = _FAILED
+        try:
+            response = await self.answer(call)
+            status = response.status_code
+        except Exception as error:
+            status = _failure(error, self.method).status_code
+            raise
+        finally:
+            with suppress(UnavailableError):  # it was answered then, and the entry has no outcome
+                await engine.write(partial(audit.end, number=number, status=status, detail=call.detail))
+        return response
 
     def route(self) -> Route:
         """The operation for Starlette's router."""
@@ -280,6 +314,7 @@ class Application:
             if refusal is None:
                 await self._router(scope, receive, counted)
             else:
+                await self._note_refusal(scope, refusal.status)
                 answer = answered({"error": refusal.error}, refusal.status, refusal.headers)
                 await answer(scope, receive, counted)
         except ClientDisconnect:
@@ -294,6 +329,17 @@ class Application:
             sender, size = scope.pop(_BYTES, ("", 0))
             self.n_bytes -= size
             self.bytes_answered.take(sender, -size)
+
+    async def _note_refusal(self, scope: Message, status: int) -> None:
+        """Write down that somebody who is known may not make a call of administrators."""
+        who = self.guard.name(scope) if self.guard.needs_tokens and status == _FORBIDDEN else None
+        if who is None or scope_for(scope["method"], scope["path"]) != ADMIN:
+            return
+        for one, route in zip(self.operations, self._router.routes, strict=True):
+            if route.matches(scope)[0] == Match.FULL:
+                at = self.engine.writer.clock.now()
+                with suppress(UnavailableError):  # it is refused anyway
+                    await self.engine.write(partial(audit.refused, at=at, who=who, what=one.title, status=status))
 
     @cached_property
     def document(self) -> dict[str, Any]:

@@ -87,12 +87,17 @@ class Limits(msgspec.Struct, frozen=True):
 
 def check_name(name: str) -> str:
     """Return the name of a stream if it is valid."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise InvalidError(
             "the name of a stream must have up to 64 letters, digits, dots, dashes or underscores, and begin with a "
             f"letter or digit; got {name[:100]!r}"
         )
     return name
+
+
+def is_name(name: str) -> bool:
+    """Whether a stream may have this name."""
+    return _NAME.fullmatch(name) is not None
 
 
 def check_texts(texts: Sequence[str], what: str) -> None:

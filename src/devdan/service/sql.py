@@ -35,7 +35,8 @@ _PARAMETERS = 500  # of one statement
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
 # `positions` how far topics were read into each stream, `members` the keys and classes that streams have had,
 # `quarantine` why streams are not learned, `removed` the deleted streams that are not yet gone from all tables,
-# `forgotten` the samples that are not yet erased: the record that says so, and the one with the row.
+# `forgotten` the samples that are not yet erased: the record that says so, and the one with the row; `audit` the calls
+# of administrators.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (
     seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, served DOUBLE PRECISION NOT NULL,
@@ -73,13 +74,17 @@ CREATE TABLE IF NOT EXISTS removed (stream BIGINT PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS forgotten (
     stream BIGINT NOT NULL, seq BIGINT NOT NULL, record BIGINT NOT NULL, PRIMARY KEY (stream, seq)
 );
+CREATE TABLE IF NOT EXISTS audit (
+    number BIGINT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL,
+    stream TEXT NOT NULL, status BIGINT, detail TEXT NOT NULL, times BIGINT NOT NULL
+);
 CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT NOT NULL)
 """
 
 
 FORMAT = 2  # of the tables and of what is in them
 MIGRATIONS: dict[int, tuple[str, ...]] = {  # the statements that make a log of each format one of the next
-    1: (),  # there are records and a table of what is forgotten
+    1: (),  # there are records of what is forgotten, and the tables `forgotten` and `audit`
 }
 
 
