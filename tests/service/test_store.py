@@ -1,5 +1,6 @@
 """Backups of a log, and formats that change."""
 
+import shutil
 import sqlite3
 import threading
 
@@ -58,6 +59,65 @@ def test_a_backup_of_a_server_at_work_is_a_log_to_go_on_with(tmp_path):
     connection = SqliteDatabase(copies[1], lock=False).connect()
     assert replayed(connection, found(connection, "s")[0]).same is True
     connection.close()
+
+
+def test_what_is_restored_predicts_what_the_server_predicted_then_and_goes_on_alike(tmp_path):
+    """Back up a server at work, lose its folder, and serve a copy of the backup: models, waiting rows and the audit."""
+    data, ends, n = tmp_path / "data", threading.Event(), 400
+    server = Process("--data", data)
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
+        client.put("/v1/streams/s", json={}).raise_for_status()
+        client.put("/v1/streams/keyed", json={"keyed": True}).raise_for_status()
+        client.put("/v1/streams/other", json={}).raise_for_status()
+        given = [row | {"key": f"k{k % 3}", "label": k % 7 > 3} for k, row in enumerate(rows(0, n)["rows"])]
+        client.post("/v1/streams/keyed/samples", json={"rows": given}).raise_for_status()
+        client.post("/v1/streams/s/samples", json=rows(0, n, label="a")).raise_for_status()
+        client.post("/v1/streams/s/predict", json=rows(n, 100)).raise_for_status()
+        client.post("/v1/streams/s/labels", json={"labels": [{"id": "early", "label": "b"}]}).raise_for_status()
+        client.delete("/v1/streams/s/samples/r7").raise_for_status()
+
+        def write():  # in another stream
+            with httpx.Client(base_url=server.url, timeout=SECONDS) as other:
+                while not ends.is_set():
+                    other.post("/v1/streams/other/predict", json={"rows": [{"features": {"x": 1}}]})
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        try:
+            until(client, "/v1/streams/s", lambda shown: shown["forgotten"] == 1 and not shown["erasing"])
+            until(client, "/v1/streams/keyed", lambda shown: shown["labels"] == n)
+            assert run("backup", data, tmp_path / "backup")[0] == 0
+        finally:
+            ends.set()
+            writing.join()
+        asked = {"s": rows(1000, 50), "keyed": {"rows": [row | {"key": "k1"} for row in rows(1000, 50)["rows"]]}}
+        later = {"labels": [{"id": f"r{k}", "label": "ab"[k % 2]} for k in range(n, n + 100)]}
+
+        def answers(http):
+            """What it says of three steps, each of which changes its models."""
+            told = [http.post(f"/v1/streams/{name}/predict", json=body).json() for name, body in asked.items()]
+            told += [http.post("/v1/streams/s/labels", json=later).json()]
+            until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 100)
+            told += [http.post("/v1/streams/s/predict", json={"rows": [{"id": "early", "features": {"x": 3}}]}).json()]
+            until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 101)
+            told += [http.post("/v1/streams/s/predict", json=rows(2000, 50)).json()["predictions"]]
+            for one in told:
+                one.pop("version", None) if isinstance(one, dict) else None
+            return told
+
+        expected, calls = answers(client), client.get("/v1/audit").json()
+    server.kill()
+    shutil.rmtree(data)
+    shutil.copytree(tmp_path / "backup", tmp_path / "restored")
+    server = Process("--data", tmp_path / "restored")
+    with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
+        until(client, "/v2/health/ready", lambda told: told["ready"])
+        assert answers(client) == expected
+        assert client.get("/v1/audit").json() == calls
+        assert client.get("/v1/streams/s/samples/r7").status_code == 404
+    assert server.stop() == 0
+    code, said = run("replay", tmp_path / "restored")
+    assert (code, said.count("the same as the snapshot")) == (0, 3), said
 
 
 def test_a_backup_replaces_nothing_and_says_what_is_missing(tmp_path):
