@@ -61,6 +61,21 @@ def test_a_backup_of_a_server_at_work_is_a_log_to_go_on_with(tmp_path):
     connection.close()
 
 
+def answers(http, n):
+    """What it says of three steps, each of which changes its models, where 100 rows wait for labels from n on."""
+    asked = {"s": rows(1000, 50), "keyed": {"rows": [row | {"key": "k1"} for row in rows(1000, 50)["rows"]]}}
+    later = {"labels": [{"id": f"r{k}", "label": "ab"[k % 2]} for k in range(n, n + 100)]}
+    told = [http.post(f"/v1/streams/{name}/predict", json=body).json() for name, body in asked.items()]
+    told += [http.post("/v1/streams/s/labels", json=later).json()]
+    until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 100)
+    told += [http.post("/v1/streams/s/predict", json={"rows": [{"id": "early", "features": {"x": 3}}]}).json()]
+    until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 101)
+    told += [http.post("/v1/streams/s/predict", json=rows(2000, 50)).json()["predictions"]]
+    for one in told:
+        one.pop("version", None) if isinstance(one, dict) else None
+    return told
+
+
 def test_what_is_restored_predicts_what_the_server_predicted_then_and_goes_on_alike(tmp_path):
     """Back up a server at work, lose its folder, and serve a copy of the backup: models, waiting rows and the audit."""
     data, ends, n = tmp_path / "data", threading.Event(), 400
@@ -90,29 +105,14 @@ def test_what_is_restored_predicts_what_the_server_predicted_then_and_goes_on_al
         finally:
             ends.set()
             writing.join()
-        asked = {"s": rows(1000, 50), "keyed": {"rows": [row | {"key": "k1"} for row in rows(1000, 50)["rows"]]}}
-        later = {"labels": [{"id": f"r{k}", "label": "ab"[k % 2]} for k in range(n, n + 100)]}
-
-        def answers(http):
-            """What it says of three steps, each of which changes its models."""
-            told = [http.post(f"/v1/streams/{name}/predict", json=body).json() for name, body in asked.items()]
-            told += [http.post("/v1/streams/s/labels", json=later).json()]
-            until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 100)
-            told += [http.post("/v1/streams/s/predict", json={"rows": [{"id": "early", "features": {"x": 3}}]}).json()]
-            until(http, "/v1/streams/s", lambda shown: shown["labels"] == n + 101)
-            told += [http.post("/v1/streams/s/predict", json=rows(2000, 50)).json()["predictions"]]
-            for one in told:
-                one.pop("version", None) if isinstance(one, dict) else None
-            return told
-
-        expected, calls = answers(client), client.get("/v1/audit").json()
+        expected, calls = answers(client, n), client.get("/v1/audit").json()
     server.kill()
     shutil.rmtree(data)
     shutil.copytree(tmp_path / "backup", tmp_path / "restored")
     server = Process("--data", tmp_path / "restored")
     with httpx.Client(base_url=server.url, timeout=SECONDS) as client:
         until(client, "/v2/health/ready", lambda told: told["ready"])
-        assert answers(client) == expected
+        assert answers(client, n) == expected
         assert client.get("/v1/audit").json() == calls
         assert client.get("/v1/streams/s/samples/r7").status_code == 404
     assert server.stop() == 0
