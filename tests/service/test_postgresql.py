@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from commandline import run
+from old_logs import OLDER, age, tables
 from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
@@ -81,6 +83,81 @@ def test_the_same_log_as_in_sqlite(url):
     sql.keep_snapshot(connection, number, fold.snapshot(5.0))
     assert replayed(connection, stream).same is True
     connection.close()
+
+
+@pytest.mark.parametrize("before", OLDER)
+def test_a_log_of_an_older_format_goes_on_bit_for_bit(url, before):
+    rows = [{"id": f"r{k}", "features": {"x": k % 7}, "label": k % 2} for k in range(200)]
+    asked = {"rows": [{"id": "r7", "features": {"x": 0}}]}
+    with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        http.post("/v1/streams/s/samples", json={"rows": rows}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200)
+        said = http.post("/v1/streams/s/predict", json=asked).json()
+    database = postgresql.PostgresqlDatabase(url)
+    log = database.connect()
+    now = tables(log)
+    age(log, before)
+    assert tables(log) != now
+    aged = tables(log)
+    code, told = run("replay", url)
+    assert (code, f"the log is of format {before}" in told) == (2, True), told
+    assert tables(log) == aged  # an older server may be at work
+    with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
+        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
+        assert http.post("/v1/streams/s/predict", json=asked).json()["predictions"] == said["predictions"]
+        assert http.delete("/v1/streams/s/samples/r7").status_code == 200
+        until(http, "/v1/streams/s", lambda shown: shown["forgotten"] == 1 and not shown["erasing"])
+    assert tables(log) == now
+    assert replayed(log, found(log, "s")[0]).same is True
+    log.close()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE format SET version = 9", "the log is of format 9, and this version of devdan reads format"),
+        ("DELETE FROM format", "older than the first format"),
+    ],
+)
+def test_a_log_of_another_format_is_told_in_a_line(url, statement, says):
+    database = postgresql.PostgresqlDatabase(url)
+    connection = database.connect()
+    connection.execute(statement)
+    connection.close()
+    database.close()
+    code, told = run("serve", "--store", url, "--port", "0")
+    assert (code, says in told, "Traceback" in told) == (2, True, False), told
+
+
+def test_a_database_without_a_log_is_told_in_a_line_and_left_as_it_is(url):
+    code, told = run("replay", url)
+    assert (code, "there is no log in the database" in told) == (2, True), told
+    connection = postgresql.PostgresqlConnection(url, "full")
+    assert tables(connection) == {"columns": [], "indexes": []}
+    connection.close()
+
+
+def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(url, monkeypatch):
+    database = postgresql.PostgresqlDatabase(url)
+    connection, now = database.connect(), sql.FORMAT
+    connection.execute("INSERT INTO removed VALUES (77)")
+    monkeypatch.setattr(sql, "FORMAT", now + 2)
+    steps = {now: ("UPDATE removed SET stream = stream + 1",), now + 1: ("UPDATE missing SET stream = 0",)}
+    monkeypatch.setattr(sql, "MIGRATIONS", steps)
+    with pytest.raises(DamagedError, match="missing"):
+        database.prepare()
+    assert connection.execute("SELECT stream, version FROM removed, format") == [(77, now)]
+    steps[now + 1] = ("UPDATE removed SET stream = 2 * stream",)
+    threads = [threading.Thread(target=database.prepare) for _ in range(3)]  # servers that start at once: once
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert connection.execute("SELECT stream, version FROM removed, format") == [(2 * 78, now + 2)]
+    connection.close()
+    database.close()
 
 
 def test_two_servers_one_learns_and_the_other_takes_over(url):

@@ -7,6 +7,7 @@ import threading
 import httpx
 import pytest
 from commandline import run
+from old_logs import OLDER, age, tables
 from served import SECONDS, Process, logged, served_here, until
 
 from devdan.service import sql
@@ -194,10 +195,6 @@ def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(tmp_path, monk
         database.close()
 
 
-# What a log of each format lacked that the next one has: statements that make a new log one of that format.
-OLDER = {1: ("DROP TABLE forgotten", "DROP TABLE audit", "UPDATE format SET version = 1")}
-
-
 def test_there_is_a_migration_from_each_format():
     assert sorted(sql.MIGRATIONS) == sorted(OLDER) == list(range(1, sql.FORMAT))
 
@@ -209,11 +206,10 @@ def test_a_log_of_an_older_format_goes_on_bit_for_bit(tmp_path, before):
         http.post("/v1/streams/s/samples", json=rows(0, 200, label=True)).raise_for_status()
         until(http, "/v1/streams/s", lambda shown: shown["labels"] == 200)
         said = http.post("/v1/streams/s/predict", json=rows(7, 1)).json()
-    log = sqlite3.connect(tmp_path / "data" / FILE)
-    for statement in (one for step in range(sql.FORMAT - 1, before - 1, -1) for one in OLDER[step]):
-        log.execute(statement)
-    log.commit()
-    log.close()
+    log = SqliteDatabase(tmp_path / "data", lock=False).connect()
+    now = tables(log)
+    age(log, before)
+    assert tables(log) != now
     code, told = run("replay", tmp_path / "data")
     assert (code, f"the log is of format {before}" in told) == (2, True), told
     with served_here(tmp_path / "data") as http:
@@ -221,5 +217,7 @@ def test_a_log_of_an_older_format_goes_on_bit_for_bit(tmp_path, before):
         assert http.post("/v1/streams/s/predict", json=rows(7, 1)).json()["predictions"] == said["predictions"]
         assert http.delete("/v1/streams/s/samples/r7").status_code == 200
         until(http, "/v1/streams/s", lambda shown: shown["forgotten"] == 1 and not shown["erasing"])
+    assert tables(log) == now
+    log.close()
     code, told = run("replay", tmp_path / "data")
     assert (code, "the same as the snapshot" in told) == (0, True), told

@@ -248,18 +248,19 @@ class PostgresqlLeases(Leases):
 
 
 class PostgresqlDatabase(Database):
-    """A database that several servers share."""
+    """A database that several servers share; ``prepare=False`` only reads, and leaves a log of another format alone."""
 
     labels_at_once = 1000  # a round trip takes longer than some more labels do
     is_shared = True
 
-    def __init__(self, url: str, durability: str = "full") -> None:
+    def __init__(self, url: str, durability: str = "full", *, prepare: bool = True) -> None:
         super().__init__()
         self._url, self._durability = url, durability
         self._watched: weakref.WeakSet[PostgresqlConnection] = weakref.WeakSet()
         self._ends = threading.Event()
         threading.Thread(target=self._watch, name="devdan-watch", daemon=True).start()
-        self.prepare(_LEASES)
+        if prepare:
+            self.prepare(_LEASES)
 
     def connect(self) -> Connection:
         made = PostgresqlConnection(self._url, self._durability)

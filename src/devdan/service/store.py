@@ -238,13 +238,16 @@ def open_database(folder: Path | None, url: str | None, durability: str) -> Data
 @contextmanager
 def reading(place: str) -> Iterator[Connection]:
     """A connection that reads the log in a folder or at a URL, beside a server that may be writing to it."""
-    database = _postgresql(place, "full") if is_url(place) else SqliteDatabase(Path(place), lock=False)
+    database = _postgresql(place, "full", prepare=False) if is_url(place) else SqliteDatabase(Path(place), lock=False)
     connection = database.connect()
     try:
+        if not connection.execute(connection.has_clock):
+            raise FileNotFoundError("there is no log in the database: devdan serve makes one")
         check_format(connection)
         yield connection
     finally:
         connection.close()
+        database.close()
 
 
 class Backup(NamedTuple):
@@ -280,7 +283,7 @@ def back_up(folder: Path, target: Path) -> Backup:
     return Backup(seq, at)
 
 
-def _postgresql(url: str, durability: str) -> Database:
+def _postgresql(url: str, durability: str, *, prepare: bool = True) -> Database:
     from devdan.service.postgresql import PostgresqlDatabase  # noqa: PLC0415 (an optional extra)
 
-    return PostgresqlDatabase(url, durability)
+    return PostgresqlDatabase(url, durability, prepare=prepare)
