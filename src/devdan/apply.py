@@ -24,7 +24,7 @@ from devdan.arrays import Floats
 from devdan.atomic import written_atomically
 from devdan.encoding.column import NOMINAL, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
-from devdan.encoding.values import Vocabulary, number, plain_text
+from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
 from devdan.evaluation.adapters import adapted
 from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
@@ -151,7 +151,7 @@ def _spelled(column: Column, known: ColumnEncoding) -> Column:
     values = set(known.values)
 
     def spelled(text: str) -> str:
-        plain = plain_text(number(text)) if not math.isnan(number(text)) else text
+        plain = text if is_dressed(text) or math.isnan(number(text)) else plain_text(number(text))
         return plain if text not in values and plain in values else text
 
     texts = [spelled(text) for text in column.vocabulary.texts]

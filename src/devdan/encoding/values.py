@@ -16,18 +16,17 @@ from typing import Any
 import numpy as np
 
 from devdan.arrays import Floats, Integers
+from devdan.encoding.numerals import numeral
 
-MISSING = ("", "?", "NA", "NaN", "nan", "N/A", "NULL", "null", "None", "NaT", "<NA>")  # texts that mean no value
+# Texts that mean no value, in any case: the usual words, dashes, and what spreadsheets and databases write.
+MISSING = frozenset((
+    "", "?", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "n.a", "nan", "null", "(null)", "none", "nat", "<na>",
+    "#n/a", "#na", "#null!", "#value!", "#ref!", "#div/0!", "#num!", "#name?", r"\n",
+))  # fmt: skip
 NO_TIME = int(np.iinfo(np.int64).min)  # a missing time, as NumPy's NaT
 DAY = 86_400_000_000  # in microseconds
 FLAGS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 _LONGEST = 200  # characters of a value that are kept
-_PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-_DRESSED = re.compile(
-    r"(?P<minus>[-+])?(?P<currency>[$€£¥])?\s?(?P<sign>[-+])?(?P<digits>\d{1,3}(,\d{3})+|\d+)(?P<rest>\.\d+)?\s?"
-    r"(?P<mark>[%$€£¥])?",
-    re.ASCII,
-)
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
@@ -37,28 +36,32 @@ EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
 _LETTERS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": "%M", "SS": "%S"}
 
 
-def number(text: str) -> float:
-    """The number that a text is, also if it is written as money, a percentage or with thousands; otherwise NaN.
+def is_missing(text: str) -> bool:
+    """Whether a text means that there is no value.
 
-    A number that is too large for a float is NaN, too.
+    >>> [is_missing(text) for text in ("n/a", "N/A", "Null", "-", "0", "unknown")]
+    [True, True, True, True, False, False]
+    """
+    return text.strip().lower() in MISSING
+
+
+def number(text: str, decimal: str = ".") -> float:
+    """The number that a text is, however people write it (:mod:`devdan.encoding.numerals`); otherwise NaN.
 
     >>> [number(text) for text in ("1e3", "$12", "5 %", "1,234.5", "-3", "12 apples", "1,23", "1e999")]
-    [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, nan, nan]
+    [1000.0, 12.0, 5.0, 1234.5, -3.0, nan, 1.23, nan]
     """
-    if _PLAIN.fullmatch(text):
-        value = float(text)
-    else:
-        match = _DRESSED.fullmatch(text)
-        if match is None or (match["minus"] and match["sign"]) or (match["currency"] and match["mark"]):
-            return math.nan
-        sign = -1.0 if "-" in (match["minus"], match["sign"]) else 1.0
-        value = sign * float(match["digits"].replace(",", "") + (match["rest"] or ""))
-    return value if math.isfinite(value) else math.nan
+    found = numeral(text, decimal)
+    return math.nan if found is None else found.value
 
 
 def is_dressed(text: str) -> bool:
-    """Whether a text is a number written as money, a percentage or with thousands."""
-    return _PLAIN.fullmatch(text) is None and not math.isnan(number(text))
+    """Whether a text is a number that a program would not write: money, a percentage, with thousands or a unit."""
+    try:
+        float(text)
+    except ValueError:
+        return not math.isnan(number(text))
+    return False
 
 
 def flag(text: str) -> float:
@@ -188,7 +191,7 @@ class Vocabulary:
 
     @cached_property
     def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        return np.array([text in MISSING for text in self.texts], dtype=bool)
+        return np.array([is_missing(text) for text in self.texts], dtype=bool)
 
     @cached_property
     def numbers(self) -> Floats:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from devdan.encoding.rows import distinct
-from devdan.encoding.values import MISSING
+from devdan.encoding.values import MISSING, is_missing
 from devdan.streams.columns import NAMELESS, BatchConverter, is_plain_number, kept_columns, target_column
 from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, read_ahead, reason
 from devdan.streams.textfile import (
@@ -27,6 +27,10 @@ from devdan.streams.textfile import (
 )
 
 NO_LABEL = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing label
+# For Arrow, which reads a column of numbers faster if it knows them; other spellings are found later.
+_NULLS = [
+    blank + spelled for text in MISSING for spelled in sorted({text, text.upper(), text.title()}) for blank in ("", " ")
+]
 _FIRST_LINES = 50  # from which the layout is found
 
 
@@ -128,7 +132,7 @@ class Layout:
                 parse_options=pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=b'"' in block.text),
                 convert_options=pa_csv.ConvertOptions(
                     # Texts are left unchanged, since a text that means a missing label may be a value elsewhere.
-                    null_values=[*MISSING, *(f" {text}" for text in MISSING)],
+                    null_values=_NULLS,
                     strings_can_be_null=False,
                     column_types=types,
                     decimal_point=self.decimal,
@@ -267,7 +271,7 @@ def _column_types(layout: Layout, labels: int | None) -> tuple[dict[str, pa.Data
 def _check_first_value(layout: Layout, values: pa.ChunkedArray, column: int) -> None:
     """Raise an error if a column of numbers begins with a word: the first row must hold the column names."""
     word = values[0].as_py()
-    if not _is_number(word) and word.strip() not in MISSING and _fraction_of_numbers(values) > 0.5:
+    if not _is_number(word) and not is_missing(word) and _fraction_of_numbers(values) > 0.5:
         raise StreamError(
             f"{layout.path}: row 1 (line {layout.skipped + 1}) has '{word}' in column {layout.names[column]!r}, which "
             f"holds numbers; {NAMELESS}"
@@ -277,7 +281,7 @@ def _check_first_value(layout: Layout, values: pa.ChunkedArray, column: int) -> 
 def _fraction_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:
     """The fraction of numbers among the values that are not missing."""
     counts = [(count["values"], count["counts"]) for count in values.value_counts().to_pylist()]
-    there = [(value, n) for value, n in counts if value is not None and value.strip() not in MISSING]
+    there = [(value, n) for value, n in counts if value is not None and not is_missing(value)]
     return float(sum(n for value, n in there if _is_number(value)) / max(sum(n for _, n in there), 1))
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from devdan.encoding.rows import Rows, distinct
 from devdan.encoding.tables import TableError, column_of
-from devdan.encoding.values import MISSING
+from devdan.encoding.values import is_missing
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.delimited import NO_LABEL, column_names, delimiter_of, has_names
 from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, name_of
@@ -143,7 +143,7 @@ class _Lines:
     def _value(self, text: str) -> float | str | None:
         """The value as Arrow would read it from a file: a number if it can be one."""
         text = text.strip()
-        if text in MISSING:
+        if is_missing(text):
             return None
         if self._comma and _WITH_COMMA.fullmatch(text):
             return float(text.replace(",", "."))
