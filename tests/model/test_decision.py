@@ -70,11 +70,11 @@ def test_costs_give_the_label_of_least_expected_cost(option, odds, n_classes):
 @given(SHORT, st.integers(1, 999))
 def test_of_two_classes_costs_are_a_threshold(option, thousandths):
     decision, p = decision_of(option), thousandths / 1000
-    found = decision.threshold(["a", "b"])
-    if found is not None and abs(found[1] - p) > 1e-9:
-        row = [p, 1 - p] if found[0] == "a" else [1 - p, p]
-        called = ["a", "b"][decision.places(np.array([row]), ["a", "b"])[0]]
-        assert (called == found[0]) == (p >= found[1])
+    for label, threshold in decision.thresholds(["a", "b"]).items():
+        if abs(threshold - p) > 1e-9:
+            row = [p, 1 - p] if label == "a" else [1 - p, p]
+            called = ["a", "b"][decision.places(np.array([row]), ["a", "b"])[0]]
+            assert (called == label) == (p >= threshold)
 
 
 def test_the_usual_costs_call_the_likeliest():
@@ -97,14 +97,16 @@ def test_a_class_may_be_named_by_its_text(named, label):
     [
         "often", None, 1, {}, {"a": 1}, {"a": {}}, {"a": {"misses": 1}}, {"a": {"missed": -1}}, {"costs": {}},
         {"a": {"missed": np.nan}}, {"a": {"missed": True}}, {"costs": {"a": 1}}, {"costs": {"a": {"b": "1"}}}, [[0, 1]],
+        {"a": "f2"}, {"a": {"recall": 0}}, {"a": {"budget": 1.1}}, {"a": {"threshold": np.nan}},
+        {"a": {"recall": 0.5, "precision": 0.5}}, {"a": "f1", "b": {"missed": 2}},
     ],
     ids=repr,
 )  # fmt: skip
 def test_what_is_no_way_to_decide_is_refused(wrong):
     X, y = payments(20)
-    with pytest.raises(ValueError, match="decide must be 'likeliest' or costs"):
+    with pytest.raises(ValueError, match="decide must be 'likeliest', costs"):
         DEVDAN(decide=wrong).fit(X, y)
-    with pytest.raises(ValueError, match="decide must be 'likeliest' or costs"):
+    with pytest.raises(ValueError, match="decide must be 'likeliest', costs"):
         DEVDANFleet(decide=wrong).partial_fit(["a"] * 20, X, y)
 
 

@@ -209,14 +209,25 @@ class DEVDANFleet(Deciding, FleetAccess):
                     slots = np.full(len(given), -1)
                 elif changed:
                     options.check_fixed(chosen, self._shared.mixture.options)
+            n_known = len(self._shared.classes)
             self._shared.prepare(chunk, chosen if changed else None, classes, taught)
             if sample_weight is not None:  # rows of weight zero are left out
                 kept = np.flatnonzero(check_sample_weight(sample_weight, len(given)))
                 given, slots = [given[row] for row in kept.tolist()], slots[kept]
+            if self._shared.mixture.decision.learns and n_known > 0:
+                self._decide(slots, chunk, n_known, first, last)
             self._n_rows += len(given)
             self._key_name = name or self._key_name
             self._step(given, slots, chunk, first, last)
             return self
+
+    def _decide(self, slots: Integers, chunk: Chunk, n_known: int, first: int, last: int) -> None:
+        """Let the decision, which all keys share, know what rows were predicted before they are learned from."""
+        self._refresh(slots, told=False)
+        out = np.zeros((len(slots), len(self._shared.classes)))
+        predict_rows(self._networks.slots, self._shared, slots, chunk.X, out, self.n_jobs)
+        codes = chunk.codes if last == DISCRIMINATIVE else None
+        self._shared.mixture.decision.follow(out[:, :n_known], first == GENERATIVE, codes)
 
     def _step(self, given: Sequence[Key], slots: Integers, chunk: Chunk, first: int, last: int) -> None:
         """Let the networks learn: the prior beside those that are known, then the new ones."""

@@ -287,13 +287,15 @@ def mixture_of(shared: Shared, kept: Kept) -> Mixture:
     order = np.argsort(labels)
     state = aligned(len(kept.state))
     state[:] = kept.state
-    return Mixture.of_networks(
+    mixture = Mixture.of_networks(
         [state],
         shared.mixture.options,
         shared.mixture.scales,
         classes=Classes(labels[order], order) if len(labels) > 0 else Classes(),
         encoding=shared.mixture.encoding,
     )
+    mixture.decision = shared.mixture.decision.knowing(mixture.classes)
+    return mixture
 
 
 def prior_of(shared: Shared) -> Mixture:

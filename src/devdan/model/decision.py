@@ -6,25 +6,44 @@ cost is:
     argmin_k Σ_c p_c · cost(c, k)
 
 The probabilities are calibrated, so nothing has to be tuned for that. Of two classes, it is a threshold: a sample is
-called a fraud if its probability is at least cost(ok, fraud) / (cost(ok, fraud) + cost(fraud, ok)).
+called a fraud if its probability is at least cost(ok, fraud) / (cost(ok, fraud) + cost(fraud, ok)). A class can also
+have a threshold that is given, or one that is chosen by what it finds (:mod:`devdan.model.thresholds`).
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
+from devdan.model.thresholds import BestThreshold, Budget, Rule
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from devdan.model.classes import Classes
 
 LIKELIEST = "likeliest"
-REQUIREMENT = "'likeliest' or costs such as {'fraud': {'missed': 50, 'false': 1}} or {'costs': {'fraud': {'ok': 50}}}"
+REQUIREMENT = (
+    "'likeliest', costs such as {'fraud': {'missed': 50, 'false': 1}} or {'costs': {'fraud': {'ok': 50}}}, or "
+    "thresholds such as {'fraud': 'f1'}, {'fraud': {'recall': 0.8}}, {'fraud': {'precision': 0.5}}, {'fraud': "
+    "{'budget': 0.01}} or {'fraud': {'threshold': 0.3}}"
+)
 _MATRIX, _MISSED, _FALSE = "costs", "missed", "false"
 _LARGEST_COST = 1e9
+_F1 = "f1"
+_RULES: dict[str, Callable[[float], Rule]] = {
+    "recall": lambda least: BestThreshold("recall", least),
+    "precision": lambda least: BestThreshold("precision", least),
+    "budget": Budget,
+    "threshold": Rule,
+}
 
 
 class Decision:
@@ -42,17 +61,47 @@ class Decision:
         places: Integers = probabilities.argmax(axis=1)
         return places
 
-    def threshold(self, labels: Sequence[Any]) -> tuple[Any, float] | None:
-        """A class, and the probability from which a row is called so; None if no one probability decides."""
-        return None
+    def thresholds(self, labels: Sequence[Any]) -> dict[Any, float]:
+        """The probability from which on a row is called a class, by label, where one number decides that."""
+        return {}
+
+    # --- Decisions that learn ------------------------------------------------------------------------------------
+
+    learns = False  # whether it follows rows and labels
+
+    def know(self, code: int, label: Any) -> None:
+        """A class has this output."""
+
+    def follow(self, probabilities: Floats, are_new: bool, codes: Integers | None) -> None:
+        """Rows came, if they ``are_new``, and their labels, if ``codes`` has them, that had these probabilities.
+
+        There is a column for each output that was known when they were predicted.
+        """
+
+    def copy(self) -> Self:
+        """One that goes on by itself."""
+        return self
+
+    def knowing(self, classes: Classes) -> Self:
+        """One that goes on by itself, in a model of these classes."""
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """What it has learned, for a file."""
+        return {}
+
+    def restore(self, content: Any) -> None:
+        """Take what was learned from a file; raises a ``ValueError`` if it is not that of such a decision."""
+        if content != {}:
+            raise ValueError("its decision has learned nothing")
 
 
 class CostDecision(Decision):
     """The label of least expected cost.
 
     >>> cautious = decision_of({"fraud": {"missed": 50, "false": 1}})
-    >>> cautious.places(np.array([[0.01, 0.99], [0.03, 0.97]]), ["fraud", "ok"]), cautious.threshold(["fraud", "ok"])
-    (array([1, 0]), ('fraud', 0.0196078431372549))
+    >>> cautious.places(np.array([[0.01, 0.99], [0.03, 0.97]]), ["fraud", "ok"]), cautious.thresholds(["fraud", "ok"])
+    (array([1, 0]), {'fraud': 0.0196078431372549})
     """
 
     def places(self, probabilities: Floats, labels: Sequence[Any]) -> Integers:
@@ -81,15 +130,98 @@ class CostDecision(Decision):
                     costs[true, called] = missed + (given[called].get(_FALSE, 1.0) if called in given else 0.0)
         return costs
 
-    def threshold(self, labels: Sequence[Any]) -> tuple[Any, float] | None:
+    def thresholds(self, labels: Sequence[Any]) -> dict[Any, float]:
         named = self.option[_MATRIX] if is_matrix(self.option) else self.option
         places = [place for name in named for place in place_of(name, labels)]
         if len(labels) != 2 or not places:
-            return None
+            return {}
         here, other = places[0], 1 - places[0]
         costs = self.costs(labels)
         missed, false = costs[here, other] - costs[here, here], costs[other, here] - costs[other, other]
-        return (labels[here], float(false / (missed + false))) if min(missed, false) > 0.0 else None
+        return {labels[here]: float(false / (missed + false))} if min(missed, false) > 0.0 else {}
+
+
+class ThresholdDecision(Decision):
+    """A class whose threshold is reached; of several such, the one whose threshold is exceeded by the largest factor.
+
+    Where none is reached, the likeliest of the classes without a threshold.
+
+    >>> decision_of({"fraud": {"threshold": 0.2}}).places(np.array([[0.3, 0.7], [0.1, 0.9]]), ["fraud", "ok"])
+    array([0, 1])
+    """
+
+    def __init__(self, option: Any) -> None:
+        super().__init__(option)
+        self.rules = {name: _rule(value) for name, value in option.items()}
+        self._codes: dict[Any, int] = {}  # the output of each class that has a rule
+
+    def places(self, probabilities: Floats, labels: Sequence[Any]) -> Integers:
+        found = [(place, rule) for name, rule in self.rules.items() for place in place_of(name, labels)]
+        own = [place for place, _ in found]
+        others = probabilities.copy()
+        if len(own) < len(labels):
+            others[:, own] = -1.0
+        places: Integers = others.argmax(axis=1)
+        farthest = np.zeros(len(probabilities))
+        for place, rule in found:
+            scores = probabilities[:, place]
+            by = scores / max(rule.threshold, _SMALLEST)
+            farther = rule.called(scores) & (by >= farthest)
+            places[farther], farthest[farther] = place, by[farther]
+        return places
+
+    def thresholds(self, labels: Sequence[Any]) -> dict[Any, float]:
+        return {labels[place]: rule.threshold for name, rule in self.rules.items() for place in place_of(name, labels)}
+
+    learns = True
+
+    def know(self, code: int, label: Any) -> None:
+        for name in self.rules:
+            if place_of(name, [label]):
+                self._codes[name] = code
+
+    def follow(self, probabilities: Floats, are_new: bool, codes: Integers | None) -> None:
+        n_known = probabilities.shape[1]
+        for name, rule in self.rules.items():
+            code = self._codes.get(name, n_known)
+            is_known = code < n_known
+            scores = probabilities[:, code] if is_known else np.zeros(len(probabilities))
+            if are_new and is_known:
+                rule.rows(scores)
+            if codes is not None:
+                rule.labels(scores, codes == code if name in self._codes else np.zeros(len(codes), bool))
+
+    def copy(self) -> Self:
+        own = copy.copy(self)
+        own.rules = {name: rule.copy() for name, rule in self.rules.items()}
+        own._codes = dict(self._codes)
+        return own
+
+    def knowing(self, classes: Classes) -> Self:
+        own = self.copy()
+        codes = dict(zip(classes.labels.tolist(), classes.outputs.tolist(), strict=True))
+        own._codes = {name: codes[label] for name in self.rules for label in codes if place_of(name, [label])}
+        return own
+
+    def to_json(self) -> dict[str, Any]:
+        return {text_of(name): rule.to_json() for name, rule in self.rules.items()}
+
+    def restore(self, content: Any) -> None:
+        if not isinstance(content, dict) or set(content) != {text_of(name) for name in self.rules}:
+            raise ValueError("its decision is about other classes")
+        for name, rule in self.rules.items():
+            rule.restore(content[text_of(name)])
+
+
+_SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+def _rule(value: Any) -> Rule:
+    """A rule by its value in the option."""
+    if value == _F1:
+        return BestThreshold(_F1)
+    ((name, number),) = value.items()
+    return _RULES[name](float(number))
 
 
 def place_of(name: Any, labels: Sequence[Any]) -> list[int]:
@@ -112,7 +244,9 @@ def decision_of(option: Any) -> Decision:
     """A decision by a value of the option, which is checked."""
     if not is_decision(option):
         raise ValueError(f"decide must be {REQUIREMENT}, got {option!r}")
-    return Decision(option) if isinstance(option, str) else CostDecision(option)
+    if isinstance(option, str):
+        return Decision(option)
+    return ThresholdDecision(option) if all(map(_is_rule, option.values())) else CostDecision(option)
 
 
 class Deciding:
@@ -128,10 +262,16 @@ class Deciding:
         return called
 
     @property
+    def thresholds_(self) -> dict[Any, float]:
+        """The probability from which on a sample is called a class, of each class where one number decides that."""
+        return self.decision_.thresholds(self.mixture_.classes.labels.tolist())
+
+    @property
     def decision_(self) -> Decision:
         """How it decides now, as the option says; at once where that was changed since the model has learned."""
         own: Decision = self.mixture_.decision
-        return own if self.decide is own.option or self.decide == own.option else decision_of(self.decide)
+        is_own = self.decide is own.option or self.decide == own.option
+        return own if is_own else decision_of(self.decide).knowing(self.mixture_.classes)
 
 
 # --- What the option may be --------------------------------------------------------------------------------------
@@ -141,7 +281,9 @@ def is_decision(value: Any) -> bool:
     """Whether the option may have this value."""
     if isinstance(value, str):
         return value == LIKELIEST
-    return isinstance(value, Mapping) and len(value) > 0 and (is_matrix(value) or all(map(_are_costs, value.values())))
+    if not isinstance(value, Mapping) or len(value) == 0:
+        return False
+    return is_matrix(value) or any(all(map(holds, value.values())) for holds in (_are_costs, _is_rule))
 
 
 def is_matrix(value: Mapping[Any, Any]) -> bool:
@@ -155,6 +297,16 @@ def is_matrix(value: Mapping[Any, Any]) -> bool:
 def _are_costs(value: Any) -> bool:
     names = {_MISSED, _FALSE}
     return isinstance(value, Mapping) and len(value) > 0 and set(value) <= names and all(map(_is_cost, value.values()))
+
+
+def _is_rule(value: Any) -> bool:
+    """Whether it says how the threshold of a class is chosen."""
+    if isinstance(value, str):
+        return value == _F1
+    if not isinstance(value, Mapping) or len(value) != 1 or not set(value) <= set(_RULES):
+        return False
+    (number,) = value.values()
+    return _is_cost(number) and 0.0 < number <= 1.0
 
 
 def _is_cost(value: Any) -> bool:

@@ -98,7 +98,7 @@ class Mixture:
         """A mixture that goes on with networks that exist."""
         mixture = cls.__new__(cls)
         mixture.scales, mixture.encoding, mixture.classes = tuple(scales), encoding, classes
-        mixture.options, mixture.decision = dict(chosen), decision_of(chosen["decide"])
+        mixture.options, mixture.decision = dict(chosen), decision_of(chosen["decide"]).knowing(classes)
         mixture._hold(networks)
         return mixture
 
@@ -144,13 +144,15 @@ class Mixture:
 
     def copy(self) -> Self:
         """A mixture that learns on its own from here."""
-        return self.of_networks(
+        copied = self.of_networks(
             [_copied(state) for state in self.networks],
             self.options,
             self.scales,
             classes=self.classes,
             encoding=self.encoding,
         )
+        copied.decision = self.decision.copy()
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in ("nets", "_n_scratch")}
@@ -174,7 +176,8 @@ class Mixture:
         if encoding is not None:
             self.adapt(encoding)
         if classes is not None:
-            self.classes = classes
+            if classes is not self.classes:
+                self.classes, self.decision = classes, self.decision.knowing(classes)
             self.make_room(len(classes))
         if chosen is not None or n_named > 0:
             self.configure(self.options if chosen is None else chosen)
@@ -184,7 +187,9 @@ class Mixture:
 
     def configure(self, chosen: Mapping[str, Any]) -> None:
         """Pass options, which were checked, to the networks."""
-        self.options, self.decision = dict(chosen), decision_of(chosen["decide"])
+        if not hasattr(self, "decision") or self.decision.option != chosen["decide"]:
+            self.decision = decision_of(chosen["decide"]).knowing(self.classes)
+        self.options = dict(chosen)
         for net, settings in zip(self.nets, self._settings(), strict=True):
             set_settings(net, settings)
             net.class_weight[:] = weights_given(self.options["class_weight"], self.classes, net.max_classes)
@@ -232,6 +237,7 @@ class Mixture:
         Predictions for some of the rows calibrate the mixture before their labels are learned. Networks learn in
         threads if that is faster (``n_jobs``); the result does not depend on it.
         """
+        self._decide(X, codes, first, last)
         if last == DISCRIMINATIVE:
             self._calibrate(X, codes, weights, self._due(len(X)))
         together = self.options["interleave"] or len(X) == 1  # of one row, both ways are the same
@@ -267,8 +273,19 @@ class Mixture:
                 return
             self.replace(k, resized(state, hidden=room_for(2 * self.nets[k].max_hidden)))
 
+    def _decide(self, X: Floats, codes: Integers, first: int, last: int) -> None:
+        """Let the decision know of rows, and of labels, what they were predicted before they are learned from."""
+        if self.decision.learns and self.n_taught > 0:
+            known = codes if last == DISCRIMINATIVE else None
+            self.decision.follow(self.predict(X, self.nets[0].n_classes), first == GENERATIVE, known)
+
     def learn_each(self, X: Floats, codes: Integers, weights: Floats, last: int) -> None:
         """Learn from each row as a chunk of its own: observed and, up to ``last``, taught."""
+        if self.decision.learns and len(X) > 1:
+            for row in range(len(X)):
+                self.learn_each(X[row : row + 1], codes[row : row + 1], weights[row : row + 1], last)
+            return
+        self._decide(X, codes, GENERATIVE, last)
         done = 0
         if last == DISCRIMINATIVE:
             for row in self._due(len(X)).tolist():

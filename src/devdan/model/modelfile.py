@@ -85,6 +85,7 @@ def header_of_mixture(mixture: Mixture) -> dict[str, Any]:
         "dtype": "object" if classes.labels.dtype == object else classes.labels.dtype.str,
         "outputs": classes.outputs.tolist(),
         "encoding": None if mixture.encoding is None else mixture.encoding.to_json(),
+        "decision": mixture.decision.to_json(),
     }
 
 
@@ -142,6 +143,7 @@ def mixture_of(
     encoded = header["encoding"]
     encoding = None if encoded is None else Encoding.of_json(encoded, options.instructions(chosen))
     mixture = Mixture.of_networks(states, chosen, scales, classes=Classes(labels, outputs), encoding=encoding)
+    mixture.decision.restore(header["decision"])
     mixture.check()
     return mixture
 

@@ -131,6 +131,7 @@ class OnlineMixture:
         """Make room for a class, and set its weight."""
         assert self.mixture is not None
         self.mixture.make_room(code + 1)
+        self.mixture.decision.know(code, label)
         weight = weight_given(self.options["class_weight"], label)
         for net in self.mixture.nets:
             net.class_weight[code] = weight
