@@ -22,6 +22,7 @@ SOURCE = Path(devdan.__file__).parent
 ROOMS = [
     {"atomic", "arrays", "label_join", "lazy"},
     {"kernel", "encoding"},
+    {"histories"},
     {"model"},
     {"fleet", "streams"},
     {"evaluation"},

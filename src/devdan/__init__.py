@@ -11,6 +11,7 @@ from devdan import lazy
 
 if TYPE_CHECKING:
     from devdan.fleet.fleet import DEVDANFleet, open_model
+    from devdan.histories.histories import Histories
     from devdan.kernel.state import Event
     from devdan.model.devdan import DEVDAN
     from devdan.model.ensemble import DEVDANEnsemble
@@ -24,10 +25,21 @@ else:
         DEVDANFleet="fleet.fleet",
         Event="kernel.state",
         Explanation="model.explain",
+        Histories="histories.histories",
         ModelFileError="model.modelfile",
         Unit="model.explain",
         open_model="fleet.fleet",
     )
 
 __version__ = "0.1.0"
-__all__ = ["DEVDAN", "DEVDANEnsemble", "DEVDANFleet", "Event", "Explanation", "ModelFileError", "Unit", "open_model"]
+__all__ = [
+    "DEVDAN",
+    "DEVDANEnsemble",
+    "DEVDANFleet",
+    "Event",
+    "Explanation",
+    "Histories",
+    "ModelFileError",
+    "Unit",
+    "open_model",
+]

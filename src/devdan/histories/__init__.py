@@ -1,0 +1,1 @@
+"""Histories of entities: what was known of them before each row, in compiled code and as a transformer."""

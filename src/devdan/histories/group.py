@@ -1,0 +1,220 @@
+"""All entities of one kind: what is kept of them, in memory and in files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from devdan.arrays import Floats, Integers
+from devdan.histories import core
+
+_FIRST_ROOM = 64  # entities for which there is room at first; it doubles
+LADDER = (1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 604_800.0, 2_592_000.0, 15_552_000.0, 63_072_000.0)
+
+
+class Group:
+    """The entities that one column, or a tuple of columns, names."""
+
+    def __init__(self, columns: tuple[str, ...], horizons: Sequence[float] | None, max_entities: int) -> None:
+        self.columns = columns
+        self.horizons = np.array([1.0, 2.0, 3.0] if horizons is None else horizons)  # the former until they are found
+        self.integers, self.floats = np.zeros(core.INTEGERS, np.int64), np.zeros(core.FLOATS)
+        self.integers[core.ROOM] = max_entities
+        self.numbers: list[str] = []
+        self.values: list[str] = []
+        self.categories = np.zeros((0, 2), np.int64)
+        self.words = np.zeros((1, self.width))
+        self.words[0, core.LATEST] = np.nan
+        self.index = np.zeros(2, np.int64)
+        self.floats[core.BEGAN] = np.nan
+        self.integers[core.SETTLED] = horizons is not None
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.columns)
+
+    @property
+    def width(self) -> int:
+        """Words of an entity."""
+        n_classes, n_horizons = int(self.integers[core.N_CLASSES]), len(self.horizons)
+        of_numbers = core.MOMENTS * n_horizons * len(self.numbers)
+        return core.HEAD + n_horizons * (1 + n_classes) + of_numbers + 2 * core.KEPT * len(self.values)
+
+    @property
+    def n_features(self) -> int:
+        n_horizons, n_classes = len(self.horizons), int(self.integers[core.N_CLASSES])
+        n_shares = n_horizons * max(n_classes - 1, 0)
+        return 1 + n_horizons + n_shares + (2 * n_horizons + 1) * len(self.numbers) + 2 * len(self.values)
+
+    @property
+    def n_bytes(self) -> int:
+        return int(self.words.nbytes + self.index.nbytes)
+
+    def begin(self, time: float) -> None:
+        """Start the clock with the first row."""
+        if math.isnan(self.floats[core.BEGAN]):
+            self.floats[core.BEGAN] = time
+
+    # --- Room ----------------------------------------------------------------------------------------------------
+
+    def widen(self, numbers: Sequence[str] = (), values: Sequence[str] = (), n_classes: int = 0) -> None:
+        """Keep more of each entity: further columns, or room for further classes."""
+        before, n_before = self.words, int(self.integers[core.N_CLASSES])
+        n_horizons, n_numbers = len(self.horizons), len(self.numbers)
+        self.numbers = [*self.numbers, *numbers]
+        self.values = [*self.values, *values]
+        self.integers[core.N_CLASSES] = max(n_classes, n_before)
+        self.categories = np.concatenate([self.categories, np.zeros((len(values), 2), np.int64)])
+        self.words = np.zeros((len(before), self.width))
+        end = core.HEAD + n_horizons * (1 + n_before)
+        self.words[:, :end] = before[:, :end]
+        n, new = core.MOMENTS * n_horizons * n_numbers, core.HEAD + n_horizons * (1 + max(n_classes, n_before))
+        self.words[:, new : new + n] = before[:, end : end + n]
+        rest, new = before[:, end + n :], new + core.MOMENTS * n_horizons * len(self.numbers)
+        self.words[:, new : new + rest.shape[1]] = rest
+
+    def grow(self) -> None:
+        """Room for twice as many entities."""
+        room = min(max(_FIRST_ROOM, 2 * (len(self.words) - 1)), int(self.integers[core.ROOM]))
+        words = np.zeros((room + 1, self.words.shape[1]))
+        words[: len(self.words)] = self.words
+        self.words = words
+        self.reindex()
+
+    def reindex(self) -> int:
+        """Make the index anew; returns how many keys are invalid."""
+        self.index = np.zeros(1 << max(2 * len(self.words), 2).bit_length(), np.int64)
+        return int(core.reindex(self.words, int(self.integers[core.USED]), self.index))
+
+    # --- Rows and labels -----------------------------------------------------------------------------------------
+
+    def come(
+        self, keys: Integers, times: Floats, numbers: Floats, values: Integers, given_up: Integers, n_before: int,
+        ladder: Floats, out: Floats,
+    ) -> None:  # fmt: skip
+        """Add rows, and write what was known before each."""
+        done = 0
+        while True:
+            done += core.come(
+                self.integers, self.floats, self.horizons, ladder, self.words, self.index, self.categories,
+                keys[done:], times[done:], numbers[done:], values[done:], given_up, n_before + done, out[done:],
+            )  # fmt: skip
+            if done == len(keys):
+                return
+            self.grow()
+
+    def peek(
+        self, keys: Integers, times: Floats, numbers: Floats, values: Integers, given_up: Integers, n_before: int,
+        out: Floats,
+    ) -> None:  # fmt: skip
+        """Write what would be known of each row if it came next."""
+        core.peek(
+            self.integers, self.floats, self.horizons, self.words, self.index, self.categories, keys, times, numbers,
+            values, given_up, n_before, np.empty((2, self.words.shape[1])), out,
+        )  # fmt: skip
+
+    def label(self, keys: Integers, codes: Integers, now: float, at: Floats, sign: float) -> None:
+        """Count labels, or (``sign`` -1) count them no longer."""
+        done = 0
+        while True:
+            done += core.label(
+                self.integers, self.floats, self.horizons, self.words, self.index, keys[done:], codes[done:], now,
+                at[done:], sign, len(self.numbers), len(self.values),
+            )  # fmt: skip
+            if done == len(keys):
+                return
+            self.grow()
+
+    def withdraw(
+        self, keys: Integers, now: float, at: Floats, numbers: Floats, values: Integers, given_up: Integers
+    ) -> None:
+        """Take rows out."""
+        core.withdraw(
+            self.integers, self.floats, self.horizons, self.words, self.index, keys, now, at, numbers, values, given_up
+        )
+
+    # --- Files ---------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The group as JSON, but for :meth:`content`."""
+        return {
+            "columns": list(self.columns), "numbers": self.numbers, "values": self.values,
+            "horizons": self.horizons.tolist(), "integers": self.integers.tolist(),
+            "floats": [None if math.isnan(value) else value for value in self.floats.tolist()],
+            "categories": self.categories.tolist(), "n_words": int(self.integers[core.USED] + 1) * self.width,
+        }  # fmt: skip
+
+    def content(self) -> Floats:
+        """The words of the entities."""
+        return self.words[: int(self.integers[core.USED]) + 1].reshape(-1)
+
+    @classmethod
+    def of_json(cls, content: Any, words: Floats, n_classes: int) -> Group:
+        """A group from a file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if it is invalid."""
+        columns = tuple(_texts(content["columns"]))
+        horizons = [float(value) for value in content["horizons"]]
+        check_horizons(horizons)
+        integers = np.array([_count(value) for value in content["integers"]], np.int64)
+        if len(integers) != core.INTEGERS or not columns:
+            raise ValueError("a group of entities is incomplete")
+        group = cls(columns, horizons, 1)
+        group.integers = integers
+        group.floats = np.array([np.nan if value is None else float(value) for value in content["floats"]])
+        group.numbers, group.values = _texts(content["numbers"]), _texts(content["values"])
+        counts = [[_count(value) for value in row] for row in content["categories"]]
+        group.categories = np.array(counts, np.int64).reshape(-1, 2)
+        used = int(integers[core.USED])
+        is_sound = (
+            used <= integers[core.ROOM] and integers[core.ROOM] >= 1 and integers[core.SETTLED] <= 1
+            and integers[core.N_CLASSES] == n_classes and integers[core.HAND] < core.SPREAD
+            and len(group.floats) == core.FLOATS and not np.isinf(group.floats).any()
+            and len(group.categories) == len(group.values) and len(words) == (used + 1) * group.width
+        )  # fmt: skip
+        if not is_sound:
+            raise ValueError(f"what is kept of {group.name} does not fit together")
+        group.words = words.reshape(used + 1, group.width).copy()
+        group._check_words()
+        return group
+
+    def _check_words(self) -> None:
+        """Raise a ``ValueError`` unless the entities are such as can have come about."""
+        words, n_horizons = self.words, len(self.horizons)
+        latest, others = words[:, core.LATEST], np.delete(words, core.LATEST, axis=1)
+        keys = words[1:, core.KEY]
+        sums = words[:, core.HEAD :]
+        start = n_horizons * (1 + int(self.integers[core.N_CLASSES]))
+        n_moments = core.MOMENTS * n_horizons * len(self.numbers)
+        moments = sums[:, start : start + n_moments].reshape(len(words), -1, core.MOMENTS)
+        kept = sums[:, start + n_moments :].reshape(len(words), -1, 2, core.KEPT)
+        is_sound = (
+            not np.isinf(latest).any() and np.isfinite(others).all() and words[0, core.KEY] == 0.0
+            and (keys >= 1).all() and (keys < 2.0**53).all() and (keys == np.floor(keys)).all()
+            and (words[:, core.TOUCHED] >= 0).all() and (words[:, core.N_ROWS] >= 0).all()
+            and (sums[:, :start] >= 0).all() and (moments[..., [0, 2]] >= 0).all() and (kept >= 0).all()
+            and (kept[:, :, 0] < 2.0**53).all()
+        )  # fmt: skip
+        if not is_sound or self.reindex() > 0:
+            raise ValueError(f"what is kept of {self.name} is not what rows and labels leave")
+
+
+def check_horizons(horizons: Sequence[float]) -> None:
+    """Raise a ``ValueError`` unless these can be horizons."""
+    rising = all(a < b for a, b in pairwise(horizons))
+    if not 1 <= len(horizons) <= 8 or not all(0 < h < math.inf for h in horizons) or not rising:
+        raise ValueError(f"horizons must be one to eight positive numbers that rise, got {list(horizons)}")
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("the columns of histories are not a list of text")
+    return list(values)
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+        raise ValueError("a counter of histories is out of range")
+    return value

@@ -1,0 +1,524 @@
+"""What a customer, a card or a machine did before, as further columns of each row."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from devdan.arrays import Floats, Integers
+from devdan.encoding.column import FLAG, NOMINAL, NUMBER, ColumnEncoding
+from devdan.encoding.encoding import check_finite
+from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts
+from devdan.encoding.tables import rows_of
+from devdan.encoding.values import NO_TIME, plain_text
+from devdan.histories import core
+from devdan.histories.group import LADDER, Group, check_horizons
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MOST_CLASSES = 16  # whose shares are kept
+_UNNAMED_CLASSES = 4  # for which there is room where none are named in advance
+_THREE = ("short", "middle", "long")
+_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", re.ASCII)
+_SECONDS, _NUMBER = "seconds", "number"  # what times are read as
+_EPOCHS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))  # from so much on, a number is a time since 1970
+_NO_NUMBERS, _NO_VALUES = np.zeros((0, 0)), np.zeros((0, 0), np.int64)
+
+
+class HistoryWarning(UserWarning):
+    """Times or entities are not as they should be, or some classes have no history."""
+
+
+class _Batch(NamedTuple):
+    """Rows as the compiled part takes them."""
+
+    times: Floats
+    keys: dict[str, Integers]  # of the entities, by column
+    numbers: Floats
+    values: Integers  # hashes of categories; 0 is none
+
+
+class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Adds to each row what was known, before it came, of the entities that it is about.
+
+    For each entity: the time since its latest row, and how many rows it had lately; for each column of numbers, its
+    recent mean and deviation, and where the present value lies among them; for each column of categories, how usual the
+    present value is for it, and how many different ones it had; the share of each class among its labels that have come
+    by now. All but the first are over several horizons, as exponentially decayed sums, and are drawn towards those of
+    all entities while little is known of this one.
+
+    Rows and labels come separately: :meth:`arrive` adds rows, and returns them with their histories, which are those to
+    learn from when the labels come; :meth:`teach` adds labels.
+
+    Parameters
+    ----------
+    entities : str, or list of str or tuples of str
+        The columns that name an entity; a tuple is for pairs, such as a customer at a terminal.
+    time : str or None, default=None
+        The column with the time of each row. Without one, time is counted in rows.
+    horizons : list of float or str, or None, default=None
+        Over how long a time things count as recent: in the unit of ``time``, or such as ``"6h"`` and ``"7 days"``. By
+        default they are found from how often the entities come; until they are, nothing decays.
+    max_entities : int, default=1_000_000
+        For how many entities of each kind there is room; beyond it, those with the fewest recent rows and labels are
+        forgotten, and counted in ``n_evicted_``.
+
+    Examples
+    --------
+    >>> from devdan import Histories
+    >>> histories = Histories(["customer"], time="day", horizons=[7.0])
+    >>> rows = histories.arrive([{"customer": "Ann", "day": 1, "amount": 5.0}])
+    >>> histories.teach(rows, ["fraud"])
+    Histories(entities=['customer'], horizons=[7.0], time='day')
+    >>> row = histories.arrive([{"customer": "Ann", "day": 2, "amount": 50.0}]).dicts()[0]
+    >>> f"{row['customer: rows, lately']:.2f}, {row['customer: amount: mean, lately']:.1f}"
+    '0.62, 5.0'
+    """
+
+    def __init__(
+        self,
+        entities: str | Sequence[str | tuple[str, ...]],
+        *,
+        time: str | None = None,
+        horizons: Sequence[float | str] | None = None,
+        max_entities: int = 1_000_000,
+    ) -> None:
+        self.entities = entities
+        self.time = time
+        self.horizons = horizons
+        self.max_entities = max_entities
+
+    # --- Rows and labels -----------------------------------------------------------------------------------------
+
+    def arrive(self, X: Any) -> Rows:
+        """The rows with what was known before each of them came; from now on, they are known themselves."""
+        rows = self._taken(X)
+        self._begin(rows)
+        self._meet(rows)
+        batch = self._batch(rows)
+        times = np.empty(len(rows))
+        core.clocks(self._clock, batch.times, times)
+        core.watch(batch.numbers, self._watched, self._given_up, self.n_rows_)
+        out = self._empty(len(rows))
+        for group, part in zip(self._groups, out, strict=True):
+            if len(rows) > 0:
+                group.begin(float(times[0]))
+            group.come(
+                self._keys(group, batch), times, batch.numbers, self._own(group, batch), self._given_up, self.n_rows_,
+                self._ladder, part,
+            )  # fmt: skip
+        self.n_rows_ += len(rows)
+        self.arrived_ = times
+        self._say()
+        return self._with(rows, out)
+
+    def teach(self, X: Any, y: npt.ArrayLike) -> Self:
+        """Count the labels of rows, which have come by now; the histories that rows may have are not looked at."""
+        self._label(X, y, None, 1.0)
+        return self
+
+    def partial_fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
+        """:meth:`arrive` and, with labels, :meth:`teach`."""
+        self.arrive(X)
+        return self if y is None else self.teach(X, y)
+
+    def fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
+        """Forget all, and start with these rows and labels."""
+        self._reset()
+        return self.partial_fit(X, y)
+
+    def fit_transform(self, X: Any, y: npt.ArrayLike | None = None) -> Rows:
+        """Forget all, and start: each row with what was known of those before it, then their labels."""
+        self._reset()
+        rows = self.arrive(X)
+        if y is not None:
+            self.teach(X, y)
+        return rows
+
+    def transform(self, X: Any) -> Rows:
+        """The rows with what would be known if each came next; nothing changes.
+
+        A scikit-learn ``Pipeline`` cannot know when rows and labels come: in it, rows to predict are seen with what was
+        known at the end of ``fit``. For a stream, use :meth:`arrive` and :meth:`teach`, or ``prequential``.
+        """
+        if not hasattr(self, "_groups"):
+            raise ValueError("the histories have not seen a row yet: call arrive, partial_fit or fit first")
+        rows = self._taken(X)
+        batch = self._batch(rows)
+        times, out = np.empty(len(rows)), self._empty(len(rows))
+        for row in range(len(rows)):
+            core.clocks(self._clock.copy(), batch.times[row : row + 1], times[row : row + 1])
+        for group, part in zip(self._groups, out, strict=True):
+            keys, values = self._keys(group, batch), self._own(group, batch)
+            group.peek(keys, times, batch.numbers, values, self._given_up, self.n_rows_, part)
+        return self._with(rows, out)
+
+    def correct(self, X: Any, y: npt.ArrayLike, was: npt.ArrayLike, at: Sequence[float]) -> Self:
+        """Replace labels that came ``at`` some times (see ``now_``); None takes a label back."""
+        self._label(X, was, at, -1.0)
+        self._label(X, y, at, 1.0)
+        return self
+
+    def forget(self, X: Any, at: Sequence[float]) -> Self:
+        """Take rows out that came ``at`` some times (see ``arrived_``); labels are taken back by :meth:`correct`."""
+        rows = self._taken(X)
+        batch = self._batch(rows)
+        for group in self._groups:
+            group.withdraw(
+                self._keys(group, batch), self.now_, np.asarray(at, np.float64), batch.numbers, self._own(group, batch),
+                self._given_up,
+            )  # fmt: skip
+        return self
+
+    @property
+    def now_(self) -> float:
+        """The latest time of a row so far; NaN before the first."""
+        return float(self._clock[core.NOW])
+
+    # --- What is kept --------------------------------------------------------------------------------------------
+
+    def know_classes(self, labels: Sequence[Any]) -> Self:
+        """Name classes in advance, so that there is a column for the share of each, but for the first."""
+        self._named_classes = list(dict.fromkeys(labels))[:MOST_CLASSES]
+        return self
+
+    @property
+    def feature_names_(self) -> list[str]:
+        """The names of the columns that are added."""
+        return [name for group in self._groups for name in self._names(group)]
+
+    @property
+    def horizons_(self) -> dict[str, list[float] | None]:
+        """The horizons of each kind of entity, None as long as they are not found."""
+        return {group.name: group.horizons.tolist() if group.integers[core.SETTLED] else None for group in self._groups}
+
+    @property
+    def n_entities_(self) -> dict[str, int]:
+        """How many entities of each kind are kept."""
+        return {group.name: int(group.integers[core.USED]) for group in self._groups}
+
+    @property
+    def n_bytes_(self) -> int:
+        """The memory that the entities take."""
+        return sum(group.n_bytes for group in self._groups)
+
+    @property
+    def n_evicted_(self) -> dict[str, int]:
+        """How many entities of each kind had to make room."""
+        return {group.name: int(group.integers[core.N_EVICTED]) for group in self._groups}
+
+    @property
+    def notes_(self) -> list[str]:
+        """What the user should know about times, entities and columns."""
+        clock, said = self._clock, []
+        n = int(clock[core.N_TIMES])
+        for count, what in ((core.N_LATE, "earlier than one before"), (core.N_UNTIMED, "missing"),
+                            (core.N_FAR, "far in the future")):  # fmt: skip
+            if clock[count] > 0:
+                said.append(
+                    f"the time {self.time!r} of {int(clock[count]):,} of {n:,} rows is {what}: they are taken as of "
+                    "when they came"
+                )
+        for group in self._groups:
+            unnamed, evicted = int(group.integers[core.N_UNNAMED]), int(group.integers[core.N_EVICTED])
+            if unnamed:
+                said.append(f"{unnamed:,} rows name no {group.name!r}, so they have no history of one")
+            if evicted:
+                said.append(f"{evicted:,} of {group.name!r} had to make room for others: see max_entities")
+            for name, (looked, found) in zip(group.values, group.categories.tolist(), strict=True):
+                if looked >= core.LOOKED_AT and found < core.UNINFORMATIVE * looked:
+                    said.append(f"the column {name!r} has no history by {group.name!r}, since its values hardly recur")
+        for name, row in zip(self._numbers, self._given_up.tolist(), strict=True):
+            if row >= 0:
+                said.append(f"the column {name!r} has no history, since it only ever rises, as row numbers do")
+        if self._n_unkept:
+            said.append(f"{self._n_unkept:,} labels are of further classes than {MOST_CLASSES}, and are not counted")
+        return said
+
+    # --- Steps ---------------------------------------------------------------------------------------------------
+
+    def _reset(self) -> None:
+        for name in ("_groups", "_clock"):
+            self.__dict__.pop(name, None)
+
+    def _taken(self, X: Any) -> Rows:
+        rows = rows_of(X if hasattr(X, "shape") or not isinstance(X, Mapping) else [X])
+        check_finite(rows)
+        return rows
+
+    def _begin(self, rows: Rows) -> None:
+        """Set up with the first rows."""
+        if hasattr(self, "_groups"):
+            return
+        entities = entity_columns(self.entities)
+        if not isinstance(self.max_entities, (int, np.integer)) or self.max_entities < 1:
+            raise ValueError(f"max_entities must be at least 1, got {self.max_entities}")
+        horizons = None if self.horizons is None else [_duration(value) for value in self.horizons]
+        if horizons is not None:
+            check_horizons(horizons)
+        for name in {name for columns in entities for name in columns} | ({self.time} - {None}):
+            if name not in rows.names:
+                raise ValueError(
+                    f"histories need the column {name!r}, but there are only {', '.join(map(str, rows.names))}"
+                )
+        self._read_as, self._unit = "", 1.0
+        self._clock = np.zeros(core.CLOCK)
+        self._clock[[core.NOW, core.FIRST]] = np.nan
+        self._groups = [Group(columns, horizons, int(self.max_entities)) for columns in entities]
+        self._kinds: dict[str, ColumnEncoding] = {}
+        self._numbers: list[str] = []
+        self._values: list[str] = []
+        self._watched, self._given_up = np.zeros((0, 4)), np.zeros(0, np.int64)
+        self._codes: dict[Any, int] = {}
+        self._n_unkept = self.n_rows_ = 0
+        self._said: set[str] = set()
+        self.arrived_ = np.zeros(0)
+        named = getattr(self, "_named_classes", [])
+        for label in named:
+            self._codes[label] = len(self._codes)
+        for group in self._groups:
+            group.widen(n_classes=max(len(named), 2) if named else _UNNAMED_CLASSES)
+
+    def _meet(self, rows: Rows) -> None:
+        """Find which of the columns are numbers and which are categories; with the first rows, or as they appear."""
+        numbers, values = [], []
+        for name, column in zip(rows.names, rows.columns(), strict=True):
+            if name == self.time or name in self._numbers or name in self._values:
+                continue
+            known = self._kinds.get(name)
+            if known is not None and known.kind:
+                continue
+            known = self._kinds[name] = ColumnEncoding(name)
+            if known.decided(column):
+                is_entity = any(name in group.columns for group in self._groups)
+                if known.kind in (NUMBER, FLAG) and not is_entity:
+                    numbers.append(name)
+                elif known.kind == NOMINAL or is_entity:
+                    values.append(name)
+        if not numbers and not values:
+            return
+        self._numbers, self._values = [*self._numbers, *numbers], [*self._values, *values]
+        unseen = np.zeros((len(numbers), 4))
+        unseen[:, core.LAST] = np.nan
+        self._watched = np.concatenate([self._watched, unseen])
+        self._given_up = np.concatenate([self._given_up, np.full(len(numbers), -1)])
+        for group in self._groups:
+            group.widen(numbers, [name for name in values if name not in group.columns])
+
+    def _batch(self, rows: Rows) -> _Batch:
+        columns = dict(zip(rows.names, rows.columns(), strict=True))
+        keys = {}
+        for name in {name for group in self._groups for name in group.columns}:
+            keys[name] = hashes(columns[name]) if name in columns else np.zeros(len(rows), np.int64)
+        numbers, values = (
+            np.full((len(rows), len(self._numbers)), np.nan),
+            np.zeros((len(rows), len(self._values)), np.int64),
+        )
+        for place, name in enumerate(self._numbers):
+            if name in columns:
+                read = self._kinds[name].read(columns[name])[0]
+                if read is not None:
+                    numbers[:, place] = read
+        for place, name in enumerate(self._values):
+            if name in columns:
+                values[:, place] = keys[name] if name in keys else hashes(columns[name])
+        return _Batch(self._times(columns, len(rows)), keys, numbers, values)
+
+    def _times(self, columns: Mapping[str, Column], n_rows: int) -> Floats:
+        if self.time is None:
+            return np.arange(self.n_rows_, self.n_rows_ + n_rows, dtype=np.float64)
+        if self.time not in columns:
+            return np.full(n_rows, np.nan)
+        column = columns[self.time]
+        if not self._read_as and not column.missing.all():
+            self._read_as, self._unit = _time_form(column, self.time)
+        if isinstance(column, Times):
+            as_seconds = np.where(column.missing, np.nan, column.values / 1e6)
+        elif isinstance(column, Texts):
+            texts = column.vocabulary.times("iso")
+            if self._read_as == _NUMBER:
+                found: Floats = np.append(column.vocabulary.numbers, np.nan)[column.places]
+                return found * self._unit
+            found = np.where(texts == NO_TIME, np.nan, texts / 1e6)
+            return np.append(found, np.nan)[column.places]
+        else:
+            return column.values * self._unit if self._read_as == _NUMBER else np.full(n_rows, np.nan)
+        return as_seconds if self._read_as == _SECONDS else np.full(n_rows, np.nan)
+
+    @property
+    def _ladder(self) -> Floats:
+        """The horizons to choose from, if the unit of time is known."""
+        n_horizons = len(self._groups[0].horizons)
+        known = self.time is not None and (self._read_as == _SECONDS or self._is_epoch)
+        return np.array(LADDER if known and n_horizons <= len(LADDER) else [])
+
+    @property
+    def _is_epoch(self) -> bool:
+        return bool(self._clock[core.FIRST] >= _EPOCHS[-1][0])
+
+    def _keys(self, group: Group, batch: _Batch) -> Integers:
+        first, *others = (batch.keys[name] for name in group.columns)
+        for other in others:
+            pairs = np.empty(len(first), np.int64)
+            core.hash_pairs(first, other, pairs)
+            first = pairs
+        return first
+
+    def _own(self, group: Group, batch: _Batch) -> Integers:
+        """The categories of which a group keeps the usual values."""
+        return np.ascontiguousarray(batch.values[:, [self._values.index(name) for name in group.values]])
+
+    def _label(self, X: Any, y: npt.ArrayLike, at: Sequence[float] | None, sign: float) -> None:
+        rows = self._taken(X)
+        labels = np.asarray(y, dtype=object).ravel()
+        if len(labels) != len(rows):
+            raise ValueError(f"X and y must have the same number of rows, got {len(rows)} and {len(labels)}")
+        if not hasattr(self, "_groups"):
+            self._begin(rows)
+        codes = np.array([self._code(label) for label in labels.tolist()], np.int64)
+        there = codes >= 0
+        if not there.any():
+            return
+        batch = self._batch(rows[there] if not there.all() else rows)
+        times = np.full(len(rows), self.now_) if at is None else np.asarray(at, np.float64)
+        for group in self._groups:
+            group.label(self._keys(group, batch), codes[there], self.now_, times[there], sign)
+        self._say()
+
+    def _code(self, label: Any) -> int:
+        """The number of a class, in order of appearance; -1 for a missing label, or where there is no room."""
+        if label is None or label != label:  # noqa: PLR0124
+            return -1
+        code = self._codes.get(label)
+        if code is None:
+            room = int(self._groups[0].integers[core.N_CLASSES])
+            if len(self._codes) == MOST_CLASSES:
+                self._n_unkept += 1
+                return -1
+            code = self._codes[label] = len(self._codes)
+            if code >= room:
+                for group in self._groups:
+                    group.widen(n_classes=min(2 * room, MOST_CLASSES))
+        return code
+
+    # --- Columns -------------------------------------------------------------------------------------------------
+
+    def _empty(self, n_rows: int) -> list[Floats]:
+        return [np.empty((n_rows, group.n_features)) for group in self._groups]
+
+    def _with(self, rows: Rows, out: list[Floats]) -> Rows:
+        """The rows with further columns of numbers."""
+        names = self.feature_names_
+        taken = set(names) & set(rows.names)
+        if taken:
+            raise ValueError(f"the rows have histories already: {min(taken)!r}")
+        return Rows([*rows.names, *names], np.concatenate([rows.numbers, *out], axis=1), rows.others, rows.flags)
+
+    def _names(self, group: Group) -> list[str]:
+        n_horizons = len(group.horizons)
+        lately = {1: ("lately",), 3: _THREE}.get(n_horizons, tuple(f"horizon {h + 1}" for h in range(n_horizons)))
+        labels = list(self._codes)
+        named = [labels[k] if k < len(getattr(self, "_named_classes", [])) else f"class {k + 1}" for k in
+                 range(1, int(group.integers[core.N_CLASSES]))]  # fmt: skip
+        names = ["since the last", *(f"rows, {of}" for of in lately)]
+        names += [f"share of {label}, {of}" for label in named for of in lately]
+        for column in group.numbers:
+            names += [f"{column}: {what}, {of}" for of in lately for what in ("mean", "position")]
+            names += [f"{column}: deviation"]
+        for column in group.values:
+            names += [f"{column}: usual", f"{column}: different ones"]
+        return [f"{group.name}: {name}" for name in names]
+
+    def _say(self) -> None:
+        """Warn, once for each kind of thing."""
+        for note in self.notes_:
+            kind = re.sub(r"[\d,]+", "", note)
+            if kind not in self._said:
+                self._said.add(kind)
+                warnings.warn(note, HistoryWarning, stacklevel=3)
+
+
+# --- Entities and times -------------------------------------------------------------------------------------------
+
+
+def entity_columns(entities: Any) -> list[tuple[str, ...]]:
+    """The columns of each kind of entity; raises a ``ValueError`` if these are no entities.
+
+    >>> entity_columns(["customer", ("customer", "terminal")])
+    [('customer',), ('customer', 'terminal')]
+    """
+    listed = [entities] if isinstance(entities, str) else list(entities)
+    found = [(each,) if isinstance(each, str) else tuple(each) for each in listed]
+    if not found or not all(columns and all(isinstance(name, str) for name in columns) for columns in found):
+        raise ValueError(f"entities must be names of columns or tuples of them, got {entities!r}")
+    if len(set(found)) < len(found) or any(len(set(columns)) < len(columns) for columns in found):
+        raise ValueError(f"entities must be named only once, got {entities!r}")
+    return found
+
+
+def hashes(column: Column) -> Integers:
+    """A number for each value of a column, the same for 7 and "7"; 0 where it is missing."""
+    if isinstance(column, Numbers) and not column.flags:
+        found = np.empty(len(column), np.int64)
+        values = np.ascontiguousarray(column.values)
+        core.hash_numbers(values, found)
+        odd = np.flatnonzero((found == 0) & ~np.isnan(values))
+        if len(odd):
+            found[odd] = _of_texts([plain_text(value) for value in values[odd].tolist()])
+        return found
+    texts = as_texts(column)
+    known = _of_texts(texts.vocabulary.texts)
+    known[texts.vocabulary.missing] = 0
+    return np.append(known, 0)[texts.places]
+
+
+def _of_texts(texts: list[str]) -> Integers:
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
+    found = np.empty(len(parts), np.int64)
+    core.hash_texts(np.frombuffer(b"".join(parts), np.uint8).astype(np.int64), ends, found)
+    return found
+
+
+def _time_form(column: Column, name: str) -> tuple[str, float]:
+    """How a column of times is read, by its first value: as dates, or as a number times something."""
+    row = int(np.argmin(column.missing))
+    if isinstance(column, Times):
+        if column.clock:
+            raise ValueError(f"the column {name!r} holds times of the day, not times")
+        return _SECONDS, 1.0
+    if isinstance(column, Texts):
+        text = column.vocabulary.texts[column.places[row]]
+        if column.vocabulary.times("iso")[column.places[row]] != NO_TIME:
+            return _SECONDS, 1.0
+        value = float(column.vocabulary.numbers[column.places[row]])
+        if math.isnan(value):
+            raise ValueError(
+                f"the column {name!r} must hold times, as dates in ISO 8601 or as numbers, but begins with {text!r}"
+            )
+    else:
+        value = float(column.values[row])
+    return _NUMBER, next((unit for least, unit in _EPOCHS if value >= least), 1.0)
+
+
+def _duration(value: float | str) -> float:
+    """A horizon as a number, in seconds if it has a unit.
+
+    >>> _duration("7 days"), _duration(500)
+    (604800.0, 500.0)
+    """
+    if not isinstance(value, str):
+        return float(value)
+    match = _DURATION.fullmatch(value.strip())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"a horizon must be a number, or such as '6h' or '7 days', got {value!r}")
+    return float(match[1]) * _UNITS[match[2]]
