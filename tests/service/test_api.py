@@ -644,9 +644,12 @@ def test_the_documentation_page_has_all_operations_and_needs_no_network(shared):
     for path, methods in described["paths"].items():
         for method, said in methods.items():
             assert f"<h2><code>{method.upper()} {path}</code></h2>" in page
+            assert f'href="#{said["operationId"]}"' in page
+            assert f'id="{said["operationId"]}"' in page
             assert said["summary"] in page
     for name in described["components"]["schemas"]:
         assert f'id="{name}"' in page
+        assert "\n    " not in described["components"]["schemas"][name]["description"]
 
 
 def test_the_document_describes_what_there_is(shared):

@@ -184,6 +184,26 @@ def test_while_the_disk_is_full_health_says_so_and_then_no_longer(http):
     wait_until(lambda: http.get("/v2/health/ready").status_code == 200)  # although nothing is sent
 
 
+def test_while_no_snapshot_can_be_taken_learning_goes_on_and_shows(tmp_path, monkeypatch):
+    """As on a disk that takes rows, but has no room for a model."""
+    with served_here(tmp_path / "data", snapshots=0.0) as http:
+        taught(http, "s")
+        engine = http.application.engine
+        with monkeypatch.context() as patch:
+
+            def full(*_, **__):
+                raise UnavailableError("the disk is full")
+
+            patch.setattr(sql, "keep_snapshot", full)
+            for k in range(10):
+                sample = {"id": f"r{k}", "features": {"x": 1.0}, "label": "fine"}
+                http.post("/v1/streams/s/samples", json={"rows": [sample]}).raise_for_status()
+            wait_until(lambda: engine.learner.part.problem is not None)
+            until(http, "/v1/streams/s", lambda shown: shown["labels"] == 11)
+            assert engine.learner.part.problem is not None
+        wait_until(lambda: engine.learner.part.problem is None)
+
+
 def test_a_log_that_is_damaged_ends_the_process_with_a_code(tmp_path):
     server = Process("--data", tmp_path)
     with httpx.Client(base_url=server.url, timeout=SECONDS) as http:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 import re
@@ -347,6 +348,8 @@ class Application:
         documented = [one for one in self.operations if one.summary]
         kinds = [kind for one in documented for kind in (one.body, one.result and type(one.result)) if kind is not None]
         _, schemas = msgspec.json.schema_components(dict.fromkeys(kinds), ref_template=_REFERENCE)
+        for schema in schemas.values():
+            schema["description"] = inspect.cleandoc(schema["description"])
         paths: dict[str, dict[str, Any]] = {}
         for one in documented:
             paths.setdefault(one.shown_path, {})[one.method.lower()] = one.described()
@@ -385,7 +388,7 @@ async def docs(call: Call) -> Response:
         about=_ABOUT,
         operations=[one for one in call.application.operations if one.summary],
         address=str(call.base_url).rstrip("/"),
-        schemas={name: json.dumps(schema, indent=2) for name, schema in schemas.items()},
+        schemas={name: json.dumps(schema, indent=2, ensure_ascii=False) for name, schema in schemas.items()},
         needs_tokens=call.application.guard.needs_tokens,
     )
     return shown(page)

@@ -305,17 +305,17 @@ class LearnerThread(threading.Thread):
         followed.seconds = followed.published_at - now
 
     def _save(self, connection: Connection, followed: _Followed, anyway: bool = False) -> bool:
-        """Take a snapshot if that is due, and publish counts that were not."""
+        """Publish counts that were not, and take a snapshot, if that is due."""
         fold, now = followed.fold, time.monotonic()
         if fold is None or not followed.is_ours:
             return False
+        is_due = now - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
+        if is_due and followed.published_seq >= 0 and not followed.counted_seq == followed.published_seq == fold.seq:
+            self._show(followed, fold)  # first, as the log may not take a snapshot at present
         if anyway or self._ends or now - followed.snapshot_taken > self._snapshots:
             self._snapshot(followed, fold)
         if followed.to_erase and (self._ends or now - followed.erased_at > max(_ERASE, _COST * followed.erasing_takes)):
             self._erase(connection, followed, fold)
-        is_due = now - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
-        if is_due and followed.published_seq >= 0 and not followed.counted_seq == followed.published_seq == fold.seq:
-            self._show(followed, fold)
         return False
 
     def _erase(self, connection: Connection, followed: _Followed, fold: Fold) -> None:

@@ -265,9 +265,23 @@ def back_up(folder: Path, target: Path) -> Backup:
     target.mkdir(parents=True, exist_ok=True)
     part = target / f"{FILE}.part"
     part.unlink(missing_ok=True)
+    try:
+        copied = _copied(source.path, part)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    with open(part, "rb+") as written:
+        os.fsync(written.fileno())
+    os.replace(part, target / FILE)
+    sync_folder(target)
+    return copied
+
+
+def _copied(path: Path, part: Path) -> Backup:
+    """Copy a log into a new file, and check the copy."""
     with (
         _failures(),
-        closing(sqlite3.connect(source.path, timeout=_WAIT)) as log,
+        closing(sqlite3.connect(path, timeout=_WAIT)) as log,
         closing(sqlite3.connect(part)) as copy,
     ):
         log.backup(copy)
@@ -276,10 +290,6 @@ def back_up(folder: Path, target: Path) -> Backup:
             raise DamagedError(f"the copy of the log is damaged, as the log may be: {found}")
         ((seq, at),) = copy.execute("SELECT seq, at FROM clock")
         copy.execute("PRAGMA journal_mode = DELETE")  # all of it is in the one file
-    with open(part, "rb+") as written:
-        os.fsync(written.fileno())
-    os.replace(part, target / FILE)
-    sync_folder(target)
     return Backup(seq, at)
 
 
