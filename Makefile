@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 DATA ?= $(or $(DEVDAN_DATA),../shared/data)
 JOBS ?= 1
 KILLS ?= 2
+KAFKA_KILLS ?= 10
 # A test that hangs ends the run after ten minutes and says where it hung.
 PARALLEL := -n auto --dist loadscope --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
@@ -21,7 +22,7 @@ ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees t
 
 VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 
-.PHONY: run test test-spark test-versions fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
+.PHONY: run test test-spark test-kafka test-versions fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -45,6 +46,9 @@ test: $(READY)-docs  ## all but the slow tests, then those of what is compiled a
 test-spark: $(READY)-test  ## queries on Spark, with kills: KILLS of the driver and as many of workers; needs Java 17
 	DEVDAN_SPARK_KILLS=$(KILLS) $(BIN)/python -m pytest -m spark tests/spark
 
+test-kafka: $(READY)-test  ## the service with a real Kafka broker from Maven Central: KAFKA_KILLS kills, of which every fifth is the broker's; needs Java 17 and Maven
+	DEVDAN_KAFKA_KILLS=$(KAFKA_KILLS) $(BIN)/python -m pytest -n auto --dist loadscope -m kafka tests/service
+
 test-versions: $(READY)-dist  ## the tests that need no extra on each Python that is here, with the lowest and the newest dependencies
 	rm -rf dist
 	$(BIN)/python -m build
@@ -61,7 +65,7 @@ mutate: $(READY)-test  ## makes small mistakes in the kernel, one at a time, and
 	$(BIN)/python tests/support/mutate.py --jobs $(JOBS)
 
 test-slow: $(READY)-test  ## accuracy on the real streams that are available, and what compiles anew
-	$(BIN)/python -m pytest -m 'slow and not spark' -s
+	$(BIN)/python -m pytest -m 'slow and not spark and not kafka' -s
 
 lint: $(READY)-lint
 	$(BIN)/ruff check .

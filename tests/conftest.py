@@ -76,3 +76,15 @@ def spark():
     started = spark_engine.session()
     yield started
     started.stop()
+
+
+@pytest.fixture(scope="module", params=["mock", pytest.param("broker", marks=[pytest.mark.kafka, pytest.mark.slow])])
+def make_cluster(request):
+    """Makes a Kafka cluster: librdkafka's mock or a real broker."""
+    if request.param == "mock":
+        from kafka_cluster import Cluster  # noqa: PLC0415 (only where there is Kafka's client)
+
+        return Cluster
+    from kafka_broker import Broker  # noqa: PLC0415 (likewise)
+
+    return Broker

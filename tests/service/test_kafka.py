@@ -1,9 +1,8 @@
-"""Kafka in front of the service, with librdkafka's mock cluster; ``kafka_cluster`` tells what that is and is not."""
+"""Kafka in front of the service: librdkafka's mock, and in ``make test-kafka`` a real broker, too."""
 
 import json
 import sys
 import threading
-from contextlib import contextmanager
 
 import httpx
 import numpy as np
@@ -12,12 +11,13 @@ import pytest
 from commandline import run
 from kafka_cluster import all_are_read
 from prometheus_client import CollectorRegistry
-from served import Process, limit, logged, metric, served_here, until, wait_until
+from served import Process, limit, logged, metric, until, wait_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, TopicPartition  # noqa: E402
-from kafka_cluster import PARTITIONS, QUICK, SECONDS, Cluster, Reader  # noqa: E402
+from kafka_cluster import PARTITIONS, QUICK, SECONDS, Reader  # noqa: E402
+from kafka_service import labels, rows, service, topics  # noqa: E402
 
 from devdan.service import bodies, ledger  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
@@ -28,39 +28,10 @@ from devdan.service.store import SqliteDatabase  # noqa: E402
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    made = Cluster()
+def cluster(make_cluster):
+    made = make_cluster()
     yield made
     made.stop()
-
-
-def topics(name, **options):
-    """Topics and a group of a test's own, for the stream s."""
-    config = QUICK | {"group.id": name} | options.pop("config", {})
-    return KafkaSettings("", f"{name}-rows", f"{name}-labels", f"{name}-predictions", "s", config=config, **options)
-
-
-@contextmanager
-def service(cluster, kafka, folder, **options):
-    """A service in this process that reads from Kafka; ``http.predictions`` reads what it answers."""
-    kafka = kafka._replace(brokers=cluster.brokers)
-    cluster.make(kafka.rows, kafka.labels)
-    reader = Reader(cluster, kafka.predictions)
-    with served_here(folder, kafka=kafka, **options) as http:
-        http.predictions = reader
-        try:
-            yield http
-        finally:
-            reader.stop()
-
-
-def rows(**features):
-    """A message with a row for each id."""
-    return json.dumps({"rows": [{"id": id_, "features": {"x": x, "city": "Köln"}} for id_, x in features.items()]})
-
-
-def labels(**pairs):
-    return json.dumps({"labels": [{"id": id_, "label": label} for id_, label in pairs.items()]})
 
 
 def arrow(file=False, compression=None, **columns):
@@ -344,8 +315,8 @@ def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp
         assert http.get("/v1/streams/s/samples/before").status_code == 404
 
 
-def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(tmp_path, caplog):
-    cluster = Cluster()
+def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(make_cluster, tmp_path, caplog):
+    cluster = make_cluster()
     soon = {"socket.timeout.ms": "1000", "message.timeout.ms": "1000", "reconnect.backoff.max.ms": "100"}
     kafka = topics("away", config=soon)
     with service(cluster, kafka, tmp_path / "data") as http:
@@ -422,6 +393,9 @@ def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins
 
         def assign(self, places):
             self.places = places
+
+        def resume(self, places):
+            assert places == self.places
 
     positions = {} if position is None else {("t", 0): position}
     settings = KafkaSettings("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from functools import partial
 from urllib.parse import urlsplit
 
 import httpx
@@ -203,9 +204,11 @@ def test_many_kills_while_little_is_kept(url):
 
 
 @pytest.mark.slow
-def test_two_servers_share_the_partitions_of_topics_and_one_is_killed(url, tmp_path):
-    kafka = pytest.importorskip("kafka_kills", reason="confluent_kafka is not installed")
-    kafka.killed_often(tmp_path, ["--store", url], lambda: postgresql.PostgresqlDatabase(url), 10, 3, beside=True)
+def test_two_servers_share_the_partitions_of_topics_and_one_is_killed(url, make_cluster, tmp_path):
+    kafka, cluster = pytest.importorskip("kafka_kills", reason="confluent_kafka is not installed"), make_cluster()
+    database = partial(postgresql.PostgresqlDatabase, url)
+    kafka.killed_often(cluster, tmp_path, ["--store", url], database, 10, 3, beside=True)
+    cluster.stop()
 
 
 def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url, tmp_path, server):

@@ -1,8 +1,8 @@
-"""A Kafka cluster in a process of its own, which outlives the services that tests kill.
+"""Kafka in a process of its own, which outlives the services that tests kill.
 
-It is librdkafka's mock cluster: one broker in memory with real connections, groups, offsets and idempotent producers.
+``Cluster`` is librdkafka's mock: one broker in memory with real connections, groups, offsets and idempotent producers.
 It keeps nothing on disk, drops the oldest messages of a partition beyond 5 MB, and makes each topic that somebody asks
-for, with four partitions. Its topics cannot be deleted, so a topic that is made anew under its old name is not tested.
+for, with four partitions. It takes no time to start; ``kafka_broker`` has the real thing.
 """
 
 import json
@@ -43,20 +43,20 @@ SECONDS = 60.0  # for an answer, on a busy machine
 QUICK = {"session.timeout.ms": "1000", "heartbeat.interval.ms": "100", "fetch.wait.max.ms": "20"}
 
 
-class Cluster:
-    """``brokers`` is its address."""
+SILENT = {"log_level": 2}  # what a client says of a broker that a test has killed
 
-    def __init__(self):
-        command = [sys.executable, "-c", BROKER]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.brokers = self._process.stdout.readline().strip()
-        assert self.brokers, "the cluster has not started"
-        self._producer = Producer({"bootstrap.servers": self.brokers, "linger.ms": 0})
+
+class Kafka:
+    """``brokers`` is its address, ``client`` what a client needs to reach it; ``_process`` runs it."""
+
+    def __init__(self, brokers, **client):
+        self.brokers, self.client = brokers, {"bootstrap.servers": brokers, **SILENT, **client}
+        self.producer = Producer({**self.client, "linger.ms": 0, "enable.idempotence": True})
 
     def make(self, *topics):
         """Make topics, unless they are there."""
         for topic in topics:
-            self._producer.list_topics(topic, timeout=SECONDS)
+            self.producer.list_topics(topic, timeout=SECONDS)
 
     def send(self, topic, *values, headers=None, partition=-1, key=None):
         """Send messages and wait until they are there; returns (partition, offset) of each."""
@@ -70,8 +70,8 @@ class Cluster:
             return keep
 
         for number, value in enumerate(values):
-            self._producer.produce(topic, value, key, partition, told(number), headers=headers)
-        self._producer.flush()
+            self.producer.produce(topic, value, key, partition, told(number), headers=headers)
+        self.producer.flush()
         return [places[number] for number in range(len(values))]
 
     def stand_still(self):
@@ -80,6 +80,15 @@ class Cluster:
 
     def go_on(self):
         os.kill(self._process.pid, signal.SIGCONT)
+
+
+class Cluster(Kafka):
+    def __init__(self):
+        command = [sys.executable, "-c", BROKER]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        brokers = self._process.stdout.readline().strip()
+        assert brokers, "the cluster has not started"
+        super().__init__(brokers)
 
     def stop(self):
         self._process.stdin.close()
@@ -94,7 +103,7 @@ class Reader(threading.Thread):
         super().__init__()
         self.messages, self.keys = [], set()
         self._news, self._ends = threading.Condition(), False
-        self._consumer = Consumer({"bootstrap.servers": cluster.brokers, "group.id": "nobody", **QUICK})
+        self._consumer = Consumer({**cluster.client, "group.id": "nobody", **QUICK})
         cluster.make(topic)
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
         self.start()

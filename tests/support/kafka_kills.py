@@ -5,7 +5,7 @@ import random
 import threading
 
 import httpx
-from kafka_cluster import QUICK, SECONDS, Cluster, Reader, all_are_read
+from kafka_cluster import QUICK, SECONDS, Reader, all_are_read
 from served import Process, logged, until
 from service_kills import check
 
@@ -77,33 +77,38 @@ class Feeder(threading.Thread):
             self.n_messages += 1
 
 
-def killed_often(folder, arguments, database, n_kills, seed, *, beside=False):
-    """Kill the server at random moments while messages come; returns how many answers were given again.
+def killed_often(cluster, folder, arguments, database, n_kills, seed, *, beside=False, n_broker_kills=0, options=()):
+    """Kill the server, and the broker, at random moments while messages come; returns how many answers came again.
 
     ``beside``: another server shares the log and the partitions, and is never killed.
     """
     source = random.Random(seed)
+    victims = ["server"] * n_kills + ["broker"] * n_broker_kills
+    source.shuffle(victims)
 
     def served(group):
         config = folder / group
         config.write_text("".join(f"{name}={value}\n" for name, value in {**QUICK, "group.id": group}.items()))
         return Process(
             *arguments, "--kafka", cluster.brokers, "--rows", "k-rows", "--labels", "k-labels",
-            "--predictions", "k-predictions", "--stream", "s", "--kafka-config", config,
+            "--predictions", "k-predictions", "--stream", "s", "--kafka-config", config, *options,
         )  # fmt: skip
 
-    cluster = Cluster()
-    cluster.make("k-rows", "k-labels")
+    cluster.make("k-rows", "k-labels", "k-predictions")
     answers = Reader(cluster, "k-predictions")
     feeder = Feeder(cluster, answers, seed)
     server = served("g")
     others = [served("g")] if beside else []
     feeder.start()
     try:
-        for _ in range(n_kills):
+        for victim in victims:
             n_before = len(answers.messages)
             answers.until(lambda messages, n=n_before: len(messages) > n)  # it is at work
             feeder.until_further(source.randint(1, 200))
+            if victim == "broker":
+                cluster.kill()
+                cluster.start()
+                continue
             server.kill()
             if not beside:
                 check(database(), [])
@@ -117,21 +122,23 @@ def killed_often(folder, arguments, database, n_kills, seed, *, beside=False):
     assert [one.stop() for one in [server, *others]] == [0] * (1 + len(others))
     assert check(database(), [feeder]) == (len(feeder.rows), len(feeder.labels))
     assert answers.keys == {id_.encode() for id_ in feeder.rows}
-    assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys), "two answers for a row"
     n_again = len(answers.messages) - len(answers.keys)
     before = logged(database())
-
     server = served("another")  # which reads everything from the beginning
     with httpx.Client(base_url=server.url, timeout=SECONDS) as http:
         all_are_read(http, feeder.n_messages)
         assert 'outcome="new"' not in http.get("/metrics").text
     assert server.stop() == 0
     answers.stop()
-    cluster.stop()
     assert logged(database()) == before
-    assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys)
-    connection = database().connect()
+    assert len({(one.key(), one.value()) for one in answers.messages}) == len(answers.keys), "two answers for a row"
+    assert_replayed(database())
+    return n_again
+
+
+def assert_replayed(database):
+    """The log leads to the model that was saved."""
+    connection = database.connect()
     (stream,) = found(connection, "s")
     assert replayed(connection, stream).same is True
     connection.close()
-    return n_again

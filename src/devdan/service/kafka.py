@@ -190,11 +190,15 @@ class KafkaClients:
         begins = consumer.committed(partitions, _TIMEOUT)
         for place in begins:
             position = known.get((place.topic, place.partition))
-            if position is not None and (end := consumer.get_watermark_offsets(place, _TIMEOUT)[1]) < position:
-                self._metrics.failed(
-                    f"partition {place.partition} of {place.topic} ends at offset {end}, but was read up to {position} "
-                    "before: if the topic was made anew, its messages up to there are skipped; use another name"
+            first, end = consumer.get_watermark_offsets(place, _TIMEOUT)
+            where = f"partition {place.partition} of {place.topic}"
+            if position is not None and end < position:
+                self._metrics.lacks(
+                    f"{where} ends at offset {end}, but was read up to {position} before: if the topic was made anew, "
+                    "its messages up to there are skipped; use another name"
                 )
+            elif position is not None and first > position:
+                self._metrics.lacks(f"{where} lacks messages {position} to {first - 1}, removed before they were read")
             if position is None:
                 place.offset = self._begins
             elif place.offset < 0:
@@ -202,7 +206,9 @@ class KafkaClients:
             else:
                 place.offset = min(place.offset, position)
         consumer.assign(begins)
-        if self._hold_until is not None:
+        if self._hold_until is None:
+            consumer.resume(begins)  # they may have been lost while they were paused
+        else:
             consumer.pause(begins)
 
     def consume(self) -> list[Message]:

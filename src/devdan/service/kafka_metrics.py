@@ -23,7 +23,9 @@ class KafkaMetrics:
         self._predictions = Counter(
             "devdan_kafka_predictions", "Predictions that Kafka has acknowledged", registry=registry
         )
-        self._failures = Counter("devdan_kafka_failures", "Failures that are retried", registry=registry)
+        self._failures = Counter(
+            "devdan_kafka_failures", "Failures that are retried, and partitions that lack messages", registry=registry
+        )
         self._connected = Gauge("devdan_kafka_connected", "1 while a broker can be reached", registry=registry)
         self._paused = Gauge("devdan_kafka_paused", "1 while no messages are read", registry=registry)
         self._lag = Gauge(
@@ -57,6 +59,11 @@ class KafkaMetrics:
         if str(error) != self._said:
             self._said = str(error)
             logger.warning("messages wait in Kafka: %s", error)
+
+    def lacks(self, text: str) -> None:
+        """Tell of messages that will not be read."""
+        self._failures.inc()
+        logger.warning("Kafka: %s", text)
 
     def error(self, error: KafkaError) -> None:
         """Called by librdkafka, which retries by itself; each attempt has a text of its own."""
