@@ -44,6 +44,18 @@ def test_from_a_row_to_its_late_label(url):
             client.show()
 
 
+def test_an_answer_has_the_threshold_that_decides(url):
+    with Client(url, "rare") as client:
+        client.create(options={"decide": {"fraud": {"threshold": 0.1}}})
+        rows = [{"x": k * 7 % 200 / 200} for k in range(200)]
+        client.teach(rows, ["fraud" if row["x"] > 0.95 else "ok" for row in rows])
+        wait_until(lambda: client.predict([{"x": 0.0}])[0].label is not None)
+        for one in client.predict(rows):
+            assert one.thresholds == {"fraud": 0.1}
+            assert (one.label == "fraud") == (one.probabilities["fraud"] >= 0.1)
+        client.delete()
+
+
 def test_large_batches_go_in_parts(url):
     rows = [{"x": float(k)} for k in range(2500)]
     with Client(url, "parts") as client:

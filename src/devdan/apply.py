@@ -176,11 +176,14 @@ PREDICTION = "prediction"
 
 
 class PredictedBlock(NamedTuple):
-    """Predictions for a block of rows: the columns that are kept, the labels, and the probability of each class."""
+    """Predictions for a block of rows: the columns that are kept, the labels, and numbers about them.
+
+    These are the probability of each class, and the thresholds from which on classes are called, if there are such.
+    """
 
     kept: list[Any]
     labels: npt.NDArray[Any]
-    probabilities: Floats
+    numbers: Floats
 
 
 class Predictions:
@@ -203,7 +206,9 @@ class Predictions:
         for name in keep:
             if name not in table.names:
                 raise StreamError(f"{table.origin} has no column {name!r} to keep; it has {', '.join(table.names)}")
-        self.head = [*keep, PREDICTION, *(f"p({label})" for label in self.classes.tolist())]
+        self.thresholds: dict[Any, float] = model.thresholds_
+        probabilities = [f"p({label})" for label in self.classes.tolist()]
+        self.head = [*keep, PREDICTION, *probabilities, *(f"threshold({label})" for label in self.thresholds)]
         self.n_kept = len(keep)
         if len(set(self.head)) < len(self.head):
             raise StreamError(f"two columns would have the same name: {', '.join(self.head)}; keep each only once")
@@ -224,7 +229,8 @@ class Predictions:
                 X = given(model, features, match)
                 arguments = (keys, X) if isinstance(model, DEVDANFleet) else (X,)
                 probabilities = model.predict_proba(*arguments)
-                yield PredictedBlock(kept, model.decided(probabilities), probabilities)
+                thresholds = np.tile(list(self.thresholds.values()), (len(probabilities), 1))
+                yield PredictedBlock(kept, model.decided(probabilities), np.hstack([probabilities, thresholds]))
 
 
 # --- Files -------------------------------------------------------------------------------------------------------
@@ -247,8 +253,8 @@ class _Csv:
 
     def write(self, block: PredictedBlock) -> None:
         kept = [_texts(values) for values in block.kept]
-        probabilities = [[repr(p) for p in of] for of in block.probabilities.T.tolist()] if self._proba else []
-        self._write_rows(zip(*kept, map(str, block.labels.tolist()), *probabilities, strict=True))
+        numbers = [[repr(p) for p in of] for of in block.numbers.T.tolist()] if self._proba else []
+        self._write_rows(zip(*kept, map(str, block.labels.tolist()), *numbers, strict=True))
 
     def _write_rows(self, rows: Iterable[Any]) -> None:
         text = io.StringIO()
@@ -265,10 +271,10 @@ class _Json:
 
     def write(self, block: PredictedBlock) -> None:
         kept = [values if isinstance(values, list) else _texts(values) for values in block.kept]
-        probabilities = block.probabilities.T.tolist() if self._proba else []
+        numbers = block.numbers.T.tolist() if self._proba else []
         lines = [
             json.dumps(dict(zip(self._head, row, strict=False)), ensure_ascii=False)
-            for row in zip(*kept, block.labels.tolist(), *probabilities, strict=True)
+            for row in zip(*kept, block.labels.tolist(), *numbers, strict=True)
         ]
         self._file.write(("\n".join(lines) + "\n").encode("utf-8", "surrogatepass"))
 
@@ -288,8 +294,8 @@ class _Parquet:
             pa.array([None if v is None else str(v) for v in some]) if isinstance(some, list) else some
             for some in block.kept
         ]
-        probabilities = list(block.probabilities.T) if self._proba else []
-        columns = [*kept, pa.array(block.labels.tolist(), self._classes), *map(np.ascontiguousarray, probabilities)]
+        numbers = list(block.numbers.T) if self._proba else []
+        columns = [*kept, pa.array(block.labels.tolist(), self._classes), *map(np.ascontiguousarray, numbers)]
         table = pa.table(columns, names=self._head)
         if self._writer is None:
             self._writer = pa_parquet.ParquetWriter(self._file, table.schema)

@@ -16,7 +16,7 @@ from datetime import date
 from datetime import time as clock
 from decimal import Decimal
 from numbers import Integral, Real
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -54,7 +54,8 @@ class ServiceError(RuntimeError):
 class Prediction(NamedTuple):
     """The prediction for a row; before the first label was learned, ``label`` is None and ``probabilities`` empty.
 
-    ``refused`` says why the row was not kept although it was predicted: its id is that of another one.
+    ``refused`` says why the row was not kept although it was predicted: its id is that of another one. ``thresholds``
+    are the probabilities from which on classes are called, if the stream decides by such.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Prediction(NamedTuple):
     probabilities: dict[str, float]
     version: int  # of the model
     refused: str | None = None
+    thresholds: Mapping[str, float] = MappingProxyType({})
 
 
 class Refused(NamedTuple):
@@ -290,8 +292,9 @@ def _rows(rows: Any, ids: Any, keys: Any, labels: Any) -> _Parts:
 
 def _predictions(answer: Any) -> list[Prediction]:
     refused = {one["id"]: one["why"] for one in answer.get("refused", ())}
+    common = answer["version"], answer.get("thresholds", {})
     return [
-        Prediction(one["id"], one["label"], one["probabilities"], answer["version"], refused.get(one["id"]))
+        Prediction(one["id"], one["label"], one["probabilities"], common[0], refused.get(one["id"]), common[1])
         for one in answer["predictions"]
     ]
 

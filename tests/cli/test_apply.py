@@ -13,6 +13,7 @@ import sys
 import threading
 import tracemalloc
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -148,6 +149,20 @@ def test_predictions_are_those_of_the_model_in_the_order_of_the_rows(made):
     assert [row[:2] for row in found] == [[row[2], row[0]] for row in rows(2000)]
     np.testing.assert_array_equal(np.array([row[3:] for row in found], dtype=float), shares)
     assert (labels == np.array([row[-1] for row in rows(2000)])).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet", "p.jsonl"])
+def test_the_threshold_that_decides_is_beside_the_probabilities(name, made, model, tmp_path):
+    learned = DEVDAN.load(model).set_params(decide={"old": {"threshold": 0.2}})
+    learned.observe(pd.read_csv(made / "people.csv").drop(columns="label")).save(model)
+    run = devdan("predict", model, made / "people.csv", "--proba", "--out", name, folder=tmp_path)
+    assert "note: old is called from a probability of 0.2 on: as given" in run.stderr
+    read = {"p.csv": pd.read_csv, "p.parquet": pd.read_parquet, "p.jsonl": partial(pd.read_json, lines=True)}[name]
+    found = read(tmp_path / name)
+    assert list(found.columns) == ["prediction", "p(old)", "p(young)", "threshold(old)"]
+    assert set(found["threshold(old)"]) == {0.2}
+    assert ((found["prediction"] == "old") == (found["p(old)"] >= 0.2)).all()
+    assert (found["p(old)"].between(0.2, 0.5)).any()
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.arff"])

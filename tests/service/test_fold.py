@@ -29,6 +29,7 @@ from devdan.service.schema import (
 from devdan.service.sql import StreamFacts
 from devdan.service.store import SqliteDatabase
 
+DECIDE = {"big": "f1", "small": {"budget": 0.3}}  # its thresholds are part of the model
 CITIES = ("Bonn", "Köln", "Rome", None)
 
 
@@ -49,7 +50,7 @@ def log(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
-        number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3}), 0.0).number
+        number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3, "decide": DECIDE}), 0.0).number
     source, waiting, known, k = random.Random(1), [], {}, 0
     while k < 600:
         some = [features(source) for _ in range(source.randint(1, 30))]
@@ -81,7 +82,7 @@ def folded(connection, number, fold=None, until=None):
 def test_it_is_what_observe_and_teach_in_the_same_portions_give(log):
     """The oracle: the model by hand, portion by portion."""
     connection, number = log
-    model, rows = DEVDAN(random_state=3), {}
+    model, rows = DEVDAN(random_state=3, decide=DECIDE), {}
     for record in connection.records(number, 0, 10_000):
         body = record.body
         if isinstance(body, LoggedRows):

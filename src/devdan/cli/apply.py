@@ -25,7 +25,9 @@ _AT_A_TIME = 1000  # rows of standard input, if they are written to a file
 def predict(
     model: opt.Saved,
     file: opt.Rowwise,
-    proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Also the probability of each class, and thresholds that decide.")
+    ] = False,
     path: Annotated[
         Optional[Path],
         opt.path_option(
@@ -69,6 +71,8 @@ def predict(
             predictions = Predictions(learned, table, [name for text in keep or [] for name in opt.words(text)], key)
             if predictions.ignored:
                 note(f"columns that the model does not know are ignored: {', '.join(predictions.ignored[:20])}")
+            for label, rule in learned.decision_.rules.items():
+                note(f"{label} is called {rule.told()}")
             if path is None:
                 _print(predictions, proba)
                 return

@@ -53,6 +53,8 @@ class Decision:
     array([1])
     """
 
+    rules: Mapping[Any, Rule] = {}  # how the thresholds of classes are chosen, by the names in the option
+
     def __init__(self, option: Any) -> None:
         self.option = option
 

@@ -62,6 +62,11 @@ class Rule:
         """What the threshold is based on, in words."""
         return "as given"
 
+    def told(self) -> str:
+        """The threshold and what it is based on, in words."""
+        begun = f"from a probability of {self.threshold:.3g} on" if self.threshold <= 1.0 else "at no probability yet"
+        return f"{begun}: {self.basis()}"
+
     def copy(self) -> Self:
         """A rule that goes on by itself; arrays are never written to, so they can be shared."""
         return copy.copy(self)

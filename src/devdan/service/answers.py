@@ -38,11 +38,13 @@ class PredictedRow(msgspec.Struct, forbid_unknown_fields=True):
 class Predictions(_InPart):
     """Predictions of rows, in their order, by the model after the record ``version`` of the log.
 
+    ``thresholds`` are the probabilities from which on classes are called, if the stream decides by such (``decide``).
     ``logged`` is false if the rows could not be written; ``repeated`` is how many had come before.
     """
 
     predictions: list[PredictedRow]
     version: int
+    thresholds: dict[str, float] | UnsetType = UNSET
     note: str | UnsetType = UNSET
     logged: bool | UnsetType = UNSET
     repeated: int | UnsetType = UNSET

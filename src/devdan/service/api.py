@@ -64,6 +64,8 @@ async def predict(call: Call) -> Response:
         ],
         "version": predictor.version,
     }
+    if predictor.thresholds:
+        answer["thresholds"] = predictor.thresholds
     if not predictor.names:
         answer["note"] = "no label has been learned yet, so there is no prediction"
     if outcome is None:

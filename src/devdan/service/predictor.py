@@ -49,22 +49,28 @@ class Predictor:
         self.version, self.columns = version, columns
         self.classes: list[Any] = []
         self.names: list[str] = []
+        self.thresholds: dict[str, float] = {}  # from which on a class is called, by its name
         self.n_keys = len(model) if isinstance(model, DEVDANFleet) else 0
         if model is None or not model.__sklearn_is_fitted__():
             return
         if isinstance(model, DEVDANFleet):
             self._model, self._single = copy.deepcopy(model), None
             self.classes = model.mixture_.classes.labels.tolist()
-            self.names = [text_of(label) for label in self.classes]
+            self._name()
             return
         self._model = copy.copy(model)
         self._model.mixture_ = mixture = model.mixture_.copy()
         if mixture.n_taught == 0:
             return
         self.classes = mixture.classes.labels.tolist()
-        self.names = [text_of(label) for label in self.classes]
+        self._name()
         self._single = None if mixture.encoding is None else SingleRow(mixture.encoding)
         self._row = np.full((1, mixture.n_inputs), np.nan)
+
+    def _name(self) -> None:
+        self.names = [text_of(label) for label in self.classes]
+        found = self._model.mixture_.decision.thresholds(self.classes)
+        self.thresholds = {text_of(label): threshold for label, threshold in found.items()}
 
     @property
     def model(self) -> Model | None:
