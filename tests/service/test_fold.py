@@ -50,7 +50,8 @@ def log(tmp_path):
     database = SqliteDatabase(tmp_path / "log", "off")
     connection = database.connect()
     with connection.transaction():
-        number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3, "decide": DECIDE}), 0.0).number
+        settings = StreamSettings(options={"random_state": 3, "decide": DECIDE})
+        number = sql.create_stream(connection, "s", settings, 0.0).number
     source, waiting, known, k = random.Random(1), [], {}, 0
     while k < 600:
         some = [features(source) for _ in range(source.randint(1, 30))]
