@@ -420,6 +420,7 @@ GIVEN = ["--rows", "r", "--labels", "l", "--predictions", "p"]
         (["--rows", "r"], "--rows given, but not --kafka, --labels, --predictions"),
         (["--kafka", "h:1", "--rows", "r"], "but not --labels, --predictions"),
         (["--stream", "s"], "go together"),
+        (["--exactly-once"], "--exactly-once given, but not --kafka"),
         (["--kafka-config", "f"], "go together"),
         (["--kafka", "", *GIVEN], "but not --kafka"),
         (["--kafka", "h:1", *GIVEN, "--dead-letters", "r"], "must be different topics"),
@@ -440,6 +441,7 @@ def test_wrong_options_are_told_in_a_line(tmp_path, options, says):
         ("# of the shop\nsecret", "line 2 of"),
         ("enable.auto.commit=true", "enable.auto.commit cannot be set"),
         ("no.such.property=1", "no.such.property"),
+        ("transactional.id=a", "transactional.id in --kafka-config needs --exactly-once"),
         ("session.timeout.ms=soon", "session.timeout.ms"),
     ],
 )

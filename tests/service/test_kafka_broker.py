@@ -72,8 +72,10 @@ def test_messages_may_be_compressed_in_every_way(broker, tmp_path, codec):
         http.predictions.of(*(f"r{k}" for k in range(100)))
 
 
-def test_messages_are_as_large_as_the_topic_allows_and_dead_letters_as_theirs(broker, tmp_path):
-    kafka = topics("large", config={"message.max.bytes": "8000000", "fetch.message.max.bytes": "8000000"})
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_messages_are_as_large_as_the_topic_allows_and_dead_letters_as_theirs(broker, tmp_path, exactly_once):
+    large = {"message.max.bytes": "8000000", "fetch.message.max.bytes": "8000000"}
+    kafka = topics(f"large-{exactly_once}", config=large, exactly_once=exactly_once)
     broker.make(kafka.rows, **{"max.message.bytes": "6000000"})
     broker.make(kafka.dead(kafka.rows))
     dead = Reader(broker, kafka.dead(kafka.rows))

@@ -16,6 +16,7 @@ from kafka_kills import killed_often
 
 from devdan.service.store import SqliteDatabase
 
+N = int(os.environ.get("DEVDAN_KAFKA_KILLS", "5"))  # kills with a real broker, a fifth of them of the broker
 KILLS = 2  # each takes some seconds; the other tests have the rest
 
 
@@ -41,5 +42,14 @@ def test_tens_of_kills(tmp_path):
 def test_kills_of_servers_and_of_a_real_broker(tmp_path):
     from kafka_broker import Broker  # noqa: PLC0415 (skips where there is no Java)
 
-    n = int(os.environ.get("DEVDAN_KAFKA_KILLS", "5"))
-    in_a_folder(Broker, tmp_path, n - n // 5, 3, n_broker_kills=n // 5)
+    in_a_folder(Broker, tmp_path, N - N // 5, 3, n_broker_kills=N // 5)
+
+
+@pytest.mark.slow
+@pytest.mark.kafka
+def test_in_transactions_each_prediction_comes_once_whatever_is_killed(tmp_path):
+    """The reader of the predictions reads what is committed, as Kafka's consumers do unless they are told otherwise."""
+    from kafka_broker import Broker  # noqa: PLC0415 (skips where there is no Java)
+
+    given = {"n_broker_kills": N // 5, "options": ["--exactly-once"]}
+    assert in_a_folder(Broker, tmp_path, N - N // 5, 4, **given) == 0

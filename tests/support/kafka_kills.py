@@ -88,7 +88,8 @@ def killed_often(cluster, folder, arguments, database, n_kills, seed, *, beside=
 
     def served(group):
         config = folder / group
-        config.write_text("".join(f"{name}={value}\n" for name, value in {**QUICK, "group.id": group}.items()))
+        given = {**QUICK, "group.id": group} | ({"transactional.id": group} if "--exactly-once" in options else {})
+        config.write_text("".join(f"{name}={value}\n" for name, value in given.items()))
         return Process(
             *arguments, "--kafka", cluster.brokers, "--rows", "k-rows", "--labels", "k-labels",
             "--predictions", "k-predictions", "--stream", "s", "--kafka-config", config, *options,

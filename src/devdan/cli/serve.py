@@ -44,10 +44,12 @@ def _messages(
     dead_letters: str | None,
     stream: str | None,
     config: Path | None,
+    exactly_once: bool,
 ) -> KafkaSettings | None:
     """The settings of Kafka from the options, or None if there are none."""
     needed = {"--kafka": brokers, "--rows": rows, "--labels": labels, "--predictions": predictions}
-    given = needed | {"--dead-letters": dead_letters, "--stream": stream, "--kafka-config": config}
+    others = {"--dead-letters": dead_letters, "--stream": stream, "--kafka-config": config}
+    given = {**needed, **others, "--exactly-once": exactly_once or None}
     if all(value is None for value in given.values()):
         return None
     if not (brokers and rows and labels and predictions):
@@ -57,7 +59,9 @@ def _messages(
     from devdan.service.kafka import KafkaSettings, read_config
 
     properties = {} if config is None else read_config(config)
-    messages = KafkaSettings(brokers, rows, labels, predictions, stream or rows, dead_letters or None, properties)
+    messages = KafkaSettings(
+        brokers, rows, labels, predictions, stream or rows, dead_letters or None, properties, exactly_once
+    )
     messages.check()
     return messages
 
@@ -132,6 +136,14 @@ def serve(
             panel=_KAFKA,
         ),
     ] = None,
+    exactly_once: Annotated[
+        bool,
+        typer.Option(
+            "--exactly-once",
+            help="Commit predictions and offsets together, so that readers of what is committed see each once.",
+            rich_help_panel=_KAFKA,
+        ),
+    ] = False,
 ) -> None:
     """Serve predictions over HTTP, and learn from labels whenever they arrive.
 
@@ -166,7 +178,7 @@ def serve(
             if model is None
             else InitialModel.of_file(model_path(model), model.name if model.is_dir() else model.stem)
         )
-        messages = _messages(kafka, rows, labels, predictions, dead_letters, stream, kafka_config)
+        messages = _messages(kafka, rows, labels, predictions, dead_letters, stream, kafka_config, exactly_once)
         served = application(
             open_database(data, store, durability),
             model=begins,

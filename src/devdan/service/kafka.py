@@ -1,12 +1,16 @@
 """Kafka beside HTTP: rows and labels come in, predictions go out, and unusable messages become dead letters.
 
 A message is committed once the log has it on disk and its predictions are delivered. After a crash it comes again, is
-recognised by its topic, partition and offset, and gets the prediction that the log has of it.
+recognised by its topic, partition and offset, and gets the prediction that the log has of it. With ``exactly_once``
+predictions are delivered and offsets committed in one transaction, so that whoever reads what is committed sees each
+prediction once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -80,6 +84,7 @@ class KafkaSettings(NamedTuple):
     stream: str
     dead_letters: str | None = None
     config: Mapping[str, str] = {}
+    exactly_once: bool = False
 
     def dead(self, topic: str) -> str:
         """The topic for unusable messages of a topic."""
@@ -102,6 +107,8 @@ class KafkaSettings(NamedTuple):
         check_name(self.stream)
         for name in sorted(_OURS & self.config.keys()):
             raise InvalidError(f"{name} cannot be set in --kafka-config: devdan serve sets it")
+        if "transactional.id" in self.config and not self.exactly_once:
+            raise InvalidError("transactional.id in --kafka-config needs --exactly-once")
         try:
             Consumer(self.consumes(), logger=library).close()
             Producer(self.produces(), logger=library)
@@ -121,7 +128,16 @@ class KafkaSettings(NamedTuple):
 
     def produces(self) -> dict[str, Any]:
         """The properties of the producer."""
-        usual = {"message.timeout.ms": "30000", "linger.ms": "1"}
+        usual = {"linger.ms": "1"}
+        if self.exactly_once:
+            # What a killed server left open, its successor of the same name ends at once, the broker after this time.
+            name = f"{self.consumes()['group.id']}-{socket.gethostname()}-{os.getpid()}"
+            usual |= {"transactional.id": name, "transaction.timeout.ms": "10000"}
+            # Otherwise librdkafka 2.16 waits for ever for a coordinator that it has forgotten, as when all brokers were
+            # away for a moment (its issues 5456 and 5511).
+            usual["metadata.recovery.strategy"] = "none"
+        else:
+            usual["message.timeout.ms"] = "30000"
         return usual | dict(self.config) | {"enable.idempotence": True, "bootstrap.servers": self.brokers}
 
 
@@ -169,7 +185,8 @@ class KafkaClients:
         next_offsets: Callable[[], Mapping[tuple[str, int], int]],
         ends: Callable[[], bool],
     ) -> None:
-        self._metrics, self._next_offsets, self._ends = metrics, next_offsets, ends
+        self._settings, self._metrics, self._next_offsets, self._ends = settings, metrics, next_offsets, ends
+        self._has_joined = False
         self._hold_until: float | None = None
         errors: dict[str, Any] = {"error_cb": metrics.error}
         consumes = settings.consumes()
@@ -178,7 +195,19 @@ class KafkaClients:
             consumes | errors | {"stats_cb": metrics.statistics, "on_commit": self._committed}, logger=library
         )
         self._producer = Producer(settings.produces() | errors, logger=library)
-        self._consumer.subscribe([settings.rows, settings.labels], on_assign=self._assigned)
+
+    def _join(self) -> bool:
+        """Join the group, if that can be done by now: once no transaction of a predecessor is open any more."""
+        if self._settings.exactly_once:
+            try:
+                self._producer.init_transactions(_WAIT)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                self._consumer.poll(0)  # which tells whether a broker can be reached
+                return False
+        self._consumer.subscribe([self._settings.rows, self._settings.labels], on_assign=self._assigned)
+        return True
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Begin where the log ends, or earlier if less is committed: some predictions may not be delivered.
@@ -213,6 +242,9 @@ class KafkaClients:
 
     def consume(self) -> list[Message]:
         """The next messages; none if none come for a while."""
+        self._has_joined = self._has_joined or self._join()
+        if not self._has_joined:
+            return []
         if self._hold_until is not None and time.monotonic() >= self._hold_until:
             self._hold_until = None
             self._consumer.resume(self._consumer.assignment())
@@ -231,20 +263,37 @@ class KafkaClients:
                 self._metrics.failed(error.str())
         return came
 
-    def deliver(self, messages: Sequence[OutgoingMessage]) -> None:
-        """Send messages, and wait until all are acknowledged; raises a ``KafkaException``."""
-        failed: list[KafkaError] = []
-        too_large: list[OutgoingMessage] = []
+    def answer(self, messages: Sequence[Message], outgoing: Sequence[OutgoingMessage]) -> None:
+        """Send what answers these messages, and commit their offsets; raises a ``KafkaException``."""
+        places = [_place(message, 1) for message in _by_partition(messages[::-1])]
+        if not self._settings.exactly_once:
+            while outgoing:
+                outgoing = [outgoing[number].shortened() for number in self._deliver(outgoing)]
+            self._consumer.commit(offsets=places)
+            return
+        self._producer.begin_transaction()
+        too_large = self._deliver(outgoing)
+        if too_large:
+            self._producer.abort_transaction()
+            self.answer(messages, [one.shortened() if n in too_large else one for n, one in enumerate(outgoing)])
+            return
+        self._producer.send_offsets_to_transaction(places, self._consumer.consumer_group_metadata())
+        self._producer.commit_transaction()
 
-        def delivered(message: OutgoingMessage, error: KafkaError | None, _: Message | None) -> None:
+    def _deliver(self, outgoing: Sequence[OutgoingMessage]) -> set[int]:
+        """Send messages, and wait until they are acknowledged; returns which are too large."""
+        failed: list[KafkaError] = []
+        too_large = set[int]()
+
+        def delivered(number: int, error: KafkaError | None, _: Message | None) -> None:
             if error is None:
                 return
-            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and message.value is not None:
-                too_large.append(message.shortened())
+            if error.code() == KafkaError.MSG_SIZE_TOO_LARGE and outgoing[number].value is not None:
+                too_large.add(number)
             else:
                 failed.append(error)
 
-        for message in messages:
+        for number, message in enumerate(outgoing):
             while True:
                 try:
                     self._producer.produce(
@@ -252,25 +301,22 @@ class KafkaClients:
                         message.value,
                         message.key,
                         headers=message.headers,
-                        on_delivery=partial(delivered, message),
+                        on_delivery=partial(delivered, number),
                     )
                 except BufferError:  # until there is room
                     self._producer.poll(_WAIT)
                     continue
                 except KafkaException as error:
-                    delivered(message, error.args[0], None)
+                    delivered(number, error.args[0], None)
                 break
         while self._producer.flush(_WAIT):
             if self._ends():
                 self._producer.purge()
-        if failed:
+        if failed and not (
+            too_large and self._settings.exactly_once
+        ):  # in a transaction one that is too large fails all
             raise KafkaException(failed[0])
-        if too_large:
-            self.deliver(too_large)
-
-    def commit(self, messages: Sequence[Message]) -> None:
-        """Commit the offsets of these messages."""
-        self._consumer.commit(offsets=[_place(message, 1) for message in _by_partition(messages[::-1])])
+        return too_large
 
     def _committed(self, error: KafkaError | None, places: list[TopicPartition]) -> None:
         if error is not None:  # the messages will be read again, and recognised
@@ -400,8 +446,8 @@ class KafkaWorker:
                     n_done, some = place, []
                 await asyncio.sleep(0)  # let HTTP requests run
         except (UnavailableError, BusyError, KafkaException, _GoneError) as error:
-            if isinstance(error, KafkaException) and error.args[0].fatal():
-                raise
+            if isinstance(error, KafkaException) and (error.args[0].fatal() or self._settings.exactly_once):
+                raise  # new clients end the open transaction
             self._metrics.failed(error)
             self._metrics.paused(True)
             self._part.waits(error)
@@ -500,8 +546,7 @@ class KafkaWorker:
             why = one.why or _refusal(outcome)
             if why is not None:
                 dead.append(self._dead_letter(one.message, why))
-        await self._call(lambda: clients.deliver([*predictions, *dead]))
-        await self._call(lambda: clients.commit([one.message for one in some]))
+        await self._call(lambda: clients.answer([one.message for one in some], [*predictions, *dead]))
         self._metrics.predictions(len(predictions))
         for one, outcome in zip(some, outcomes, strict=True):
             self._count(one, outcome)
