@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN
+from devdan.evaluation.labels import Labels
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Mean, Record, Summary
 from devdan.streams import open_stream, sea
@@ -27,7 +28,8 @@ try:
     NO_CLASSIFIERS = [linear_model.LinearRegression(), preprocessing.StandardScaler()]
 except ImportError:  # an optional extra
     RIVER = NO_CLASSIFIERS = []
-POLICIES = ["all", "fraction:0.2", "delay:700", "delay:0-900", "uncertain:0.2", "warmup:900", "fraction:0.5+delay:100"]
+POLICIES = ["all", "fraction:0.2", "delay:700", "delay:0-900", "uncertain:0.2", "warmup:900"]
+POLICIES += ["fraction:0.5+delay:100", "positives:300"]
 TIMES = ("test_seconds", "train_seconds")
 
 
@@ -76,6 +78,57 @@ class Always:
 def numbered(n=4000, chunk=300):
     X = np.column_stack([np.arange(n), np.zeros(n)])
     return open_stream((X, (np.arange(n) % 3 == 0).astype(int)), chunk=chunk)
+
+
+class Observer(DEVDAN):
+    """A DEVDAN that notes what it is told of samples, which it knows by their first feature."""
+
+    def tell(self, verb, X, y):
+        self.told = getattr(self, "told", []) + [(verb, int(x), label) for x, label in zip(X[:, 0], y, strict=True)]
+
+    def partial_fit(self, X, y):
+        self.tell("teach", X, y)
+        return super().partial_fit(X, y)
+
+    def teach(self, X, y):
+        self.tell("teach", X, y)
+        return super().teach(X, y)
+
+    def forget(self, X, y):
+        self.tell("forget", X, y)
+        return super().forget(X, y)
+
+
+@pytest.mark.parametrize("kind", [int, str, object])
+@pytest.mark.parametrize("policy", ["positives:150", "positives:150+delay:0-400", "positives:30+fraction:0.5+delay:60"])
+def test_a_class_is_assumed_until_another_label_comes(policy, kind):
+    """The oracle: each sample by itself."""
+    random = np.random.default_rng(3)
+    n, chunk = 2_000, 50
+    X = np.column_stack([np.arange(n), random.normal(size=(n, 2))])
+    y = np.where(random.random(n) < 0.1, "rare", "usual")
+    codes = {int: (y == "rare").astype(int), str: y, object: y.astype(object)}[kind]
+    chunks = [(X[k : k + chunk], codes[k : k + chunk]) for k in range(0, n, chunk)]
+    model = Observer(random_state=0, rehearse=0, scaling="minmax")
+    records = list(prequential(chunks, model, policy, seed=4))
+    own = Labels.parse(policy, 4)
+    late = np.concatenate([own.lateness(k, chunk, None) for k in range(0, n, chunk)])
+    expected, usual = {}, codes[(y == "usual")][0]
+    for k in range(n):
+        end = [(k + own.positives) // chunk, (k + late[k]) // chunk]  # the chunks at whose ends labels come
+        if y[k] == "usual" or late[k] < 0:
+            expected[k] = [("teach", end[0], usual)]
+        elif (end[1] <= end[0] and late[k] <= own.positives) or end[0] == end[1]:
+            expected[k] = [("teach", end[1], codes[k])]
+        else:
+            expected[k] = [("teach", end[0], usual), ("forget", end[1], usual), ("teach", end[1], codes[k])]
+    told = {k: [] for k in range(n)}
+    for verb, k, label in model.told:
+        told[k].append((verb, label))
+    for k, steps in expected.items():
+        assert told[k] == [(verb, label) for verb, end, label in steps if end < n // chunk], k
+    taught = [sum(step[:2] == ("teach", end) for own in expected.values() for step in own) for end in range(n // chunk)]
+    assert [record.n_labels for record in records] == taught
 
 
 @pytest.mark.parametrize("policy", POLICIES)

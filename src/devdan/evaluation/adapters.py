@@ -140,6 +140,10 @@ class _DevdanAdapter:
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         return _learned(lambda verb, *samples: getattr(self.model, verb)(*samples), X, taught, whole)
 
+    def forget(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
+        """Take labels back that were taught before."""
+        self.model.forget(X, y)
+
     def structure(self) -> dict[str, Any]:
         model = self.model
         n_before, self._n_events = self._n_events, model.mixture_.n_events
@@ -239,6 +243,9 @@ class _IncrementalAdapter:
             return None
         classes = getattr(self.model, "classes_", None)
         return Probabilities(values, None if classes is None else np.asarray(classes))
+
+    def forget(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
+        """Nothing is taken back from such a model: it learns both labels."""
 
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
@@ -360,6 +367,9 @@ class _RiverAdapter:
         names = [self._labels[int(label)] for label in classes] if self._is_binary else classes
         return Probabilities(values, np.asarray(names))
 
+    def forget(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:
+        """Nothing is taken back from such a model: it learns both labels."""
+
     def learn(self, X: npt.NDArray[Any], taught: Labelled | None, whole: bool) -> int:
         if taught is None:
             return 0
@@ -421,6 +431,10 @@ class FleetAdapter:
     def learn(self, X: Any, taught: Labelled | None, whole: bool) -> int:
         self._changes[:], self._drifted = 0, {}
         return _learned(self._step, X, taught, whole)
+
+    def forget(self, X: Any, y: npt.NDArray[Any]) -> None:
+        """Take labels back that were taught before."""
+        self.model.forget(self._key, X, y)
 
     def _step(self, verb: str, X: Any, *y: Any) -> None:
         """Let networks learn, and add up what has changed."""

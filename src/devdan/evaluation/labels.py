@@ -20,6 +20,8 @@ SPELLINGS = {
     "uncertain:0.1": "labels of at most a tenth of the samples, those the model is least sure of; "
     "uncertain:0.1:0.2 fixes the margin between the two most probable classes below which it counts as unsure",
     "warmup:5000": "only the labels of the first 5,000 samples arrive",
+    "positives:1000": "labels of the commonest class never arrive; samples without a label are taught as that class "
+    "after 1,000 samples, and if another label comes later, it corrects that",
 }
 
 
@@ -30,6 +32,10 @@ class Labels:
     A random ``fraction`` of the labels; none after the first ``warmup`` samples; late by ``delay`` samples, drawn from
     this range for each; at most the share ``budget``, for samples of which the model is unsure: the two most probable
     classes differ by less than ``margin`` or, if that is None, by less than a bound that adapts to the budget.
+
+    With ``positives``, only labels of rare classes arrive, as those of frauds do: of the commonest class so far, none
+    does, and so many samples after a sample without a label came, that class is taught for it. If its label comes
+    later, that one is taught instead.
 
     >>> policy = Labels(fraction=0.5, delay=(10, 20))
     >>> str(policy)
@@ -43,6 +49,7 @@ class Labels:
     warmup: int | None = None
     budget: float | None = None
     margin: float | None = None
+    positives: int | None = None
     seed: int = 0
     n_asked: int = field(default=0, init=False)
 
@@ -55,6 +62,7 @@ class Labels:
         _require(self.warmup is None or self.warmup >= 1, "warmup", "at least 1 sample", self.warmup)
         _require(self.budget is None or 0 < self.budget <= 1, "the budget of uncertain", "in (0, 1]", self.budget)
         _require(self.margin is None or 0 < self.margin <= 1, "the margin of uncertain", "in (0, 1]", self.margin)
+        _require(self.positives is None or self.positives >= 1, "positives", "at least 1 sample", self.positives)
         self._random = np.random.default_rng(self.seed)
         self._bound = 1.0 if self.margin is None else self.margin
 
@@ -73,6 +81,8 @@ class Labels:
                 new = {"delay": (int(match[1]), int(match[2] or match[1]))}
             elif kind == "warmup" and value.isdecimal():
                 new = {"warmup": int(value)}
+            elif kind == "positives" and value.isdecimal():
+                new = {"positives": int(value)}
             elif kind == "uncertain" and all(_is_real(number) for number in value.split(":")) and value.count(":") < 2:
                 new = dict(zip(("budget", "margin"), map(float, value.split(":")), strict=False))
             if new is None:
@@ -91,6 +101,7 @@ class Labels:
             parts.append(f"uncertain:{self.budget:g}" + (f":{self.margin:g}" if self.margin is not None else ""))
         parts += [f"warmup:{self.warmup}"] if self.warmup is not None else []
         parts += [f"delay:{low}" if low == high else f"delay:{low}-{high}"] if high > 0 else []
+        parts += [f"positives:{self.positives}"] if self.positives is not None else []
         return "+".join(parts) or "all"
 
     def lateness(self, start: int, n_samples: int, margins: Floats | None) -> Integers:

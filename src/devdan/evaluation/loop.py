@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -57,20 +58,37 @@ def prequential(
 
 
 class Pending(NamedTuple):
-    """Samples whose labels have not arrived: their numbers, and the sample number at which each label is due."""
+    """Samples whose labels have not arrived: their numbers, and the sample number at which each label is due.
+
+    A label that ``corrects`` another one comes for a sample that was taught as the class ``assumed``.
+    """
 
     X: Any
     y: npt.NDArray[Any]
     samples: Integers
     due: Integers
-    first_due: int
+    corrects: npt.NDArray[np.bool_]
+    assumed: npt.NDArray[Any]
+    first_due: int = 0
 
     def chosen(self, which: npt.NDArray[np.bool_]) -> list[Pending]:
         """Some of the samples, or nothing."""
         if not which.any():
             return []
         due = self.due[which]
-        return [Pending(self.X[which], self.y[which], self.samples[which], due, int(due.min()))]
+        rest = self.corrects[which], self.assumed[which], int(due.min())
+        return [Pending(self.X[which], self.y[which], self.samples[which], due, *rest)]
+
+
+class Arrivals(NamedTuple):
+    """The samples whose labels have arrived by the end of a chunk, in order, and whether they are that chunk.
+
+    Of ``corrected`` ones, the labels are those that they were taught with before.
+    """
+
+    taught: Labelled | None = None
+    whole: bool = False
+    corrected: Labelled | None = None
 
 
 class Quality(NamedTuple):
@@ -114,6 +132,7 @@ class Evaluation:
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
         self._coming: list[Pending] = []  # chunks with labels that have not arrived
+        self._n_each: Counter[Any] = Counter()  # labels of each class, if one is assumed where none comes
         self._periods, self._cost = Periods(Budget.parse(alerts)), CostCount.of(last_step(model))
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
@@ -145,8 +164,10 @@ class Evaluation:
         middle = time.perf_counter()
         if probabilities is None and guesses is not None and self._adapter.asks_again:
             probabilities = self._adapter.predict_proba(X)
-        taught, whole = self._arrivals(X, y, known, margins)
+        taught, whole, corrected = self._arrivals(X, y, known, margins)
         begin_training = time.perf_counter()
+        if corrected is not None:
+            self._adapter.forget(*corrected)
         n_labels = self._adapter.learn(X, taught, whole)
         end = time.perf_counter()
 
@@ -179,19 +200,21 @@ class Evaluation:
 
     def _arrivals(
         self, X: npt.NDArray[Any], y: npt.NDArray[Any], known: npt.NDArray[np.bool_], margins: Any
-    ) -> tuple[Labelled | None, bool]:
-        """The samples whose labels have arrived by the end of this chunk, in order; and whether they are this chunk."""
+    ) -> Arrivals:
         late = self.labels.lateness(self.n_samples, len(X), margins)
         late[~known] = NEVER
         end = self.n_samples + len(X)
+        samples, none = self.n_samples + np.arange(len(X)), np.zeros(len(X), bool)
+        new: list[Pending] = []
+        if self.labels.positives is not None:
+            new, y, late = self._assumed(X, y, known, late, samples)
         if not late.any() and not self._coming:
-            return (X, y), True
-        at_once = not self._coming and (late <= 0).all()
+            return Arrivals((X, y), True)
+        at_once = not self._coming and (late <= 0).all() and not new
         if at_once:
             came = late == 0
-            return ((X[came], y[came]) if came.any() else None), False
-        samples = self.n_samples + np.arange(len(X))
-        coming = self._coming + Pending(X, y, samples, late + samples, 0).chosen(late != NEVER)
+            return Arrivals((X[came], y[came]) if came.any() else None)
+        coming = self._coming + Pending(X, y, samples, late + samples, none, y).chosen(late != NEVER) + new
         self._coming = [part for part in coming if part.first_due >= end]
         arriving: list[Pending] = []
         for part in coming:
@@ -199,10 +222,24 @@ class Evaluation:
                 self._coming += part.chosen(part.due >= end)
                 arriving += part.chosen(part.due < end)
         if not arriving:
-            return None, False
-        came_X, came_y, samples, due = (joined(parts) for parts in zip(*(part[:4] for part in arriving), strict=True))
-        order = np.lexsort((samples, due))
-        return (came_X[order], came_y[order]), False
+            return Arrivals()
+        return _in_order(Pending(*(joined(parts) for parts in zip(*(part[:6] for part in arriving), strict=True))))
+
+    def _assumed(
+        self, X: Any, y: npt.NDArray[Any], known: npt.NDArray[np.bool_], late: Integers, samples: Integers
+    ) -> tuple[list[Pending], npt.NDArray[Any], Integers]:
+        """The labels that come after another one was assumed; and of all samples, the first label that is taught."""
+        after = self.labels.positives
+        assert after is not None
+        self._n_each.update(y[known].tolist())
+        if not self._n_each:
+            return [], y, late
+        ((common, _),) = self._n_each.most_common(1)
+        comes = known & (y != common) & (late != NEVER)
+        assumes = ~comes | (late > after)
+        first = np.where(assumes, np.asarray(common, None if y.dtype == object else y.dtype), y)
+        corrections = Pending(X, y, samples, late + samples, np.ones(len(y), bool), first)
+        return corrections.chosen(comes & assumes), first, np.where(assumes, after, late)
 
     def _quality(
         self,
@@ -267,6 +304,18 @@ class Evaluation:
             order = np.argsort(self._classes.outputs)
             self._appeared = self._classes.labels[order].tolist()
         return numbers
+
+
+def _in_order(came: Pending) -> Arrivals:
+    """Labels in the order in which they arrived; of a sample, the latest one."""
+    order = np.lexsort((came.corrects, came.samples, came.due))
+    X, y, samples, _, corrects, assumed = (part[order] for part in came[:6])
+    if not corrects.any():
+        return Arrivals((X, y))
+    at_once = np.isin(samples, samples[~corrects]) & corrects  # the one assumed comes now, too
+    kept = corrects | ~np.isin(samples, samples[at_once])
+    late = corrects & ~at_once
+    return Arrivals((X[kept], y[kept]), False, (X[late], assumed[late]) if late.any() else None)
 
 
 def _samples(chunk: Any) -> Labelled:
