@@ -33,6 +33,7 @@ class KnownId(NamedTuple):
     label: Any = None
     is_expired: bool = False  # the features no longer wait for a label
     replaced: Collection[Any] = ()  # the labels that it had before
+    is_assumed: bool = False  # the label did not come: it is what no label in time means
 
 
 def join_features(known: KnownId, are_same: bool, *, reread: bool = False) -> Verdict:
@@ -55,10 +56,12 @@ def join_label(known: KnownId, label: Any, *, replaces: bool = False, reread: bo
     (<Verdict.LEARNED: 2>, <Verdict.EARLY: 4>)
     >>> join_label(KnownId(True, "yes"), "no"), join_label(KnownId(True, "yes"), "no", replaces=True)
     (<Verdict.CONTRADICTING: 7>, <Verdict.CORRECTED: 3>)
+    >>> join_label(KnownId(True, "yes", is_assumed=True), "no")
+    <Verdict.CORRECTED: 3>
     """
-    if reread and (known.label is None or replaces or label in known.replaced):
+    if reread and (known.label is None or known.is_assumed or replaces or label in known.replaced):
         return Verdict.REPEATED
-    if known.label is not None and (label == known.label or not replaces):
+    if known.label is not None and (label == known.label or not (replaces or known.is_assumed)):
         return Verdict.REPEATED if label == known.label else Verdict.CONTRADICTING
     if not known.has_features:
         return Verdict.EARLY

@@ -17,6 +17,7 @@ from devdan.service.live import charts
 from devdan.service.predictor import Predictor
 from devdan.service.replay import found, history, replayed
 from devdan.service.schema import (
+    Assumption,
     LoggedColumns,
     LoggedCorrections,
     LoggedLabels,
@@ -295,6 +296,36 @@ def test_a_correction_of_what_the_model_could_not_take_teaches_the_new_label():
         fold.apply(LogRecord(seq, 1, 0.0, body))
     assert (fold.counts.n_corrected, fold.counts.n_unusable) == (1, 0)
     assert fold.model.classes_.tolist() == ["high", "low"]
+
+
+def test_what_is_assumed_is_taught_and_a_label_that_comes_later_corrects_it(tmp_path):
+    """The oracle: the model by hand."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    settings = StreamSettings(options={"random_state": 3}, assume=Assumption("small", 100.0))
+    with connection.transaction():
+        number = sql.create_stream(connection, "s", settings, 0.0).number
+    source, model = random.Random(1), DEVDAN(random_state=3)
+    some = {f"r{k}": features(source) for k in range(60)}
+    rows = [SubmittedRow(id_, row, predicted="big", confidence=0.75) for id_, row in some.items()]
+    big = [(id_, "big") for id_, row in some.items() if label_of(row) == "big"]
+    ledger.commit(connection, [Submission(number, rows)], 0.0)
+    ledger.commit(connection, [Submission(number, labels=big[::2])], 50.0)
+    ledger.expire(connection, number, 101.0)
+    ledger.commit(connection, [Submission(number, labels=big[1::2])], 150.0)
+    fold = folded(connection, number)
+    known, late = dict(big[::2]), [some[id_] for id_, _ in big[1::2]]
+    model.observe(list(some.values())).teach([some[id_] for id_ in known], ["big"] * len(known))
+    rest = [row for id_, row in some.items() if id_ not in known]
+    model.teach(rest, ["small"] * len(rest))
+    model.forget(late, ["small"] * len(late)).teach(late, ["big"] * len(late))
+    assert fold.snapshot(0.0).model == content_of(model)
+    counts = fold.counts
+    assert (counts.n_labels, counts.n_assumed, counts.n_corrected) == (60, len(rest), len(late))
+    assert sum(counts.delays) == len(known)  # of labels that came
+    assert counts.accuracy == len(big) / 60
+    assert history(connection, sql.streams(connection)[number], 60)[0].classes == ("big", "small")
+    database.close()
 
 
 def test_the_accuracy_of_the_latest_rows_counts_each_by_its_label_of_now():

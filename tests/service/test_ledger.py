@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from devdan.service import ledger, sql
 from devdan.service.schema import (
+    Assumption,
     EarlyLabels,
+    InvalidError,
+    LoggedAssumptions,
     LoggedCorrections,
     LoggedExpiry,
     LoggedLabels,
@@ -113,6 +116,102 @@ def test_a_label_that_replaces_another_is_logged_beside_it(database):
     stream = sql.streams(connection)[number]
     assert (stream.n_waiting, stream.n_early) == (0, 1)
     assert len(sql.known_ids(connection, number, ["a"])["a"].earlier) == 2
+
+
+ASSUME = Assumption("ok", "1 min")
+
+
+def assumed(connection, number):
+    """Ids that were taught as the class that is assumed, record by record."""
+    found = []
+    for one in connection.records(number, 0, 10_000):
+        if isinstance(one.body, LoggedAssumptions):
+            assert set(one.body.labels) == {"ok"}
+            found.append([connection.record(number, seq).body.ids[place] for seq, place in one.body.rows])
+    return found
+
+
+def test_rows_whose_label_does_not_come_are_taught_as_the_class_that_is_assumed(database):
+    connection, number = begun(database, assume=ASSUME)
+    rows(connection, number, row("a"), row("b"), at=0.0)
+    rows(connection, number, row("c"), at=10.0)
+    labels(connection, number, at=20.0, a="fraud", early="fraud")
+    ledger.expire(connection, number, 60.0)
+    assert assumed(connection, number) == []
+    ledger.expire(connection, number, 65.0)
+    assert assumed(connection, number) == [["b"]]
+    rows(connection, number, row("d"), at=71.0)  # what is due is noticed with any submission
+    assert assumed(connection, number) == [["b"], ["c"]]
+    stream = sql.streams(connection)[number]
+    assert (stream.n_waiting, stream.n_early) == (1, 1)
+    ledger.expire(connection, number, 200.0)
+    stream = sql.streams(connection)[number]
+    assert (stream.n_waiting, stream.n_early) == (0, 0)
+    assert assumed(connection, number) == [["b"], ["c"], ["d"]]
+    assert bodies(connection, number, LoggedExpiry)[-1].n_labels == 1
+
+
+def test_a_label_that_comes_later_corrects_the_one_that_was_assumed(database):
+    connection, number = begun(database, assume=ASSUME)
+    rows(connection, number, row("a"), row("b"), row("c"), at=0.0)
+    ledger.expire(connection, number, 100.0)
+    told = labels(connection, number, at=101.0, a="fraud", b="ok")
+    assert (told.corrected, told.repeated, told.refused) == (1, 1, [])
+    (body,) = bodies(connection, number, LoggedCorrections)
+    assert (body.before, body.labels) == (["ok"], ["fraud"])
+    told = labels(connection, number, at=102.0, a="ok", b="fraud")  # a has a label that came; that of b was assumed
+    assert (told.corrected, [one.id for one in told.refused]) == (1, ["a"])
+    assert corrected(connection, number, at=103.0, a="ok").corrected == 1
+    assert labels(connection, number, at=104.0, a="fraud").refused[0].id == "a"  # "ok" is no assumption any more
+    assert labels(connection, number, at=105.0, c=1).error == "labels of this stream are of type text, got number: 1"
+
+
+def test_what_is_read_again_corrects_no_assumption(database):
+    connection, number = begun(database, assume=ASSUME)
+    early = Submission(number, labels=[("a", "fraud")], source=Source("labels", 0, 0))
+    assert ledger.commit(connection, [early], 0.0)[0].waiting == 1
+    ledger.expire(connection, number, 100.0)  # the early label is gone
+    rows(connection, number, row("a"), at=100.0)
+    ledger.expire(connection, number, 200.0)
+    assert assumed(connection, number) == [["a"]]
+    assert ledger.commit(connection, [early], 201.0)[0].repeated == 1
+
+
+def test_where_too_many_wait_the_oldest_are_taught_as_what_is_assumed(database):
+    connection, number = begun(database, assume=ASSUME, max_waiting=3)
+    for k in range(5):
+        rows(connection, number, row(f"r{k}"), at=float(k))
+    assert assumed(connection, number) == [["r0"], ["r1"]]
+    assert sql.streams(connection)[number].n_waiting == 3
+    assert bodies(connection, number, LoggedExpiry) == []
+
+
+def test_many_assumptions_are_in_records_of_a_bounded_size(database):
+    connection, number = begun(database, assume=ASSUME)
+    for k in range(90):
+        rows(connection, number, *(row(f"r{k}_{j}") for j in range(17)), at=float(k) / 10)
+    labels(connection, number, at=10.0, r0_0="fraud")
+    ledger.expire(connection, number, 100.0)
+    found = assumed(connection, number)
+    assert max(map(len, found)) <= 500 + 17
+    assert sorted(id_ for ids in found for id_ in ids) == sorted(
+        f"r{k}_{j}" for k in range(90) for j in range(17) if (k, j) != (0, 0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"assume": Assumption("ok", "soon")}, "after must be seconds, or text such as '12 hours'"),
+        ({"assume": Assumption("ok", 0)}, "after must be a duration of up to a hundred years, got 0"),
+        ({"assume": ASSUME, "wait": 5.0}, "wait must be left out with assume"),
+        ({"assume": Assumption("o\nk", 5)}, "a label must not have control characters"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_assumed(settings, message):
+    with pytest.raises(InvalidError, match=message):
+        StreamSettings(**settings).check()
 
 
 def test_an_early_label_is_replaced_while_it_waits_and_expires_by_its_own_time(database):

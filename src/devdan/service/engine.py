@@ -27,6 +27,7 @@ from devdan.service.schema import (
     Label,
     LimitError,
     Limits,
+    LoggedAssumptions,
     LoggedRows,
     StreamSettings,
     Submission,
@@ -442,7 +443,9 @@ class Engine:
             if came is None or not isinstance(came.body, LoggedRows):
                 return SampleStatus(id_, "waits for its features", label=facts.label, labelled_at=labelled_at)
             if facts.label_seq is not None:
-                state = "learned" if facts.label_seq <= version else "waits to be learned"
+                is_assumed = labelled is not None and isinstance(labelled.body, LoggedAssumptions)
+                state = "assumed" if is_assumed else "learned"
+                state = state if facts.label_seq <= version else "waits to be learned"
             else:
                 state = "expired" if facts.seq <= stream.horizon else "waits for its label"
             predicted, confidence = came.body.predicted[facts.place], came.body.confidence[facts.place]

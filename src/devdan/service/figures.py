@@ -9,6 +9,7 @@ import msgspec
 
 from devdan.service import models
 from devdan.service.schema import (
+    LoggedAssumptions,
     LoggedCorrections,
     LoggedExpiry,
     LoggedForgetting,
@@ -65,6 +66,7 @@ class Counts(msgspec.Struct):
     n_rows: int = 0
     n_labels: int = 0
     n_corrected: int = 0  # labels that were replaced
+    n_assumed: int = 0  # of the labels, those that did not come in time
     n_expired_rows: int = 0
     n_expired_labels: int = 0
     n_forgotten: int = 0
@@ -123,9 +125,10 @@ class Counts(msgspec.Struct):
     def labels(self, record: LogRecord, labels: LoggedLabels, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
         """Count labels that came, with the records of their rows."""
         for (_, place), label, (came, body) in zip(labels.rows, labels.labels, rows, strict=True):
-            delay = max(record.at - came.at, 0.0)
-            self.delays[next((k for k, most in enumerate(DELAYS) if delay <= most), len(DELAYS))] += 1
-            self.delay_sum += delay
+            if not isinstance(labels, LoggedAssumptions):
+                delay = max(record.at - came.at, 0.0)
+                self.delays[next((k for k, most in enumerate(DELAYS) if delay <= most), len(DELAYS))] += 1
+                self.delay_sum += delay
             predicted, confidence = body.predicted[place], body.confidence[place]
             if predicted is None or confidence is None:
                 continue
@@ -137,6 +140,7 @@ class Counts(msgspec.Struct):
         for row in list(islice(self.outcomes, max(len(self.outcomes) - WINDOW, 0))):
             del self.outcomes[row]
         self.n_labels += len(labels.labels)
+        self.n_assumed += len(labels.labels) if isinstance(labels, LoggedAssumptions) else 0
 
     def corrections(self, body: LoggedCorrections, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
         """Count labels that replace others, under the time of their predictions."""

@@ -17,6 +17,7 @@ from devdan.service.schema import (
     InvalidError,
     Label,
     Limits,
+    LoggedAssumptions,
     LoggedColumns,
     LoggedCorrections,
     LoggedExpiry,
@@ -87,6 +88,7 @@ class _StreamGroup:
         self._early: dict[str, Label] = {}
         self._earlier: dict[str, list[int]] = {}  # records with labels that ids had before
         self._records: dict[int, LogRecord | None] = {}
+        self._assumed: dict[str, tuple[int, int]] = {}  # rows whose labels did not come in time
 
     def decide(self, submissions: Sequence[Submission]) -> list[SubmissionOutcome]:
         """Rows before labels: a label finds its row even if both come in one group."""
@@ -141,7 +143,21 @@ class _StreamGroup:
         facts = self._ids.get(id_)
         if facts is None:
             return _UNKNOWN
-        return KnownId(facts.place != sql.EARLY, facts.label, facts.seq <= self._stream.horizon)
+        is_expired, is_assumed = facts.seq <= self._stream.horizon, self._is_assumed(facts)
+        return KnownId(facts.place != sql.EARLY, facts.label, is_expired, is_assumed=is_assumed)
+
+    def _is_assumed(self, facts: IdFacts) -> bool:
+        """Whether the label of a row is what was assumed when none had come."""
+        assume = self._stream.settings.assume
+        if assume is None or facts.label_seq is None or facts.label != assume.label:
+            return False
+        record = self._record(facts.label_seq)
+        return record is not None and isinstance(record.body, LoggedAssumptions)
+
+    def _record(self, seq: int) -> LogRecord | None:
+        if seq not in self._records:
+            self._records[seq] = self._connection.record(self._stream.number, seq)
+        return self._records[seq]
 
     # --- Keys and classes ----------------------------------------------------------------------------------------
 
@@ -150,7 +166,8 @@ class _StreamGroup:
 
         All servers write one after the other, so that they cannot pass a limit together.
         """
-        label_kind = self._stream.label_kind
+        assume = self._stream.settings.assume
+        label_kind = self._stream.label_kind or (None if assume is None else kind_of(assume.label))
         for _, label in pairs:
             own = kind_of(label)
             if label_kind is not None and own != label_kind:
@@ -222,9 +239,7 @@ class _StreamGroup:
 
     def _stored(self, facts: IdFacts) -> tuple[Sequence[Value], str | None] | None:
         """The values and the key of a row in the log, unless it was removed since."""
-        if facts.seq not in self._records:
-            self._records[facts.seq] = self._connection.record(self._stream.number, facts.seq)
-        record = self._records[facts.seq]
+        record = self._record(facts.seq)
         if record is None or not isinstance(record.body, LoggedRows):
             return None
         body = record.body
@@ -359,7 +374,10 @@ class _StreamGroup:
     # --- Expiry --------------------------------------------------------------------------------------------------
 
     def _expire(self) -> None:
-        """Evict the oldest, record by record, until none is too old and there are not too many."""
+        """Evict the oldest, record by record, until none is too old and there are not too many.
+
+        Rows are taught as the class that is assumed then, if one is.
+        """
         stream, settings = self._stream, self._stream.settings
         n_rows = n_labels = up_to = 0
         while True:
@@ -370,9 +388,13 @@ class _StreamGroup:
             gone = []
             for seq, served, early, n in oldest:
                 held = stream.n_waiting + stream.n_early
-                if self._log.served - served <= settings.wait and held <= settings.max_waiting:
+                if self._log.served - served <= settings.waits and held <= settings.max_waiting:
                     break
                 gone.append(seq)
+                if not early and settings.assume is not None:
+                    self._assume(seq)
+                    stream.n_waiting -= n
+                    continue
                 up_to = seq
                 if early:
                     self._forget(seq)
@@ -384,9 +406,36 @@ class _StreamGroup:
             self._connection.among("DELETE FROM waiting WHERE stream = ? AND seq IN ({})", (stream.number,), gone)
             if len(gone) < _OLDEST:
                 break
+        self._write_assumed()
         if up_to:
             stream.horizon = up_to
             self._log.append(stream.number, LoggedExpiry(up_to, n_rows, n_labels))
+
+    def _assume(self, seq: int) -> None:
+        """The rows of a record that have no label are to have the one that is assumed."""
+        record = self._record(seq)
+        assert record is not None
+        assert isinstance(record.body, LoggedRows)
+        known = sql.known_ids(self._connection, self._stream.number, list(filter(None, record.body.ids)))
+        for id_, facts in known.items():
+            if facts.seq == seq and facts.label is None:
+                self._assumed[id_] = seq, facts.place
+        if len(self._assumed) >= _RECORD:
+            self._write_assumed()
+
+    def _write_assumed(self) -> None:
+        stream, assume = self._stream, self._stream.settings.assume
+        if not self._assumed:
+            return
+        assert assume is not None
+        stream.label_kind = kind_of(assume.label)
+        new = self._not_had("class", {str(assume.label)})
+        if new:
+            sql.add_members(self._connection, stream.number, "class", new)
+        body = LoggedAssumptions(sorted(self._assumed.values()), [assume.label] * len(self._assumed))
+        seq = self._log.append(stream.number, body)
+        sql.add_labels(self._connection, stream.number, seq, dict.fromkeys(self._assumed, assume.label).items())
+        self._assumed.clear()
 
     def _forget(self, seq: int) -> None:
         """The ids of early labels are as if they had never come."""

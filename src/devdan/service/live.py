@@ -92,6 +92,7 @@ def _tiles(live: Live) -> list[Tile]:
     view, counts = live.view, live.view.counts
     labelled = min(len(counts.outcomes), WINDOW)
     corrected = f", {number(counts.n_corrected)} corrected" if counts.n_corrected else ""
+    corrected += f", {number(counts.n_assumed)} assumed" if counts.n_assumed else ""
     drifts = view.virtual + view.real
     return [
         Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels"),

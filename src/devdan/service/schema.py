@@ -19,6 +19,8 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_SECONDS = 100 * 365.25 * 86_400
 _WAIT = 30 * 86_400.0  # seconds
+_DURATION = re.compile(r"(\d+(?:\.\d+)?) *(s|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _MAX_WAITING = 100_000
 _MEMORY, _MOST_MEMORY = 512, 900  # MiB; SQLite takes a snapshot of up to a gigabyte
 
@@ -125,12 +127,34 @@ def new_id() -> str:
 # --- Records ---------------------------------------------------------------------------------------------------------
 
 
+def seconds_of(duration: float | str) -> float:
+    """A duration in seconds, or in words.
+
+    >>> seconds_of("30 days"), seconds_of("1.5 h"), seconds_of(90)
+    (2592000.0, 5400.0, 90.0)
+    """
+    if isinstance(duration, str):
+        match = _DURATION.fullmatch(duration.strip())
+        if match is None:
+            raise InvalidError(f"after must be seconds, or text such as '12 hours' or '30 days', got {duration!r}")
+        return float(match[1]) * _UNITS[match[2][0]]
+    return float(duration)
+
+
+class Assumption(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What no label means: a row whose label has not come ``after`` so long is taught as ``label``."""
+
+    label: Label
+    after: float | str = _WAIT
+
+
 class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """The model of a stream and its options, what rows look like, how long and how many wait for labels.
 
     ``columns`` are those of the first row unless given. ``keep`` is for how many seconds the log keeps what is no
     longer needed; by default for ever, so that everything can be replayed. ``max_memory`` is what the networks may take
-    with their replay buffers: rows and labels for which they would need more are refused.
+    with their replay buffers: rows and labels for which they would need more are refused. With ``assume``, rows are
+    taught as a class if their label does not come in time, instead of ``wait``.
     """
 
     model: str = "DEVDAN"
@@ -141,9 +165,24 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     max_waiting: int = _MAX_WAITING
     keep: float | None = None
     max_memory: int = _MEMORY  # MiB
+    assume: Assumption | None = None
+
+    @property
+    def waits(self) -> float:
+        """The seconds that rows wait for labels, and labels for rows."""
+        return self.wait if self.assume is None else seconds_of(self.assume.after)
 
     def check(self) -> None:
         """Raise an error that names the setting that is not valid; the model's options are checked elsewhere."""
+        if self.assume is not None:
+            if not 0 < self.waits <= _MOST_SECONDS:
+                raise InvalidError(f"after must be a duration of up to a hundred years, got {self.assume.after!r}")
+            if self.wait != _WAIT:
+                raise InvalidError(
+                    "wait must be left out with assume, whose rows and labels wait as long as after says"
+                )
+            if isinstance(self.assume.label, str):
+                check_texts([self.assume.label], "a label")
         if not 0 < self.wait <= _MOST_SECONDS:
             raise InvalidError(f"wait must be seconds, greater than 0 and at most a hundred years, got {self.wait}")
         if not 1 <= self.max_waiting <= 100_000_000:
@@ -189,6 +228,10 @@ class LoggedLabels(msgspec.Struct, tag="labels", frozen=True):
 
     rows: list[tuple[int, int]]
     labels: list[Label]
+
+
+class LoggedAssumptions(LoggedLabels, tag="assumed", frozen=True):
+    """Labels that did not come in time, and are assumed; one that comes later corrects it."""
 
 
 class LoggedCorrections(msgspec.Struct, tag="corrections", frozen=True):
@@ -238,6 +281,7 @@ LogBody = (
     | LoggedColumns
     | LoggedRows
     | LoggedLabels
+    | LoggedAssumptions
     | LoggedCorrections
     | EarlyLabels
     | LoggedForgetting
