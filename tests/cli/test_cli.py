@@ -356,7 +356,7 @@ def test_streams_are_listed(tmp_path):
     }
     (tmp_path / "weather.csv").write_text("")
     listed = devdan("streams", "--data", tmp_path, folder=tmp_path).stdout
-    assert re.search(r"weather .*18,159 .*8 .*2 .*weather\.csv", listed)
+    assert re.search(r"weather .*18,159 .*8 .*2 .*yes", listed)
     assert re.search(r"susy .*can be fetched", listed)
     assert re.search(r"rfid .*your own file", listed)
 

@@ -334,7 +334,7 @@ def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[s
         stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)
-        summary, start = Summary(), time.perf_counter()
+        summary, start, worked = Summary(), time.perf_counter(), time.process_time()
         for record in Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream):
             summary.add(record)
             seconds = time.perf_counter() - start
@@ -348,6 +348,7 @@ def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[s
         **figures,
         "n_classes": len(summary.classes),
         "wall_seconds": time.perf_counter() - begin,
+        "cpu_seconds": time.process_time() - worked,
         "origin": Path(stream.origin).name,
         "scaled": scaled,
         **circumstances(),

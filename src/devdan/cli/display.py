@@ -182,7 +182,7 @@ def columns(rows: list[dict[str, Any]], most: int = 20) -> Table:
 def listing(rows: list[dict[str, Any]]) -> Table:
     """The streams as a table, suite by suite."""
     table = Table(box=None, pad_edge=False)
-    for column in ("stream", "samples", "features", "classes", "from", "on this machine"):
+    for column in ("stream", "samples", "features", "classes", "from", "here"):
         table.add_column(
             column,
             justify="right" if column in ("samples", "features", "classes") else "left",
@@ -201,7 +201,9 @@ def listing(rows: list[dict[str, Any]]) -> Table:
             str(row["n_features"]),
             str(row["n_classes"]),
             row["origin"],
-            Text(here or ("can be fetched" if row["get"] else "your own file"), style="green" if here else "dim"),
+            Text(
+                "yes" if here else "can be fetched" if row["get"] else "your own file", style="green" if here else "dim"
+            ),
         )
     return table
 
