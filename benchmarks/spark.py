@@ -26,9 +26,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from devdan import DEVDANFleet
 from devdan.spark import learn
-from devdan.spark.events import SampleEvent
-from devdan.spark.query import processed
+from devdan.spark.query import as_given, in_shards
+from devdan.spark.result import ROWS
 from devdan.spark.shard import rounds
+from devdan.spark.statebytes import unpack_shared
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "spark.json"
@@ -140,7 +141,9 @@ def query(events: DataFrame, out: Path, way: str) -> None:
         told = learn(events, key="key", id="id", time="time", features=FEATURES, label="label", shards=SHARDS)
     else:
         columns = "key", "id", "time", "label"
-        told = processed(events, columns, FEATURES, SHARDS, "1 hour", Nothing(way == "state"))
+        shards = in_shards(events, columns, FEATURES, SHARDS, "1 hour")
+        told = shards.transformWithStateInPandas(Nothing(way == "state"), ROWS, "Append", "EventTime")
+        told = as_given(events, columns, told)
     writer = told.writeStream.option("checkpointLocation", f"{out}/checkpoint").trigger(availableNow=True)
     writer.format("parquet").start(f"{out}/told").awaitTermination()
 
@@ -171,14 +174,24 @@ def on_spark(spark: SparkSession, n_keys: int, n_rows: int, way: str) -> dict[st
         total = N_BATCHES * n_rows
         found = {"cpu": total / cpu, "wall": total / wall, "bytes": size_of(out / "checkpoint") / total}
         if way == "learn":
-            found |= {name: mean_bytes(spark, out, name) for name in ("networks", "samples")}
+            found |= mean_bytes(spark, out)
         return found | {"worker": largest_worker()}
 
 
-def mean_bytes(spark: SparkSession, out: Path, name: str) -> float:
-    """Of what a checkpoint has in one of its states."""
-    states = spark.read.format("statestore").option("stateVarName", name).load(f"{out}/checkpoint")
-    return float(states.selectExpr("avg(octet_length(user_map_value.content))").first()[0])
+def mean_bytes(spark: SparkSession, out: Path) -> dict[str, float]:
+    """Of a network and of a sample with its label, as a checkpoint has them, compressed."""
+    states = {
+        name: spark.read.format("statestore").option("stateVarName", name).load(f"{out}/checkpoint")
+        for name in ("segments", "shared")
+    }
+    headers = [unpack_shared(bytes(row.value.content))[0] for row in states["shared"].collect()]
+    sizes = states["segments"].selectExpr("user_map_key.family", "octet_length(user_map_value.content) AS n_bytes")
+    totals = {
+        row.family: row.total
+        for row in sizes.groupBy("family").agg({"n_bytes": "sum"}).toDF("family", "total").collect()
+    }
+    n_entries = {name: sum(segment[1] for header in headers for segment in header[name]) for name in totals}
+    return {name: total / n_entries[name] for name, total in totals.items()}
 
 
 def alone(n_keys: int, n_rows: int) -> dict[str, float]:
@@ -190,9 +203,8 @@ def alone(n_keys: int, n_rows: int) -> dict[str, float]:
         if number == 1:
             begin = time.process_time()
         keys, X, y = table["key"].tolist(), table[FEATURES].to_numpy(), table["label"].to_numpy()
-        for together in rounds([SampleEvent(key, row, True, None) for row, key in enumerate(keys)]):
-            places = [event.row for event in together]
-            own = [event.key for event in together]
+        for places in rounds(pd.factorize(table["key"])[0]):
+            own = [keys[place] for place in places.tolist()]
             if number > 0:
                 fleet.predict_proba(own, X[places])
             fleet.partial_fit(own, X[places], y[places])

@@ -15,7 +15,7 @@ import spark_engine
 from spark_events import FEATURES, events, expected, likely, plan
 
 from devdan import DEVDANFleet
-from devdan.spark import evaluate, learn, predict, statebytes
+from devdan.spark import evaluate, learn, predict
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 COLUMNS = {"key": "key", "time": "time", "features": list(FEATURES), "label": "label"}
@@ -43,8 +43,8 @@ def check(found, kept, table):
             assert likely({str(label): share for label, share in dict(predictions[id_]).items()}) == likely(own), id_
     if kept is not None:
         assert set(kept) == set(fleet)
-        for key, content in kept.items():
-            assert statebytes.unpack_network(content)[0].state.tobytes() == fleet._networks.get(key).state.tobytes()
+        for key, (state, *_) in kept.items():
+            assert state == fleet._networks.get(key).state.tobytes()
 
 
 @pytest.mark.parametrize("shards", [1, 5])

@@ -9,16 +9,17 @@ import pytest
 
 pytest.importorskip("pyspark", minversion="4.3", reason="pip install 'devdan[spark]'")
 
+import spark_state
 from pyspark.sql.streaming.tws_tester import TwsTester
 from spark_events import events, expected, frame, likely, plan
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.spark import statebytes
-from devdan.spark.events import SampleEvent
 from devdan.spark.processor import FleetProcessor
+from devdan.spark.result import unpack_rows
 from devdan.spark.shard import rounds
-from devdan.spark.statebytes import Sample
 
+RESULT = ["prediction", "probabilities", "version"]
 NOTHING = [np.nan] * 3
 
 
@@ -35,15 +36,31 @@ def cut(table, n_parts):
 
 
 def told(one, table, shard=0):
-    found = one.testInPandas(shard, table.reset_index(drop=True))
-    return found if len(found) > 0 else pd.DataFrame(columns=["kind", "id", "probabilities", "prediction", "error"])
+    return rows_of(one.testInPandas(shard, table.reset_index(drop=True)))
+
+
+def rows_of(told):
+    """The rows that a shard has told."""
+    batches = [pa.record_batch({"content": pa.array(told.content, pa.binary())})] if len(told) > 0 else []
+    lines = [line for batch in unpack_rows(batches) for line in batch.to_pylist()]
+    found = pd.DataFrame(lines, columns=["kind", "key", "id", "at", *RESULT, "label", "error"], dtype=object)
+    found["probabilities"] = [None if shares is None else dict(shares) for shares in found.probabilities]
+    return found
+
+
+def parts_of(one, shard):
+    return {name: content for name, (content,) in one.peekMapState("segments", shard).items()}
+
+
+def samples_of(one, shard=0):
+    return spark_state.samples(one.peekValueState("shared", shard)[0], parts_of(one, shard))
 
 
 def states_of(one, shards=(0,)):
     return {
-        key: statebytes.unpack_network(content)[0]
+        key: kept
         for shard in shards
-        for (key,), (content,) in one.peekMapState("networks", shard).items()
+        for key, (kept, _) in spark_state.networks(one.peekValueState("shared", shard)[0], parts_of(one, shard)).items()
     }
 
 
@@ -102,7 +119,7 @@ def test_a_prior_is_that_of_a_fleet_which_is_given_the_same_rounds():
             fleet.partial_fit(own.key.tolist(), own[["f0", "f1", "f2"]].to_numpy(), own.label.astype(int).tolist())
     assert_same_networks(states_of(one), fleet)
     header, network = statebytes.unpack_shared(one.peekValueState("shared", 0)[0])
-    assert header["options"]["prior"] is True
+    assert header["fleet"]["options"]["prior"] is True
     assert network.tobytes() == fleet._shared.network().tobytes()
 
 
@@ -176,7 +193,7 @@ def test_ids_are_those_of_a_key():
     one = trial()
     found = told(one, frame([("a", "1", 10, 1, *X), ("b", "1", 11, 0, *OTHER)]))
     assert found.kind.tolist() == ["prediction", "label"] * 2
-    assert len(one.peekMapState("samples", 0)) == 2
+    assert set(samples_of(one)) == {("a", "1"), ("b", "1")}
 
 
 def test_a_label_tells_what_had_been_predicted_even_if_it_comes_batches_later():
@@ -207,7 +224,7 @@ def test_a_bad_row_tells_why_and_the_others_go_on():
     table = frame(lines)
     table["at"] = table["at"].where(table.id != "5")
     one.handle.setGroupingKey(0)  # the tester itself cannot do without a time
-    (out,) = one.processor.handleInputRows((0,), iter([table]), one._getTimerValues())
+    out = rows_of(pd.concat(one.processor.handleInputRows((0,), iter([table]), one._getTimerValues())))
     assert out[out.kind == "error"].error.tolist() == [
         "the time must not be missing",
         "the key must not be missing",
@@ -225,27 +242,29 @@ def test_a_bad_row_tells_why_and_the_others_go_on():
 def test_samples_and_early_labels_expire_by_event_time():
     one = trial(wait=1000 * 1_000_000)
     told(one, frame([("a", "1", 10, None, *X), ("a", "2", 20, 1, *NOTHING), ("a", "3", 600, None, *X)]))
-    one.setWatermark(1_015_000)  # 1 has expired
-    assert sorted(id_ for _, id_ in one.peekMapState("samples", 0)) == ["2", "3"]
-    one.setWatermark(1_021_000)  # 2 too, though nothing was swept since
+    one.setWatermark(1_015_000)  # 1 has expired, the others have not
+    found = told(one, frame([("a", "1", 1090, None, *X), ("a", "3", 1090, None, *OTHER)]))
+    assert kinds(found) == [("prediction", "1"), ("error", "3")]
+    one.setWatermark(1_021_000)  # 2 too
     found = told(one, frame([("a", "2", 1100, None, *X), ("a", "3", 1100, 0, *NOTHING)]))
     assert kinds(found) == [("prediction", "2"), ("label", "3")]
     one.setWatermark(10_000_000)
-    assert one.peekMapState("samples", 0) == {}
-    assert one.peekValueState("due", 0) is None  # nothing is left to be looked after
-    assert set(states_of(one)) == {"a"}
+    assert samples_of(one) == {}
+    assert {kind for kind, *_ in parts_of(one, 0)} == {"networks"}
+    assert list(one.handle._timers.getAllKeysWithTimers()) == []  # nothing is left to be looked after
     told(one, frame([("a", "4", 20_000, None, *X)]))
-    assert one.peekValueState("due", 0) == (20_125_000,)
+    assert list(one.handle._timers.listTimers(0)) == [20_125_000]
 
 
 def test_keys_that_are_not_seen_begin_anew():
     one = trial(forget=1000 * 1_000_000)
     told(one, frame([("a", "1", 10, 1, *X), ("b", "2", 900, 0, *X)]))
     one.setWatermark(1_300_000)
-    assert set(states_of(one)) == {"b"}
+    assert told(one, frame([("a", "3", 1301, None, *X)])).version.tolist() == [0]
+    assert told(one, frame([("b", "4", 1301, None, *X)])).version.tolist() == [2]
     one.handle._timers._key_to_timers.clear()  # nothing is swept from here on
-    one.setWatermark(1_950_000)
-    told(one, frame([("b", "3", 2000, 1, *OTHER)]))
+    one.setWatermark(2_302_000)
+    told(one, frame([("b", "3", 2400, 1, *OTHER)]))
     assert (
         states_of(one)["b"].state.tobytes()
         == plan().new_fleet().partial_fit(["b"], [OTHER], [1])._networks.get("b").state.tobytes()
@@ -353,17 +372,11 @@ def test_options_may_be_changed_when_a_query_is_restarted():
     assert_same_networks(states_of(one), fleet)
 
 
-def test_samples_are_the_same_after_their_bytes():
-    for sample in (Sample(-5, b"", "rain", None, b""), Sample(2**60, b"12345678", None, "\u2603", b"\x00\xff")):
-        assert statebytes.unpack_sample(statebytes.pack_sample(sample)) == sample
-
-
 def test_rounds_have_every_event_once_and_keep_the_order_of_a_key():
-    random = np.random.default_rng(0)
-    many = [SampleEvent(str(random.integers(5)), row, True, None) for row in range(100)]
-    found = list(rounds(many))
-    assert sorted(event.row for together in found for event in together) == list(range(100))
-    assert all(len({event.key for event in together}) == len(together) for together in found)
-    for key in {event.key for event in many}:
-        own = [event.row for together in found for event in together if event.key == key]
+    codes = np.random.default_rng(0).integers(5, size=100)
+    found = list(rounds(codes))
+    assert sorted(np.concatenate(found).tolist()) == list(range(100))
+    assert all(len(set(codes[together].tolist())) == len(together) for together in found)
+    for code in range(5):
+        own = [place for together in found for place in together.tolist() if codes[place] == code]
         assert own == sorted(own)

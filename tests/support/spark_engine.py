@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import spark_state
 from spark_events import FEATURES
 
 _JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for processes that are short-lived
@@ -77,7 +78,12 @@ def answers(spark, out):
 
 
 def networks(spark, out):
-    """What the checkpoint has of each key, as bytes."""
-    states = spark.read.format("statestore").option("stateVarName", "networks").load(f"{out}/checkpoint")
-    rows = states.selectExpr("user_map_key.key AS key", "user_map_value.content AS content").collect()
-    return {row.key: bytes(row.content) for row in rows}
+    """What the checkpoint has of each key, and when it was seen."""
+    parts, shared = {}, {}
+    for row in spark.read.format("statestore").option("stateVarName", "segments").load(f"{out}/checkpoint").collect():
+        own = row.user_map_key
+        parts.setdefault(row.key.shard, {})[own.family, own.number, own.part] = row.user_map_value.content
+    for row in spark.read.format("statestore").option("stateVarName", "shared").load(f"{out}/checkpoint").collect():
+        shared[row.key.shard] = bytes(row.value.content)
+    found = [spark_state.networks(content, parts.get(shard, {})) for shard, content in shared.items()]
+    return {key: (kept.state.tobytes(), repr(kept[1:]), time) for own in found for key, (kept, time) in own.items()}

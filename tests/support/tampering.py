@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from networks import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, ModelFileError
@@ -323,48 +324,47 @@ class SparkSubject:
     def __init__(self) -> None:
         from spark_events import plan  # noqa: PLC0415 (only where there is PySpark)
 
-        from devdan.spark import shard, statebytes  # noqa: PLC0415
-        from devdan.spark.events import SampleEvent  # noqa: PLC0415
+        from devdan.spark import segments, shard, statebytes  # noqa: PLC0415
 
-        self.plan, self.shards, self.bytes = plan(), shard, statebytes
-        self.events = [SampleEvent("ab"[row % 2], row, True, str(row % 3)) for row in range(N_ROWS)]
-        first = shard.Shard(self.plan, None, [], lambda key: None, 0)
-        first.learn(self.events, X)
-        (_, network), *_ = first.networks({"a": 5})
-        kept, time = statebytes.unpack_network(network)
-        header, words = statebytes.unpack_shared(first.shared())
-        digest = statebytes.digest_of(b"1")
-        sample = statebytes.Sample(5, digest, "x", "y", b"features")
+        self.plan, self.shards, self.bytes, self.segments = plan(), shard, statebytes, segments
+        keys, labels = (np.array([text[row % len(text)] for row in range(N_ROWS)], object) for text in ("ab", "012"))
+        self.events = shard.SampleEvents(keys, np.arange(N_ROWS), np.ones(N_ROWS, np.bool_), labels)
+        first = shard.Shard(self.plan)
+        first.learn(self.events, X, N_ROWS)
+        ((_, time, kept),) = statebytes.unpack_networks(first.networks({"a": 5}))
+        header, words = first.header()
         self.content = {
             "header": header,
             "network": words,
-            "rows": [row_of(kept) | {"time": time, "version": statebytes.VERSION, "n_codes": len(kept.codes)}],
+            "rows": [row_of(kept) | {"time": time}],
             "n_header": 0,
-            "sample": {"bytes": list(statebytes.pack_sample(sample))},
         }
 
     def write(self, folder: Path, content: Content) -> Path:
-        (row,) = content["rows"]
-        counters = [row[name] for name in ("version", "time", *_COUNTERS, "n_codes")]
-        own = self.bytes._NETWORK.pack(*counters) + np.array(row["codes"], "<i8").tobytes() + row["state"].tobytes()
         text = json.dumps(content["header"]).encode()
         shared = self.bytes._SHARED.pack(1, len(text) + content["n_header"]) + text + content["network"].tobytes()
-        (folder / "network").write_bytes(own)
         (folder / "shared").write_bytes(shared)
-        (folder / "sample").write_bytes(bytes(content["sample"]["bytes"]))
+        (row,) = content["rows"]
+        given = {name: [row[name]] for name in ("time", *_COUNTERS, "codes")}
+        given |= {"key": ["a"], "state": [row["state"].tobytes()]}
+        entries = pa.RecordBatch.from_pydict(given, schema=self.bytes.NETWORKS)
+        (folder / "networks").write_bytes(self.segments.packed(entries))
         return folder
 
     def works(self, path: Path) -> None:
-        self.bytes.unpack_sample((path / "sample").read_bytes())
-        states = {"a": (path / "network").read_bytes()}
         answers = []
         for _ in range(2):
-            one = self.shards.Shard(self.plan, (path / "shared").read_bytes(), ["a", "b"], states.get, 0)
-            answer = one.learn(self.events, X)
-            for prediction in answer.values():
-                if prediction.probabilities is not None:
-                    assert abs(sum(prediction.probabilities.values()) - 1) < 1e-6
-            answers.append((answer, one.shared(), list(one.networks({"a": 6, "b": 6}))))
+            one = self.shards.Shard(self.plan, *self.bytes.unpack_shared((path / "shared").read_bytes()))
+            entries = self.segments.unpacked((path / "networks").read_bytes(), self.bytes.NETWORKS, "networks")
+            one.check(entries)
+            one.take(pa.Table.from_batches([entries]), 0)
+            answer = one.learn(self.events, X, N_ROWS)
+            shares = answer.shares(self.events.rows, self.events.is_new).to_pylist()
+            for own in shares:
+                if own is not None:
+                    assert abs(sum(share for _, share in own) - 1) < 1e-6
+            kept = one.networks({"a": 6, "b": 6})
+            answers.append((answer.labels, answer.versions, shares, one.header(), kept.to_pylist()))
         assert repr(answers[0]) == repr(answers[1])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -265,9 +265,14 @@ class Networks:
     def take(self, rows: Sequence[Row]) -> None:
         """Take in what a file holds."""
         self._check(rows)
-        for row in rows:
-            self.slots.add(of_text(row.text), row.kept)
-        self._n_keys += len(rows)
+        self.take_checked((of_text(row.text), row.kept) for row in rows)
+
+    def take_checked(self, networks: Iterable[tuple[Key, Kept]]) -> None:
+        """Take in networks of new keys, which were checked before."""
+        before = len(self.slots)
+        for key, kept in networks:
+            self.slots.add(key, kept)
+        self._n_keys += len(self.slots) - before
 
     def _make_room(self, n_needed: int, most: int) -> None:
         """Let those that were not used for longest go to the store, but none that is in use now."""

@@ -10,17 +10,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from devdan.arrays import Integers
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import rows_of
 from devdan.label_join import OTHER_FEATURES, KnownId, Verdict, join_features, join_label, other_label
 from devdan.spark.plan import AT, ID, KEY, LABEL, QueryPlan, place_of
-from devdan.spark.statebytes import Sample, digest_of
+from devdan.spark.segments import joined
+from devdan.spark.shard import SampleEvents
+from devdan.spark.statebytes import SAMPLES, Sample, digest_of
 
 PREDICTION, LEARNED, REPEATED, ERROR = "prediction", "label", "repeated", "error"  # kinds of output rows
-Name = tuple[str, str]  # a key and an id, as texts
-FindSample = Callable[[str, str], Sample | None]  # what the state has of a name
+FindSamples = Callable[[pa.Array, pa.Array], tuple[Integers, list[Sample]]]  # places of known keys and ids
 
 
 class Features:
@@ -48,11 +53,12 @@ class Features:
         numbers = [array.to_numpy(zero_copy_only=False) for array in arrays if array.type == pa.float64()]
         self.infinite = np.isinf(np.array(numbers).reshape(-1, self._n)).any(axis=0)
 
-    def content(self, row: int) -> bytes:
-        """The features of a row as a state keeps them."""
+    def contents(self) -> list[bytes]:
+        """The features of each row as a state keeps them."""
         if self._schema is None:
-            return bytes(self._numbers[row].astype("<f8").tobytes())
-        return json.dumps([column[row] for column in self._columns]).encode()
+            content, width = self._numbers.astype("<f8", copy=False).tobytes(), 8 * self._numbers.shape[1]
+            return [content[start : start + width] for start in range(0, len(content), width)]
+        return [json.dumps(values).encode() for values in zip(*self._columns, strict=True)]
 
     def add(self, content: bytes) -> int:
         """Add features that a state has kept; returns their row."""
@@ -80,141 +86,220 @@ def _stored(kind: pa.DataType) -> pa.DataType:
     return pa.int32() if pa.types.is_date32(kind) else kind
 
 
-class SampleEvent(NamedTuple):
-    """A row that counts."""
-
-    key: str
-    row: int  # of the features
-    is_new: bool  # the features are to be predicted and observed
-    label: str | None  # to be taught
-
-
 class OutputRow(NamedTuple):
-    """A row of the result."""
+    """A row of the result, about a row of the frame."""
 
     kind: str
-    row: int  # of the features; -1 if they do not matter
-    key: str | None
-    id: str | None
-    time: int | None
+    row: int  # of the frame
+    features: int = -1  # row of the features that were predicted; -1 if they do not matter
     label: str | None = None
     error: str | None = None
 
 
+class Output(NamedTuple):
+    """Rows of the result, in columns."""
+
+    kinds: npt.NDArray[np.object_]
+    rows: Integers
+    features: Integers
+    labels: npt.NDArray[np.object_]
+    errors: npt.NDArray[np.object_]
+
+
 class FrameEvents:
-    """Decides about the rows of a frame, one after the other."""
+    """Decides about the rows of a frame, by time, features before labels, then by id: not by the order of arrival.
 
-    def __init__(self, features: Features, find: FindSample) -> None:
-        self._features, self._find = features, find
-        self.samples: dict[Name, Sample | None] = {}  # what is known now
-        self.changed: set[Name] = set()
-        self.rows: dict[Name, int] = {}  # of features that are at hand
-        self.predicted: dict[int, str | None] = {}  # of samples that waited, by row
-        self.events: list[SampleEvent] = []
-        self.output: list[OutputRow] = []
+    Most rows are the only ones of their id, which was never seen before: these are decided about all at once.
+    """
 
-    def decide(self, frame: Any) -> None:
-        """Decide about all rows, by time, features before labels, then by id: the order of arrival does not matter."""
-        keys, ids, labels = (_texts(frame[name]) for name in (KEY, ID, LABEL))
-        times = [None if time != time else int(time) for time in frame[AT].tolist()]  # noqa: PLR0124 (NaN)
-        present, infinite = self._features.present.tolist(), self._features.infinite.tolist()
-        order = sorted(range(len(keys)), key=lambda row: (times[row] or 0, not present[row], ids[row] or ""))
-        for row in order:
-            key, id_, time, label = keys[row], ids[row], times[row], labels[row]
-            error = _error(key, id_, time, label, present[row], infinite[row])
-            if error is not None:
-                self.output.append(OutputRow(ERROR, -1, key, id_, time, label, error))
-                continue
-            assert key is not None
-            assert id_ is not None
-            assert time is not None
+    def __init__(self, features: Features, frame: Any, find: FindSamples) -> None:
+        self.keys, self.ids, self.labels = (
+            pa.array(frame[name], pa.string(), from_pandas=True) for name in (KEY, ID, LABEL)
+        )
+        self.times = pa.array(frame[AT], pa.int64(), from_pandas=True)
+        self._times = self.times.fill_null(0).to_numpy()
+        self.predicted: dict[int, str | None] = {}  # of samples that waited, by row of features
+        self._features, self._contents = features, features.contents()
+        self._events: list[tuple[int, int, bool, str | None]] = []  # of single rows
+        self._output: list[OutputRow] = []  # likewise
+        self._samples: dict[int, Sample | None] = {}  # what is known of a name now, by its number
+        self._at: dict[int, int] = {}  # the row of the features of a name, if they are at hand
+        self._changed: dict[int, int] = {}  # a row of each name of which something is to be remembered
+        self._decide(frame, find)
+
+    def _decide(self, frame: Any, find: FindSamples) -> None:
+        missing = [frame[name].isna().to_numpy(np.bool_) for name in (KEY, ID, AT)]
+        present, has_label = self._features.present, self.labels.is_valid().to_numpy(zero_copy_only=False)
+        is_wrong = missing[0] | missing[1] | missing[2] | self._features.infinite | ~(present | has_label)
+        self._label_list = self.labels.to_pylist()
+        order = _order(self._times, ~present, self.ids)
+        self._rank = np.empty(len(order), np.int64)
+        self._rank[order] = np.arange(len(order))
+        for row in order[is_wrong[order]].tolist():
+            error = _error([bool(column[row]) for column in missing], bool(self._features.infinite[row]))
+            self._output.append(OutputRow(ERROR, row, -1, self._label_list[row], error))
+        good = order[~is_wrong[order]]
+        numbers = self._names(good, find)
+        is_simple = present[good] & (np.bincount(numbers, minlength=1)[numbers] == 1)
+        is_simple &= ~np.isin(numbers, list(self._samples))
+        self._simple = good[is_simple]
+        for row, number in zip(good[~is_simple].tolist(), numbers[~is_simple].tolist(), strict=True):
             if present[row]:
-                self._take_features((key, id_), row, time, label)
+                self._take_features(number, row)
             else:
-                self._take_label((key, id_), time, str(label))
+                self._take_label(number, row)
 
-    def _take_features(self, name: Name, row: int, time: int, label: str | None) -> None:
-        sample = self._sample(name)
-        content = self._features.content(row)
+    def _names(self, rows: Integers, find: FindSamples) -> Integers:
+        """A number for the key and id of each row, the same for the same; what is known of them is looked up."""
+        if len(rows) == 0:
+            return rows
+        keys, ids = self.keys.take(pa.array(rows)), self.ids.take(pa.array(rows))
+        numbers, _ = pd.factorize(joined([keys, ids]).to_numpy(zero_copy_only=False))
+        _, firsts = np.unique(numbers, return_index=True)
+        places, samples = find(keys.take(pa.array(firsts)), ids.take(pa.array(firsts)))
+        self._samples = dict(zip(places.tolist(), samples, strict=True))
+        return np.asarray(numbers, np.int64)
+
+    # --- Rows one by one -----------------------------------------------------------------------------------------
+
+    def _take_features(self, number: int, row: int) -> None:
+        sample, label, content = self._samples.get(number), self._label_list[row], self._contents[row]
         digest = digest_of(content)
         verdict = join_features(_known(sample), sample is not None and sample.digest == digest)
         if verdict is Verdict.CONTRADICTING:
-            self._tell(ERROR, -1, name, time, label, OTHER_FEATURES)
+            self._output.append(OutputRow(ERROR, row, -1, label, OTHER_FEATURES))
             return
         if verdict is Verdict.REPEATED:
-            self._tell(REPEATED, -1, name, time)
+            self._output.append(OutputRow(REPEATED, row))
             if label is not None:
-                self._take_label(name, time, label)
+                self._take_label(number, row)
             return
-        self._tell(PREDICTION, row, name, time)
+        self._output.append(OutputRow(PREDICTION, row, row))
         early = None if sample is None else sample.label
         learned = label if early is None else early
-        self.rows[name] = row
-        self.events.append(SampleEvent(name[0], row, True, learned))
-        self._note(name, Sample(time, digest, learned, None, content if learned is None else b""))
+        self._at[number] = row
+        self._events.append((row, row, True, learned))
+        waits = content if learned is None else None
+        self._note(number, row, Sample(int(self._times[row]), digest, learned, None, waits))
         if learned is not None:
-            self._tell(LEARNED, row, name, time, learned)
+            self._output.append(OutputRow(LEARNED, row, row, learned))
         if early is not None and label is not None:
-            self._take_label(name, time, label)
+            self._take_label(number, row)
 
-    def _take_label(self, name: Name, time: int, label: str) -> None:
-        sample = self._sample(name)
+    def _take_label(self, number: int, row: int) -> None:
+        sample, label = self._samples.get(number), self._label_list[row]
         known = _known(sample)
         verdict = join_label(known, label)
         if verdict is Verdict.EARLY:
-            self._note(name, Sample(time, b"", label, None, b""))
+            self._note(number, row, Sample(int(self._times[row]), None, label))
         elif verdict is Verdict.REPEATED:
-            self._tell(REPEATED, -1, name, time, label)
+            self._output.append(OutputRow(REPEATED, row, -1, label))
         elif verdict is Verdict.CONTRADICTING:
-            self._tell(ERROR, -1, name, time, label, other_label(known))
+            self._output.append(OutputRow(ERROR, row, -1, label, other_label(known)))
         else:
             assert sample is not None
-            row = self._row_of(name, sample)
-            self.events.append(SampleEvent(name[0], row, False, label))
-            self._note(name, sample._replace(label=label, features=b""))
-            self._tell(LEARNED, row, name, time, label)
+            features = self._row_of(number, sample)
+            self._events.append((row, features, False, label))
+            self._note(number, row, sample._replace(label=label, features=None, predicted=None))
+            self._output.append(OutputRow(LEARNED, row, features, label))
 
-    def _row_of(self, name: Name, sample: Sample) -> int:
+    def _row_of(self, number: int, sample: Sample) -> int:
         """Where the features of a sample that waits are."""
-        if name not in self.rows:
-            self.rows[name] = row = self._features.add(sample.features)
+        if number not in self._at:
+            assert sample.features is not None
+            self._at[number] = row = self._features.add(sample.features)
             self.predicted[row] = sample.predicted
-        return self.rows[name]
+        return self._at[number]
 
-    def _sample(self, name: Name) -> Sample | None:
-        if name not in self.samples:
-            self.samples[name] = self._find(*name)
-        return self.samples[name]
+    def _note(self, number: int, row: int, sample: Sample) -> None:
+        self._samples[number] = sample
+        self._changed[number] = row
 
-    def _note(self, name: Name, sample: Sample) -> None:
-        self.samples[name] = sample
-        self.changed.add(name)
+    # --- What comes of all rows ----------------------------------------------------------------------------------
 
-    def _tell(
-        self, kind: str, row: int, name: Name, time: int, label: str | None = None, error: str | None = None
-    ) -> None:
-        self.output.append(OutputRow(kind, row, *name, time, label, error))
+    def events(self) -> SampleEvents:
+        """The rows that count, in order."""
+        single = list(zip(*self._events, strict=True)) or [(), (), (), ()]
+        rows = np.concatenate([self._simple, np.array(single[0], np.int64)])
+        order = np.argsort(self._rank[rows])
+        labels = _objects([self._label_list[row] for row in self._simple.tolist()] + list(single[3]))
+        return SampleEvents(
+            self.keys.take(pa.array(rows[order])).to_numpy(zero_copy_only=False),
+            np.concatenate([self._simple, np.array(single[1], np.int64)])[order],
+            np.concatenate([np.ones(len(self._simple), np.bool_), np.array(single[2], np.bool_)])[order],
+            labels[order],
+        )
+
+    def times_of_keys(self) -> dict[str, int]:
+        """When each key that learned something was last seen."""
+        rows = np.concatenate([self._simple, np.array([row for row, *_ in self._events], np.int64)])
+        table = pa.table({"key": self.keys.take(pa.array(rows)), "time": self._times[rows]})
+        keys, times = table.group_by("key", use_threads=False).aggregate([("time", "max")]).columns
+        return dict(zip(keys.to_pylist(), times.to_pylist(), strict=True))
+
+    def samples(self, predicted: npt.NDArray[np.object_]) -> pa.RecordBatch:
+        """What is to be remembered of samples, with what was ``predicted`` of those that wait, by row of features."""
+        numbers = list(self._changed)
+        found = []
+        for number in numbers:
+            sample = self._samples[number]
+            assert sample is not None
+            if sample.features is not None:
+                sample = sample._replace(predicted=predicted[self._at[number]])
+            found.append(sample)
+        for row in self._simple.tolist():
+            content, label = self._contents[row], self._label_list[row]
+            digest, time = digest_of(content), int(self._times[row])
+            waits = (predicted[row], content) if label is None else (None, None)
+            found.append(Sample(time, digest, label, *waits))
+        rows = pa.array([*self._changed.values(), *self._simple.tolist()], pa.int64())
+        columns = zip(*found, strict=True) if found else [[]] * len(Sample._fields)
+        arrays = [
+            pa.array(column, SAMPLES.field(name).type) for name, column in zip(Sample._fields, columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays([self.keys.take(rows), self.ids.take(rows), *arrays], schema=SAMPLES)
+
+    def output(self, with_labels: bool) -> Output:
+        """The rows of the result, in order; those of labels that were learned only if they are wanted."""
+        simple = self._simple
+        learned = np.array([row for row in simple.tolist() if self._label_list[row] is not None], np.int64)
+        nothing, own = _objects([None] * len(simple)), _objects([self._label_list[row] for row in learned.tolist()])
+        parts: list[tuple[Any, ...]] = [
+            (np.full(len(simple), PREDICTION, object), simple, simple, nothing, nothing),
+            (np.full(len(learned), LEARNED, object), learned, learned, own, nothing[: len(learned)]),
+        ]
+        if self._output:
+            kinds, rows, features, labels, errors = zip(*self._output, strict=True)
+            parts.append((_objects(kinds), np.array(rows), np.array(features), _objects(labels), _objects(errors)))
+        together = Output._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        order = np.argsort(self._rank[together.rows], kind="stable")
+        if not with_labels:
+            order = order[together.kinds[order] != LEARNED]
+        return Output._make(column[order] for column in together)
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+def _order(times: Integers, absent: npt.NDArray[np.bool_], ids: pa.Array) -> Integers:
+    """The rows by time, then by whether features are absent, then by id."""
+    table = pa.table({"time": times, "absent": absent, "id": ids.fill_null("")})
+    found: Integers = pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()
+    return found.astype(np.int64)
 
 
 def _known(sample: Sample | None) -> KnownId:
     return KnownId() if sample is None else KnownId(not sample.is_early, sample.label)
 
 
-def _texts(column: Any) -> list[str | None]:
-    """The values of a column of text; None for all that pandas has for missing values."""
-    missing = column.isna().to_numpy(np.bool_).tolist()
-    return [None if gone else value for value, gone in zip(column.tolist(), missing, strict=True)]
-
-
-def _error(
-    key: str | None, id_: str | None, time: int | None, label: str | None, present: bool, infinite: bool
-) -> str | None:
-    """Why a row is unusable, if it is."""
-    for name, value in (("the key", key), ("the id", id_), ("the time", time)):
-        if value is None:
+def _error(missing: Sequence[bool], is_infinite: bool) -> str:
+    """Why a row is unusable."""
+    for name, is_missing in zip(("the key", "the id", "the time"), missing, strict=True):
+        if is_missing:
             return f"{name} must not be missing"
-    if infinite:
+    if is_infinite:
         return "features must be finite or missing, got infinity"
-    if not present and label is None:
-        return "a row must have features, a label or both, got neither"
-    return None
+    return "a row must have features, a label or both, got neither"

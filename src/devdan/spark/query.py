@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, functions, types
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql import DataFrame, GroupedData, functions, types
 
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import kind_of
 from devdan.model.devdan import DEVDAN
 from devdan.spark import plan as plans
-from devdan.spark.events import Features, SampleEvent
+from devdan.spark.events import Features
 from devdan.spark.plan import AT, ID, KEY, LABEL, SHARD, TIME, QueryPlan, column_of, place_of, text_of_value, value_of
-from devdan.spark.processor import OUTPUT, FleetProcessor
-from devdan.spark.shard import Shard
+from devdan.spark.processor import FleetProcessor
+from devdan.spark.result import PACKED, ROWS, unpack_rows
+from devdan.spark.shard import SampleEvents, Shard
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -113,35 +114,39 @@ def learn(
     plans.microseconds_of("late", late)
     _check_names([key, id, time, label])
     _check_engine(events)
-    return processed(events, (key, id, time, label), plan.features, shards, late, FleetProcessor(plan))
+    columns = (key, id, time, label)
+    told = in_shards(events, columns, plan.features, shards, late).transformWithStateInPandas(
+        FleetProcessor(plan), PACKED, "Append", time_mode(events)
+    )
+    return as_given(events, columns, told.mapInArrow(unpack_rows, ROWS))
 
 
-def processed(
-    events: DataFrame,
-    columns: tuple[str, str, str, str],
-    features: Sequence[str],
-    shards: int,
-    late: str,
-    processor: StatefulProcessor,
-) -> DataFrame:
-    """The result of a processor over events, in shards; the columns (key, id, time, label) keep their types."""
+def in_shards(
+    events: DataFrame, columns: tuple[str, str, str, str], features: Sequence[str], shards: int, late: str
+) -> GroupedData:
+    """The rows of events as workers read them, grouped by shard; the columns are those of key, id, time and label."""
     key, id_, time, label = columns
     read = events.withWatermark(time, late) if events.isStreaming else events
-    mode = "EventTime" if events.isStreaming else "None"
-    result = (
-        read.select(
-            *shard_and_key(key, shards),
-            column_of(id_).cast("string").alias(ID),
-            column_of(time).alias(TIME),
-            functions.unix_micros(column_of(time)).alias(AT),
-            column_of(label).cast("string").alias(LABEL),
-            *plans.feature_columns(events, features),
-        )
-        .groupBy(SHARD)
-        .transformWithStateInPandas(processor, OUTPUT, "Append", mode)
-    )
+    return read.select(
+        *shard_and_key(key, shards),
+        column_of(id_).cast("string").alias(ID),
+        column_of(time).alias(TIME),
+        functions.unix_micros(column_of(time)).alias(AT),
+        column_of(label).cast("string").alias(LABEL),
+        *plans.feature_columns(events, features),
+    ).groupBy(SHARD)
+
+
+def time_mode(events: DataFrame) -> str:
+    """What state expires by."""
+    return "EventTime" if events.isStreaming else "None"
+
+
+def as_given(events: DataFrame, columns: tuple[str, str, str, str], told: DataFrame) -> DataFrame:
+    """The rows that workers tell, in which key, id, time and label have the names and types of events."""
+    key, id_, time, label = columns
     key_type, id_type, _, label_type = (events.schema[name].dataType for name in columns)
-    return result.select(
+    return told.select(
         "kind",
         functions.col(KEY).cast(key_type).alias(key),
         functions.col(ID).cast(id_type).alias(id_),
@@ -243,27 +248,15 @@ def _evaluated(plan: QueryPlan) -> Callable[[pd.DataFrame], pd.DataFrame]:
             [AT, LABEL, *features], ignore_index=True, kind="stable"
         )  # in whatever order they came
         own = Features(plan, frame)
-        shard = Shard(plan, None, (), lambda key: None, 0)
-        usable = own.present & ~own.infinite
-        labels = frame[LABEL].astype(object).where(frame[LABEL].notna(), None).tolist()
-        keys = frame[KEY].tolist()
-        events = [
-            SampleEvent(key, row, True, label)
-            for row, (key, label, good) in enumerate(zip(keys, labels, usable.tolist(), strict=True))
-            if good
-        ]
-        predictions = shard.learn(events, own.rows())
-        labelled = [event for event in events if event.label is not None]
-        found = [predictions[event.row].label for event in labelled]
-        right = [prediction == event.label for prediction, event in zip(found, labelled, strict=True)]
-        lines = pd.DataFrame(
-            {
-                KEY: [event.key for event in labelled],
-                "rows": 1,
-                "predicted": [prediction is not None for prediction in found],
-                "right": right,
-            }
-        )
+        usable = np.flatnonzero(own.present & ~own.infinite)
+        keys, labels = frame[KEY].to_numpy(object)[usable], frame[LABEL].astype(object)
+        labels = labels.where(frame[LABEL].notna(), None).to_numpy()[usable]
+        X = own.rows()
+        predictions = Shard(plan).learn(SampleEvents(keys, usable, np.ones(len(usable), np.bool_), labels), X, len(X))
+        found = predictions.labels[usable]
+        has_label, is_predicted = pd.notna(labels), pd.notna(found)
+        right = has_label & (found == labels)
+        lines = pd.DataFrame({KEY: keys, "rows": 1, "predicted": is_predicted, "right": right})[has_label]
         return lines.groupby(KEY, as_index=False).sum()
 
     return evaluated

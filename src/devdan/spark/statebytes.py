@@ -1,18 +1,19 @@
-"""The state of a shard as bytes: the networks, what they share, and what is known of samples.
+"""What a shard remembers, in columns: the networks of keys, what is known of samples, and what networks share.
 
-All begin with a version, so that the state of another version of the package is refused, and never misread.
+All bytes begin with a version, so that the state of another version of the package is refused, and never misread.
 """
 
 from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from devdan.arrays import Floats
 from devdan.fleet.saving import INVALID
@@ -20,12 +21,34 @@ from devdan.fleet.store import Kept
 from devdan.model.modelfile import plain, refuse
 
 VERSION = 1  # of all that is in a state
-_NETWORK = struct.Struct("<Bqqqqqqq")  # version, time, counters of a key, number of classes
 _SHARED = struct.Struct("<BQ")  # version, length of the header
-_SAMPLE = struct.Struct("<Bq8sI")  # version, time, digest, length of the texts
-_TIME = struct.Struct("<Bq")
+_INVALID = (*INVALID, struct.error, pa.ArrowException)  # what comes of reading bytes that are no state
 DIGEST = 8  # bytes by which features are recognised
-_INVALID = (*INVALID, struct.error)  # what comes of reading bytes that are no state
+TIME = "time"  # the column by which entries expire, in microseconds
+_COUNTERS = ("n_judged", "judged", "seen", "inputs", "settings")
+
+NETWORK_NAMES = ("key",)
+NETWORKS = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),  # when the key was last seen
+        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTERS),
+        pa.field("codes", pa.list_(pa.field("code", pa.int64(), nullable=False)), nullable=False),
+        pa.field("state", pa.large_binary(), nullable=False),
+    ]
+)
+SAMPLE_NAMES = ("key", "id")
+SAMPLES = pa.schema(
+    [
+        pa.field("key", pa.string(), nullable=False),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
+        pa.field("digest", pa.binary()),
+        pa.field("label", pa.string()),
+        pa.field("predicted", pa.string()),
+        pa.field("features", pa.large_binary()),
+    ]
+)
 
 
 class StateError(ValueError):
@@ -43,19 +66,22 @@ def reading(what: str) -> Iterator[None]:
         raise StateError(f"the checkpoint holds {what} that is damaged: {error}") from error
 
 
+# --- Samples -----------------------------------------------------------------------------------------------------
+
+
 class Sample(NamedTuple):
     """What is known of an id: features that wait for a label, a label that waits for features, or both done."""
 
     time: int  # microseconds; of what came first
-    digest: bytes  # of the features; none if they have not come
+    digest: bytes | None  # of the features; none if they have not come
     label: str | None  # as text; None if it has not come
-    predicted: str | None  # likewise
-    features: bytes  # only while they wait
+    predicted: str | None = None  # likewise, while its label has not come
+    features: bytes | None = None  # likewise
 
     @property
     def is_early(self) -> bool:
         """Whether there is only a label."""
-        return not self.digest
+        return self.digest is None
 
 
 def digest_of(features: bytes) -> bytes:
@@ -63,81 +89,64 @@ def digest_of(features: bytes) -> bytes:
     return blake2b(features, digest_size=DIGEST).digest()
 
 
-def pack_sample(sample: Sample) -> bytes:
-    """A sample as bytes.
-
-    >>> sample = Sample(5, digest_of(b"1.5"), None, "rain", b"1.5")
-    >>> unpack_sample(pack_sample(sample)) == sample
-    True
-    """
-    texts = json.dumps([sample.label, sample.predicted]).encode()
-    return _SAMPLE.pack(VERSION, sample.time, sample.digest, len(texts)) + texts + sample.features
+def samples_of(entries: pa.Table) -> list[Sample]:
+    """Samples from their columns."""
+    return list(map(Sample, *(entries[name].to_pylist() for name in Sample._fields)))
 
 
-def unpack_sample(content: bytes) -> Sample:
-    """A sample from its bytes."""
-    _check_version(content)
-    with reading("a sample"):
-        _, time, digest, n = _SAMPLE.unpack_from(content)
-        label, predicted = json.loads(content[_SAMPLE.size : _SAMPLE.size + n])
-        if not all(text is None or isinstance(text, str) for text in (label, predicted)):
-            raise ValueError("its label is no text")
-    return Sample(time, digest if any(digest) else b"", label, predicted, content[_SAMPLE.size + n :])
+# --- Networks ----------------------------------------------------------------------------------------------------
 
 
-def time_of(content: bytes) -> int:
-    """The time of a sample, or when a key was last seen: both begin alike."""
-    _check_version(content)
-    with reading("a time"):
-        return int(_TIME.unpack_from(content)[1])
+def pack_networks(keys: Sequence[str], times: Sequence[int], networks: Sequence[Kept]) -> pa.RecordBatch:
+    """Networks as entries, with the times when their keys were last seen."""
+    columns = [
+        pa.array(keys, pa.string()),
+        pa.array(times, pa.int64()),
+        *(pa.array([getattr(kept, name) for kept in networks], pa.int64()) for name in _COUNTERS),
+        pa.array([kept.codes for kept in networks], NETWORKS.field("codes").type),
+        pa.array([kept.state.astype("<f8", copy=False).tobytes() for kept in networks], pa.large_binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=NETWORKS)
 
 
-def pack_network(kept: Kept, time: int) -> bytes:
-    """The network of a key, and when it was last seen, in microseconds."""
-    counters = kept.n_judged, kept.judged, kept.seen, kept.inputs, kept.settings, len(kept.codes)
-    return _NETWORK.pack(VERSION, time, *counters) + kept.codes.astype("<i8").tobytes() + _bytes(kept.state)
+def unpack_networks(entries: Any) -> Iterator[tuple[str, int, Kept]]:
+    """Keys, times and networks, not checked yet."""
+    counters = (entries.column(name).to_pylist() for name in ("key", "time", *_COUNTERS))
+    codes, states = entries.column("codes"), entries.column("state")
+    for place, (key, time, *own) in enumerate(zip(*counters, strict=True)):
+        state = np.frombuffer(states[place].as_buffer(), "<f8")
+        yield key, time, Kept(state, np.array(codes[place].as_py(), np.int64), *own)
 
 
-def unpack_network(content: bytes) -> tuple[Kept, int]:
-    """The network of a key, not checked yet, and when it was last seen."""
-    _check_version(content)
-    with reading("a network"):
-        _, time, *counters, n_codes = _NETWORK.unpack_from(content)
-        start = _NETWORK.size + 8 * n_codes
-        if not 0 <= n_codes <= len(content):
-            raise ValueError("its number of classes is out of range")
-        codes = np.frombuffer(content[_NETWORK.size : start], "<i8").astype(np.int64)
-        return Kept(_words(content[start:]), codes, *counters), time
+# --- What networks share -----------------------------------------------------------------------------------------
 
 
 def pack_shared(header: dict[str, Any], network: Floats) -> bytes:
     """What the networks of a shard share."""
     text = json.dumps(header, allow_nan=False, default=plain).encode()
-    return _SHARED.pack(VERSION, len(text)) + text + _bytes(network)
+    return _SHARED.pack(VERSION, len(text)) + text + network.astype("<f8").tobytes()
 
 
 def unpack_shared(content: bytes) -> tuple[dict[str, Any], Floats]:
     """A header and a network, not checked yet."""
-    _check_version(content)
+    check_version(content)
     with reading("what networks share"):
         _, n = _SHARED.unpack_from(content)
         start = _SHARED.size + n
         header = json.loads(content[_SHARED.size : start], parse_constant=refuse)
         if not isinstance(header, dict):
             raise ValueError("its header is no object")
-        return header, _words(content[start:])
+        words: Floats = np.frombuffer(content[start:], "<f8").astype(np.float64)
+        return header, words
 
 
-def _bytes(words: Floats) -> bytes:
-    return words.astype("<f8").tobytes()
+def version_byte() -> bytes:
+    """What all bytes begin with."""
+    return bytes([VERSION])
 
 
-def _words(content: bytes) -> Floats:
-    words: Floats = np.frombuffer(content, "<f8").astype(np.float64)
-    return words
-
-
-def _check_version(content: bytes) -> None:
+def check_version(content: bytes) -> None:
+    """Raise a ``StateError`` unless this version of the package wrote the bytes, or an older one."""
     if len(content) == 0:
         raise StateError("the checkpoint holds a state without a byte: it is damaged")
     if content[0] > VERSION:
