@@ -303,6 +303,30 @@ def test_counters_and_ids_are_left_out_and_told_about():
     assert kept.encoding_.columns["epoch"].left_out == "dropped"
 
 
+def test_a_column_whose_values_hardly_recur_is_left_out():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"customer": random.integers(700, size=1000), "shop": random.integers(400, size=1000)})
+    table = table.astype(str).radd("n").assign(x=1.0)
+    _, encoding = Encoding().learned(rows_of(table))
+    assert encoding.columns["customer"].left_out.startswith("its values hardly recur: 5")
+    assert encoding.columns["shop"].left_out == ""
+    grown = in_pieces(table.to_dict("records"), 7)
+    assert grown.columns["customer"].left_out == encoding.columns["customer"].left_out
+
+
+def test_words_in_several_cases_are_one_value_and_codes_are_not():
+    fuel = ["fuel", "Fuel", "gift cards", "FUEL", "GIFT CARDS", None]
+    X, encoding = encoded(of=fuel, code=["aB", "ab", "x1Y", "X1y", "m", "M"])
+    assert encoding.input_names[:3] == ["of=fuel", "code=aB", "code=ab"]
+    np.testing.assert_array_equal(X[:5, 0], [1, 1, 0, 1, 0])
+    assert len(encoding.columns["code"].values) == 6
+    (note,) = encoding.notes
+    assert note.startswith("the column 'of' has words in several cases, such as 'Fuel', which are taken for the same")
+    told = Encoding(instructions=Instructions(nominal=["of"])).learned(rows_of([{"of": text} for text in fuel]))[1]
+    assert len(told.columns["of"].values) == 5
+    assert encoding.without(rows_of([{"of": "FUEL", "code": None}]), ["of"]).columns["of"].values == ["gift cards"]
+
+
 def test_what_rose_for_a_while_is_back_when_it_falls():
     encoding, seen = Encoding(), []
     for value in [*range(150), 3, *range(1200)]:
@@ -314,7 +338,7 @@ def test_what_rose_for_a_while_is_back_when_it_falls():
 
 
 def test_further_values_share_inputs_and_memory_stays_flat():
-    encoding = Encoding()
+    encoding = Encoding(instructions=Instructions(nominal=["name"]))
     sizes = []
     for start in range(0, 100_000, 5_000):
         rows = rows_of(pd.DataFrame({"name": np.repeat([f"v{k}" for k in range(start, start + 2_500)], 2), "x": 0.0}))
@@ -327,11 +351,86 @@ def test_further_values_share_inputs_and_memory_stays_flat():
     assert X[0].sum() == 1.0
 
 
-def test_a_word_among_numbers_gets_an_input_of_its_own():
-    X, encoding = encoded(x=["1", "2", "unknown", None, "3"])
-    assert encoding.input_names == ["x", "x=unknown"]
-    np.testing.assert_array_equal(X, [[1, 0], [2, 0], [np.nan, 1], [np.nan, np.nan], [3, 0]])
-    assert encoding.notes == ["the column 'x' holds numbers, but also words such as 'unknown'"]
+def test_a_word_among_numbers_is_missing_unless_it_recurs():
+    X, encoding = encoded(x=["unknown", "1", "2", None, "3"])
+    assert encoding.input_names == ["x"]
+    np.testing.assert_array_equal(X, [[np.nan], [1], [2], [np.nan], [3]])
+    assert encoding.notes == [
+        "the column 'x' holds numbers, but also words such as 'unknown', which are missing or, once one has come 3 "
+        "times, inputs of their own"
+    ]
+    assert repr(encoding) == "x  number; 1 of its first 4 values is none: 'unknown'"
+    X, later = encoding.learned(rows_of([{"x": "unknown"}, {"x": "unknown"}, {"x": "4"}]))
+    assert later.input_names == ["x", "x=unknown"]
+    np.testing.assert_array_equal(X, [[np.nan, 1], [np.nan, 1], [4, 0]])
+
+
+def test_a_kind_is_what_most_values_have_not_the_first():
+    n = 1500
+    amounts = ["unknown", *(f"{k % 97},{k % 7}" for k in range(1, n))]
+    table = pd.DataFrame(
+        {
+            "amount": amounts,
+            "money": [
+                "see receipt" if k % 50 == 7 else f"EUR {k % 90}.50" if k % 3 else f"€{k % 90}.50" for k in range(n)
+            ],
+            "seat": [f"{k % 30}{'ABCDEF'[k % 6]}" for k in range(n)],
+            "gate": [str(k % 9) if k % 3 == 0 else f"B{k % 9}" for k in range(n)],
+            "when": ["soon", *pd.date_range("2024-01-01", periods=n - 1, freq="h").strftime("%Y-%m-%d %H:%M")],
+            "weight": ["500 g" if k % 2 else "1.5 kg" for k in range(n)],
+        }
+    )
+    X, encoding = Encoding().learned(rows_of(table))
+    kinds = {"amount": "number", "money": "number", "seat": "nominal", "gate": "nominal", "when": "date"}
+    assert {name: column.kind for name, column in encoding.columns.items()} == kinds | {"weight": "number"}
+    assert encoding.columns["amount"].values == []  # one odd value is missing, and said
+    assert "1 of its first 1,000 values is none: 'unknown'" in repr(encoding)
+    assert encoding.columns["money"].values == ["see receipt"]  # one that recurs has an input
+    assert X[:2, encoding.input_names.index("amount")].tolist() == pytest.approx([np.nan, 1.1], nan_ok=True)
+    assert X[:4, encoding.input_names.index("weight")].tolist() == [1.5, 0.5, 1.5, 0.5]
+
+
+def test_one_comma_before_three_digits_is_read_as_in_the_rest_of_its_column():
+    X, encoding = encoded(a=["1,234", "5,6", "7,89"], b=["1,234", "5.6", "7.8"], c=["1,234", "5,678", "9"])
+    np.testing.assert_array_equal(X[0], [1.234, 1234, 1234])
+    (note,) = [note for note in encoding.notes if "nothing says" in note]
+    assert note == (
+        "the column 'c' has numbers such as '1,234', read as 1234: nothing says whether the comma is a decimal one"
+    )
+
+
+def test_several_currencies_are_said():
+    _, encoding = encoded(x=["$5", "5 EUR", "7", "USD 8"])
+    assert "the column 'x' has several currencies or units (EUR, USD), which are not told apart" in encoding.notes
+
+
+def test_a_kind_taken_wrongly_changes_at_a_defined_moment():
+    encoding, kinds = Encoding(), []
+    for k in range(30):
+        value = "later" if k < 3 else f"{k},5"
+        X, encoding = encoding.learned(rows_of([{"x": value, "y": float(k % 5)}]))
+        kinds.append(encoding.columns["x"].kind)
+        assert X.shape == (1, len(encoding))
+    assert kinds == ["nominal"] * 9 + ["number"] * 21
+    assert encoding.input_names == ["y", "x"]
+    assert X[0, 1] == 29.5
+    note = "the column 'x' was taken for nominal at first, and is now read as a number"
+    assert note in encoding.notes
+    again = Encoding.of_json(json.loads(json.dumps(encoding.to_json())), Instructions())
+    assert again.to_json() == encoding.to_json()
+
+
+def test_a_column_said_to_be_numeric_must_hold_a_number():
+    letters = pd.DataFrame({"c": list("abcdefghij"), "x": range(10)})
+    model = DEVDAN(numeric=["c"])
+    with pytest.raises(
+        ValueError, match=r"'c' is said to be numeric, but none of its first 10 values is .*, such as 'a'"
+    ):
+        model.partial_fit(letters, letters["x"] > 4)
+    _, encoding = Encoding(instructions=Instructions(numeric=["c"])).learned(
+        rows_of(letters.assign(c=["1", *"bcdefghij"]))
+    )
+    assert encoding.notes == ["the column 'c' holds numbers, but also words such as 'b', which are missing"]
 
 
 BAD_DATES = ["9999-12-31", "1066-10-14", "2024-02-30", "NaT", "", "2024-01-01T00:00:00+25:00"]
@@ -345,8 +444,8 @@ def test_odd_values_have_one_meaning():
     assert encoding.columns["b"].kind == ""
     json.dumps(encoding.to_json())  # also what is no text in UTF-8
     X, encoding = encoded(when=["2024-01-01", *BAD_DATES])
-    assert encoding.columns["when"].values == ["2024-02-30"]
-    assert np.isfinite(X).any(axis=1).tolist() == [True] * 4 + [False] * 2 + [True]  # 2024-02-30 is a text
+    assert encoding.columns["when"].odd == "2024-02-30"
+    assert np.isfinite(X).any(axis=1).tolist() == [True] * 3 + [False] * 3 + [True]  # 2024-02-30 is a text
     zones = encoded(when=["2024-01-01T12:00:00+02:00", "2024-01-02T10:00:00Z", "2024-01-09 10:00"])[0]
     same = encoded(when=pd.to_datetime(["2024-01-01 10:00", "2024-01-02 10:00", "2024-01-09 10:00"]))[0]
     np.testing.assert_array_equal(zones, same)
@@ -406,21 +505,44 @@ def test_labels_keep_their_identity(tmp_path):
 TABLES = st.lists(st.fixed_dictionaries({"a": CELLS, "b": CELLS, "c": CELLS}), min_size=1, max_size=12)
 
 
-@given(TABLES, st.integers(1, 12), st.integers(1, 3))
-@settings(max_examples=150)
-def test_chunks_of_any_size_teach_the_same(samples, size, max_categories):
-    start = Encoding(instructions=Instructions(max_categories=max_categories))
-    _, whole = start.learned(from_dicts(samples, ["a", "b", "c"]))
-    grown = start
+ALIKE = [st.floats(-1e6, 1e6), st.booleans(), st.sampled_from(["a", "b", " a ", "c", "dee", "Dee"]),
+         st.sampled_from(["$3", "-1"]), st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30)),
+         st.sampled_from(["10:30", "23:59:59"])]  # fmt: skip
+COLUMNS = st.sampled_from(ALIKE).flatmap(lambda cells: st.lists(st.none() | cells, min_size=12, max_size=12))
+
+
+def in_pieces(samples, size, instructions=None):
+    """What a table teaches in chunks of a size."""
+    encoding = Encoding(instructions=instructions)
     for k in range(0, len(samples), size):
-        before = grown.to_json()
-        X, later = grown.learned(from_dicts(samples[k : k + size], ["a", "b", "c"]))
-        assert grown.to_json() == before
-        assert X.shape == (len(samples[k : k + size]), len(later))
-        grown = later
+        before, part = encoding.to_json(), from_dicts(samples[k : k + size], list(samples[0]))
+        X, later = encoding.learned(part)
+        assert encoding.to_json() == before
+        assert X.shape == (len(part), len(later))
+        encoding = later
+    return encoding
+
+
+@given(st.lists(COLUMNS, min_size=1, max_size=3), st.integers(1, 12), st.integers(1, 3))
+@settings(max_examples=150)
+def test_chunks_of_any_size_teach_the_same_where_the_values_of_a_column_are_alike(columns, size, max_categories):
+    told = Instructions(max_categories=max_categories)
+    samples = [dict(zip("abc", row, strict=False)) for row in zip(*columns, strict=True)]
+    grown, whole = in_pieces(samples, size, told), in_pieces(samples, len(samples), told)
     assert grown.to_json() == whole.to_json()
-    again = Encoding.of_json(json.loads(json.dumps(grown.to_json())), Instructions(max_categories=max_categories))
+    again = Encoding.of_json(json.loads(json.dumps(grown.to_json())), told)
     np.testing.assert_array_equal(again.applied(from_dicts(samples)), grown.applied(from_dicts(samples)))
+
+
+@given(TABLES, st.integers(1, 12))
+@settings(max_examples=150)
+def test_chunks_of_any_size_give_the_same_evidence(samples, size):
+    grown, whole = in_pieces(samples, size), in_pieces(samples, len(samples))
+    for name, column in whole.columns.items():
+        for kind in ("number", "flag", "date", "time", "nominal"):
+            assert grown.columns[name].evidence.of(kind) == column.evidence.of(kind)
+    again = Encoding.of_json(json.loads(json.dumps(grown.to_json())), Instructions())
+    assert again.to_json() == grown.to_json()
 
 
 @given(TABLES, TABLES)

@@ -1,12 +1,17 @@
-"""The encoding of one column: its kind, found from its first value, and its inputs, added when they are needed.
+"""The encoding of one column: its kind, judged by its values, and its inputs, added when they are needed.
+
+The kind is the one that at least half of the values have. It is judged by the first values at hand, and again once
+there have been 10, 100 and 1,000: a column that begins with a few odd values changes its kind then.
 
 - A **number** is one input, and so is a **flag** (true and yes are 1, false and no are 0).
 - A **nominal** column has one input for each value: 1 where the column has that value, 0 elsewhere. Once there are
   ``max_categories`` of them, further values share a few inputs.
 - A **date** or a **time** becomes a sine and a cosine, mapped to [0, 1], for each period (the time of day, the day of
   the week, the day of the year) that the values seen have spanned.
-- A word in a column of numbers, flags or dates gets an input of its own, like a value of a nominal column.
-- A number that only ever rises (a row number, an epoch) and a text that is nearly unique (an id) are left out.
+- A word in a column of numbers, flags or dates is missing. Once it has come three times it gets an input of its own,
+  like a value of a nominal column.
+- A number that only ever rises (a row number, an epoch) and a text whose values hardly recur (an id) are left out.
+- Words that differ only in case are the same value.
 
 Where a value is missing, or was never seen while learning, all inputs of the column are missing, which is neutral.
 """
@@ -15,7 +20,8 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,16 +29,22 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding import rows, values
+from devdan.encoding.numerals import CURRENCIES
 from devdan.encoding.rows import Numbers, Texts, Times
-from devdan.encoding.values import DAY, EPOCHS, NO_TIME
+from devdan.encoding.values import DAY, EPOCHS, NO_TIME, Vocabulary
 
 NUMBER, FLAG, NOMINAL, DATE, TIME = "number", "flag", "nominal", "date", "time"
 KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
 TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
 PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}  # in microseconds
 WAVES = ("sine", "cosine")
+_COUNTS = ("n", "flags", "numbers", "dates", "times", "commas", "points")
+_JUDGED_AT = (1, 10, 100, 1000)  # values after which the kind is judged
+_MAX_MARKS, _MAX_WORDS = 16, 256  # currencies and units, and words among numbers, that are counted
+_RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
+_MANY = 10  # values, none of which is as the user says
 _MIN_COUNTER, _MAX_COUNTER = 100, 1000  # a number may be taken for a counter after and until this many values
-_LOOKED_AT, _MIN_DISTINCT = 200, 198  # texts looked at to find an id, and how many of them must differ
+_RARE = {200: 180, 1000: 500}  # of so many texts so many must differ for values to recur too rarely
 _SHARED = 4  # values of a nominal column share a quarter as many inputs as there are inputs of one value
 
 
@@ -45,6 +57,7 @@ class InputKey(NamedTuple):
     of: str = ""
 
 
+_A = {NUMBER: "a number", FLAG: "a flag", NOMINAL: "nominal", DATE: "a date", TIME: "a time"}
 NUMERIC, OPEN = InputKey("number"), InputKey("open")
 
 
@@ -55,6 +68,86 @@ class ColumnOptions:
     kind: str = ""  # nominal, numeric, date, drop or nothing
     date_format: str = "iso"
     max_categories: int = 64
+
+
+@dataclass
+class Evidence:
+    """What the first values were, by which the kind of the column is judged."""
+
+    n: int = 0
+    flags: int = 0
+    numbers: int = 0
+    dates: int = 0
+    times: int = 0
+    commas: int = 0  # numbers whose comma must be a decimal one
+    points: int = 0  # and those whose point must
+    marks: dict[str, int] = field(default_factory=dict)  # how many numbers had which currency or unit
+    dressed: str = ""  # the first number that a program would not write
+    ambiguous: str = ""  # the first number whose comma may be a decimal one
+
+    def count(self, column: rows.Column) -> None:
+        """Count the values of a column, up to the last that is needed."""
+        there = np.flatnonzero(~column.missing)[: _JUDGED_AT[-1] - self.n]
+        self.n += len(there)
+        if isinstance(column, Numbers):
+            if column.flags:
+                self.flags += len(there)
+            else:
+                self.numbers += len(there)
+        elif isinstance(column, Times):
+            if column.clock:
+                self.times += len(there)
+            else:
+                self.dates += len(there)
+        else:
+            texts = column[there]
+            counts = np.bincount(texts.places, minlength=len(column.vocabulary)).tolist()
+            for place in texts.in_order()[0]:
+                self._count_text(column.vocabulary, place, counts[place], column.declared)
+
+    def _count_text(self, vocabulary: Vocabulary, place: int, count: int, declared: bool) -> None:
+        text, found = vocabulary.texts[place], vocabulary.numerals[place]
+        if not math.isnan(vocabulary.flags[place]):
+            self.flags += count
+        elif declared:
+            return
+        elif found is not None:
+            self.numbers += count
+            self.commas += count * (found.separator == ",")
+            self.points += count * (found.separator == ".")
+            if found.mark and (found.mark in self.marks or len(self.marks) < _MAX_MARKS):
+                self.marks[found.mark] = self.marks.get(found.mark, 0) + count
+            if not self.dressed and values.is_dressed(text):
+                self.dressed = text
+            if not self.ambiguous and found.separator == "?,":
+                self.ambiguous = text
+        elif values.moment(text) != NO_TIME:
+            self.dates += count
+        elif values.of_day(text) != NO_TIME:
+            self.times += count
+
+    @property
+    def kind(self) -> str:
+        """The kind that at least half of the values have; otherwise nominal.
+
+        Numbers of several units are no quantity, as in the seats 12A and 12F; several currencies are.
+        """
+        money = sum(count for mark, count in self.marks.items() if mark in CURRENCIES)
+        units = [count for mark, count in self.marks.items() if mark not in CURRENCIES]
+        alike = self.numbers - money - sum(units) + max([money, *units])
+        found = {FLAG: self.flags, NUMBER: alike, DATE: self.dates, TIME: self.times}
+        most = max(found, key=lambda kind: found[kind])
+        return most if 2 * found[most] >= self.n else NOMINAL
+
+    @property
+    def decimal(self) -> str:
+        """The decimal separator of numbers that do not tell it themselves."""
+        return "," if self.commas > self.points else "."
+
+    def of(self, kind: str) -> int:
+        """How many values were of this kind."""
+        counts = {FLAG: self.flags, NUMBER: self.numbers, DATE: self.dates, TIME: self.times}
+        return counts.get(kind, self.n - sum(counts.values()))
 
 
 @dataclass
@@ -79,8 +172,12 @@ class ColumnEncoding:
     options: ColumnOptions = ColumnOptions()
     kind: str = ""  # none until the first value
     left_out: str = ""  # the reason
-    example: str = ""  # of a number written as money, a percentage or with thousands
+    decimal: str = "."  # where a number does not tell it itself
+    before: str = ""  # the kind that it was taken for at first
     odd: str = ""  # a word in a column of numbers, flags or dates
+    respelled: str = ""  # a value in another case than when it first came
+    words: dict[str, int] = field(default_factory=dict)  # how often such words have come, while they have no input
+    evidence: Evidence = field(default_factory=Evidence)
     inputs: dict[InputKey, int] = field(default_factory=dict)
     seen: SeenValues = field(default_factory=SeenValues)
 
@@ -89,20 +186,25 @@ class ColumnEncoding:
     def copied(self) -> ColumnEncoding:
         """A copy that learns without changing the original."""
         twin = copy.copy(self)
-        twin.inputs, twin.seen = dict(self.inputs), copy.copy(self.seen)
-        twin.seen.distinct = set(self.seen.distinct)
+        twin.inputs, twin.words = dict(self.inputs), dict(self.words)
+        twin.seen = replace(self.seen, distinct=set(self.seen.distinct))
+        twin.evidence = replace(self.evidence, marks=dict(self.evidence.marks))
         return twin
 
     @property
     def is_settled(self) -> bool:
         """Whether known values, or any number if it is numeric, no longer change it."""
+        if self.options.kind == "drop":
+            return bool(self.left_out)
+        if not self.options.kind and self.evidence.n < _JUDGED_AT[-1]:
+            return False
         if self.left_out and (self.kind != NUMBER or self.seen.n >= _MAX_COUNTER):
             return True
         if self.kind == NUMBER:
             return NUMERIC in self.inputs and (bool(self.options.kind) or self.seen.n >= _MAX_COUNTER)
         if self.kind == FLAG:
             return NUMERIC in self.inputs
-        return self.kind == NOMINAL and (bool(self.options.kind) or self.seen.n >= _LOOKED_AT)
+        return self.kind == NOMINAL and (bool(self.options.kind) or self.seen.n >= max(_RARE))
 
     def learn(self, column: rows.Column, is_new: bool) -> list[tuple[int, InputKey]]:
         """Learn from values; returns the inputs still to be added, each with the first row that needs it.
@@ -113,8 +215,14 @@ class ColumnEncoding:
             self.left_out = "dropped"
             return []
         wanted = [(0, OPEN)] if is_new and column[:1].missing.all() else []
-        if not self.decided(column):
+        before = self.kind
+        if not self.judged(column):
             return wanted
+        if before not in ("", self.kind):
+            self.before, self.left_out, self.seen = before, "", SeenValues()
+            self.inputs.clear()
+            self.words.clear()
+            wanted = [(0, OPEN)] if self.kind in (DATE, TIME) else []
         numbers, times, words = self.read(column)
         needed: list[tuple[int, InputKey]] = []
         if numbers is not None:
@@ -135,44 +243,42 @@ class ColumnEncoding:
             needed = wanted + needed
         return needed
 
-    def decided(self, column: rows.Column) -> bool:
-        """Whether the kind of the column is known, which these values may decide."""
-        if not self.kind:
-            missing = column.missing
-            if missing.all():
-                return False
-            self._decide(column, int(np.argmin(missing)))
+    def judged(self, column: rows.Column) -> bool:
+        """Judge the kind of the column by these values, if it is time to; returns whether it is known."""
+        evidence, n_before = self.evidence, self.evidence.n
+        if n_before >= _JUDGED_AT[-1]:
+            return True
+        evidence.count(column)
+        if bisect_right(_JUDGED_AT, n_before) == bisect_right(_JUDGED_AT, evidence.n):
+            return bool(self.kind)
+        self.decimal = evidence.decimal
+        if not self.options.kind:
+            self.kind = evidence.kind
+            return True
+        is_first = not self.kind
+        self.kind = {"nominal": NOMINAL, "numeric": NUMBER, "date": DATE}[self.options.kind]
+        if is_first:
+            self._check_said(column)
         return True
 
-    def _decide(self, column: rows.Column, row: int) -> None:
-        """Find the kind of the column from its first value."""
-        if self.options.kind:
-            self.kind = {"nominal": NOMINAL, "numeric": NUMBER, "date": DATE}[self.options.kind]
-            if self.kind == DATE:
-                _, times, _ = self.read(column)
-                if times is None or times[row] == NO_TIME:
-                    value = column[row : row + 1].objects()[0]
-                    raise ValueError(
-                        f"the column {self.name!r} is said to hold dates ({self.options.date_format}), but begins with "
-                        f"{value!r}; say how they are written, such as dd/mm/yyyy or epoch"
-                    )
-        elif isinstance(column, Times):
-            self.kind = TIME if column.clock else DATE
-        elif isinstance(column, Numbers):
-            self.kind = FLAG if column.flags else NUMBER
-        else:
-            text = column.vocabulary.texts[column.places[row]]
-            self.kind = NOMINAL
-            if not math.isnan(values.flag(text)):
-                self.kind = FLAG
-            elif column.declared:
-                pass
-            elif not math.isnan(values.number(text)):
-                self.kind, self.example = NUMBER, text if values.is_dressed(text) else ""
-            elif values.moment(text) != NO_TIME:
-                self.kind = DATE
-            elif values.of_day(text) != NO_TIME:
-                self.kind = TIME
+    def _check_said(self, column: rows.Column) -> None:
+        """Raise a ``ValueError`` if the first values are nothing of what the user says."""
+        numbers, times, words = self.read(column)
+        if words is None or (numbers is not None and not np.isnan(numbers).all()):
+            return
+        if times is not None and (times != NO_TIME).any():
+            return
+        value = words.objects()[words.in_order()[1][0]]
+        if self.kind == DATE:
+            raise ValueError(
+                f"the column {self.name!r} is said to hold dates ({self.options.date_format}), but begins with "
+                f"{value!r}; say how they are written, such as dd/mm/yyyy or epoch"
+            )
+        if self.kind == NUMBER and self.evidence.n >= _MANY:
+            raise ValueError(
+                f"the column {self.name!r} is said to be numeric, but none of its first {self.evidence.n:,} values is "
+                f"a number, such as {value!r}"
+            )
 
     def _learn_numbers(self, numbers: Floats) -> list[tuple[int, InputKey]]:
         seen = self.seen
@@ -191,36 +297,65 @@ class ColumnEncoding:
         return [(_first(~np.isnan(numbers)), NUMERIC)]
 
     def _learn_words(self, words: Texts) -> list[tuple[int, InputKey]]:
-        seen, needed = self.seen, []
-        if self.kind == NOMINAL and not self.options.kind and seen.n < _LOOKED_AT:
-            there = words.places[words.places >= 0][: _LOOKED_AT - seen.n]
-            seen.n += len(there)
-            seen.distinct.update(words.vocabulary.texts[place] for place in there.tolist())
-            if seen.n == _LOOKED_AT:
-                if len(seen.distinct) >= _MIN_DISTINCT:
-                    n = len(seen.distinct)
-                    self.left_out = f"it is nearly unique, as ids are: {n} different texts in its first {seen.n}"
-                seen.distinct = set()
+        if self.kind == NOMINAL and not self.options.kind:
+            self._look_for_rare(words)
         if self.left_out:
             return []
-        n_values = sum(key.part == "value" for key in self.inputs)
-        new: set[InputKey] = set()
+        if self.kind != NOMINAL:
+            self.odd = self.odd or words.vocabulary.texts[words.in_order()[0][0]]
+            if self.options.kind:
+                return []
+            counts = np.bincount(words.places[words.places >= 0], minlength=len(words.vocabulary))
+        known = self._known()
+        n_values, needed = len(known), []
         for place, row in zip(*words.in_order(), strict=True):
             text = words.vocabulary.texts[place]
-            key = InputKey("value", text)
-            if key in self.inputs or key in new:
+            folded = self._folded(text)
+            if folded in known:
+                self.respelled = self.respelled or (text if known[folded].of != text else "")
                 continue
-            if n_values >= self.options.max_categories:
-                key = self._shared(text)
-                if key in self.inputs or key in new:
-                    continue
+            if self.kind != NOMINAL and not self._recurs(text, int(counts[place])):
+                continue
+            if n_values < self.options.max_categories:
+                key, n_values = InputKey("value", text), n_values + 1
             else:
-                n_values += 1
-            new.add(key)
+                key = self._shared(folded)
+                if key in self.inputs or key in known:
+                    continue
+            known[folded if key.part == "value" else key] = key
             needed.append((row, key))
-            if self.kind != NOMINAL and not self.odd:
-                self.odd = text
         return needed
+
+    def _known(self) -> dict[str | InputKey, InputKey]:
+        """The values with an input of their own, by what is the same to the column."""
+        return {self._folded(key.of): key for key in self.inputs if key.part == "value"}
+
+    def _folded(self, text: str) -> str:
+        """A word in one case, as people write it in several; not codes, nor what the user says to be nominal."""
+        is_word = not self.options.kind and text.replace(" ", "").isalpha() and len(text) > 2
+        return text.casefold() if is_word else text
+
+    def _look_for_rare(self, words: Texts) -> None:
+        """Leave the column out if its values hardly recur, as ids and names of customers."""
+        seen = self.seen
+        there = words.places[words.places >= 0]
+        for n, least in _RARE.items():
+            if seen.n < n and len(there) > 0:
+                some, there = there[: n - seen.n], there[n - seen.n :]
+                seen.n += len(some)
+                seen.distinct.update(words.vocabulary.texts[place] for place in np.unique(some).tolist())
+                if seen.n == n and not self.left_out and len(seen.distinct) >= least:
+                    said = "it is nearly unique, as ids are" if n < max(_RARE) else "its values hardly recur"
+                    self.left_out = f"{said}: {len(seen.distinct):,} different texts in its first {n:,}"
+                if seen.n == max(_RARE):
+                    seen.distinct = set()
+
+    def _recurs(self, text: str, count: int) -> bool:
+        """Whether a word has come often enough among numbers, flags or dates, now that it has come again."""
+        count += self.words.pop(text, 0)
+        if count < _RECURRING and len(self.words) < _MAX_WORDS:
+            self.words[text] = count
+        return count >= _RECURRING
 
     def _shared(self, text: str) -> InputKey:
         return InputKey("shared", str(values.bucket(text, max(self.options.max_categories // _SHARED, 1))))
@@ -253,8 +388,15 @@ class ColumnEncoding:
         """A copy that knows the words of these values no longer."""
         twin, words = self.copied(), rows.as_texts(column)
         for text in {words.vocabulary.texts[place] for place in words.places.tolist() if place >= 0}:
-            twin.inputs.pop(InputKey("value", text), None)
-            twin.example, twin.odd = ("" if cited == text else cited for cited in (twin.example, twin.odd))
+            for key in [key for folded, key in twin._known().items() if folded == twin._folded(text)]:
+                del twin.inputs[key]
+            twin.words.pop(text, None)
+            for cited in ("odd", "respelled"):
+                if getattr(twin, cited) == text:
+                    setattr(twin, cited, "")
+            for cited in ("dressed", "ambiguous"):
+                if getattr(twin.evidence, cited) == text:
+                    setattr(twin.evidence, cited, "")
             if text in twin.seen.distinct:
                 twin.seen.distinct.remove(text)
                 twin.seen.n -= 1
@@ -282,10 +424,10 @@ class ColumnEncoding:
                     X[there, places[number]] = wave(times[there], part, of)
         if words is not None:
             table = np.full(len(words.vocabulary) + 1, -1)
+            known_words = self._known()
             for place in words.in_order()[0]:
-                text = words.vocabulary.texts[place]
-                shared = self.inputs.get(self._shared(text))
-                known_as = self.inputs.get(InputKey("value", text), shared)
+                folded = self._folded(words.vocabulary.texts[place])
+                known_as = self.inputs.get(known_words.get(folded) or self._shared(folded))
                 if known_as is not None:
                     table[place] = places[known_as]
             found = table[words.places]
@@ -315,13 +457,11 @@ class ColumnEncoding:
             if self.options.kind != "numeric":
                 return np.full(len(column), np.nan), None, rows.as_texts(column)
             return np.where(column.missing, np.nan, column.values / 1e6), None, None
-        meant = column.vocabulary.flags
+        meant = column.vocabulary.numbers(self.decimal)
         if self.options.kind == "numeric":  # dates too
             times = column.vocabulary.times("iso")
             meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, meant)
         numbers = np.append(meant, np.nan)[column.places]
-        if self.options.kind == "numeric":
-            return numbers, None, None
         return numbers, None, _without(column, column.vocabulary.missing | ~np.isnan(meant))
 
     def _read_times(self, column: rows.Column) -> tuple[None, Integers | None, Texts | None]:
@@ -334,8 +474,6 @@ class ColumnEncoding:
             return None, np.where(there, np.where(there, scaled, 0).astype(np.int64), NO_TIME), None
         texts = rows.as_texts(column)
         times = np.append(texts.vocabulary.times(date_format), NO_TIME)
-        if self.options.kind == "date":
-            return None, times[texts.places], None
         return None, times[texts.places], _without(texts, texts.vocabulary.missing | (times[:-1] != NO_TIME))
 
     # --- Files ---------------------------------------------------------------------------------------------------
@@ -343,18 +481,24 @@ class ColumnEncoding:
     @classmethod
     def of_number(cls, name: str, number: int, options: ColumnOptions) -> ColumnEncoding:
         """A column that is known to hold numbers; ``number`` is that of its input."""
-        return cls(name, options, NUMBER, inputs={NUMERIC: number}, seen=SeenValues(n=_MAX_COUNTER))
+        known = Evidence(n=_JUDGED_AT[-1], numbers=_JUDGED_AT[-1])
+        return cls(name, options, NUMBER, inputs={NUMERIC: number}, seen=SeenValues(n=_MAX_COUNTER), evidence=known)
 
     def to_json(self) -> dict[str, Any]:
         """The column as JSON, for a model file."""
-        seen = self.seen
+        seen, evidence = self.seen, self.evidence
         return {
             "name": self.name,
             "options": [self.options.kind, self.options.date_format, self.options.max_categories],
             "kind": self.kind,
             "left_out": self.left_out,
-            "example": self.example,
+            "decimal": self.decimal,
+            "before": self.before,
             "odd": self.odd,
+            "respelled": self.respelled,
+            "words": sorted(self.words.items()),
+            "evidence": [*(getattr(evidence, name) for name in _COUNTS), sorted(evidence.marks.items())],
+            "cited": [evidence.dressed, evidence.ambiguous],
             "inputs": [[*key, number] for key, number in self.inputs.items()],
             "seen": [
                 seen.n, seen.rises, seen.falls, None if math.isnan(seen.last) else seen.last,
@@ -378,8 +522,23 @@ class ColumnEncoding:
         )  # fmt: skip
         if min(seen.n, seen.rises, seen.falls) < 0 or max(abs(seen.earliest), abs(seen.latest)) >= 2**63:
             raise ValueError("the statistics of a column are out of range")
-        left_out, example, odd = (str(content[word]) for word in ("left_out", "example", "odd"))
-        column = cls(str(content["name"]), options, content["kind"], left_out, example, odd, inputs, seen)
+        *counts, marks = content["evidence"]
+        dressed, ambiguous = map(str, content["cited"])
+        evidence = Evidence(marks={str(mark): int(n) for mark, n in marks}, dressed=dressed, ambiguous=ambiguous)
+        for name, count in zip(_COUNTS, counts, strict=True):
+            setattr(evidence, name, int(count))
+        words = {str(word): int(n) for word, n in content["words"]}
+        if min(*counts, *words.values(), *evidence.marks.values(), 0) < 0 or evidence.n > _JUDGED_AT[-1]:
+            raise ValueError("the evidence for the kind of a column is out of range")
+        if content["decimal"] not in (".", ",") or content["before"] not in ("", *KINDS):
+            raise ValueError("a column has no known decimal separator, or was of no known kind")
+        left_out, decimal, before, odd, respelled = (
+            str(content[word]) for word in ("left_out", "decimal", "before", "odd", "respelled")
+        )
+        column = cls(
+            str(content["name"]), options, content["kind"], left_out, decimal, before, odd, respelled, words, evidence,
+            inputs, seen,
+        )  # fmt: skip
         if not column._has_its_inputs():
             raise ValueError(f"the column {column.name!r} has other inputs than one of its kind")
         return column
@@ -431,8 +590,8 @@ class ColumnEncoding:
         if not self.kind:
             return "no value yet"
         said = self.kind
-        if self.example:
-            said += f", written as text such as {self.example!r}"
+        if self.kind == NUMBER and self.evidence.dressed:
+            said += f", written as text such as {self.evidence.dressed!r}"
         if self.kind in (DATE, TIME):
             said += ": " + (", ".join(self.periods) or "does not span a day yet")
         known = self.values
@@ -440,6 +599,12 @@ class ColumnEncoding:
             listed = ", ".join(repr(value) if "," in value else value for value in known[:6])
             listed += ", …" if len(known) > 6 else ""
             said += f": {len(known)} values ({listed})" if self.kind == NOMINAL else f", and words: {listed}"
+        if self.odd:
+            n, n_odd = self.evidence.n, self.evidence.n - self.evidence.of(self.kind)
+            if n_odd == 1:
+                said += f"; 1 of its first {n:,} values is none: {self.odd[:40]!r}"
+            elif n_odd:
+                said += f"; {n_odd:,} of its first {n:,} values are none, such as {self.odd[:40]!r}"
         if self.n_shared:
             said += f", further ones share {self.n_shared} inputs"
         return said
@@ -450,13 +615,41 @@ class ColumnEncoding:
         if self.left_out and not self.options.kind:
             way = "numeric" if self.kind == NUMBER else "nominal"
             said.append(f"the column {name!r} is left out: {self.left_out}; {way}=[{name!r}] (--{way}) keeps it")
-        if self.example:
-            said.append(f"the column {name!r} is read as numbers, written as text such as {self.example!r}")
+        if self.before:
+            said.append(
+                f"the column {name!r} was taken for {_A[self.before]} at first, and is now read as {_A[self.kind]}"
+            )
         if self.odd:
-            said.append(f"the column {name!r} holds {self.kind}s, but also words such as {self.odd[:40]!r}")
+            said.append(
+                f"the column {name!r} holds {self.kind}s, but also words such as {self.odd[:40]!r}, which are missing"
+                + ("" if self.options.kind else f" or, once one has come {_RECURRING} times, inputs of their own")
+            )
+        if self.kind == NUMBER:
+            said += self._notes_on_numbers()
+        if self.respelled:
+            said.append(
+                f"the column {name!r} has words in several cases, such as {self.respelled[:40]!r}, which are taken for "
+                f"the same; nominal=[{name!r}] (--nominal) tells them apart"
+            )
         if self.n_shared:
             n = self.options.max_categories
             said.append(f"the column {name!r} has more than {n} values; further ones share {n // _SHARED} inputs")
+        return said
+
+    def _notes_on_numbers(self) -> list[str]:
+        name, evidence = self.name, self.evidence
+        said = []
+        if evidence.dressed:
+            said.append(f"the column {name!r} is read as numbers, written as text such as {evidence.dressed!r}")
+        if len(evidence.marks) > 1:
+            listed = ", ".join(sorted(evidence.marks)[:4])
+            said.append(f"the column {name!r} has several currencies or units ({listed}), which are not told apart")
+        if evidence.ambiguous and evidence.commas == evidence.points == 0:
+            read = values.plain_text(values.number(evidence.ambiguous, self.decimal))
+            said.append(
+                f"the column {name!r} has numbers such as {evidence.ambiguous!r}, read as {read}: nothing says whether "
+                "the comma is a decimal one"
+            )
         return said
 
 

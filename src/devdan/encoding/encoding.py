@@ -341,7 +341,7 @@ class OrdinalCodes:
             known = self._kinds.setdefault(name, ColumnEncoding(name))
             # Values that are numbers stay numbers, even if they are declared nominal.
             column = replace(given, declared=False) if isinstance(given, Texts) else given
-            if known.decided(column):
+            if known.judged(column):
                 numbers, times, words = known.read(column)
                 if words is not None:
                     X[:, place] = self._coded(name, words)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from devdan.arrays import Floats, Integers
-from devdan.encoding.numerals import numeral
+from devdan.encoding.numerals import Numeral, numeral
 
 # Texts that mean no value, in any case: the usual words, dashes, and what spreadsheets and databases write.
 MISSING = frozenset((
@@ -194,14 +194,24 @@ class Vocabulary:
         return np.array([is_missing(text) for text in self.texts], dtype=bool)
 
     @cached_property
-    def numbers(self) -> Floats:
-        return np.array([number(text) for text in self.texts], dtype=np.float64)
+    def numerals(self) -> list[Numeral | None]:
+        """The texts that are numbers, with a decimal point where they are ambiguous."""
+        return [numeral(text) for text in self.texts]
 
     @cached_property
     def flags(self) -> Floats:
-        """Flags or, failing that, numbers."""
-        read = np.array([flag(text) for text in self.texts], dtype=np.float64)
-        return np.where(np.isnan(read), self.numbers, read)
+        return np.array([flag(text) for text in self.texts], dtype=np.float64)
+
+    def numbers(self, decimal: str) -> Floats:
+        """Flags or, failing that, numbers, with this decimal separator where they are ambiguous."""
+        cached: dict[str, Floats] = self.__dict__.setdefault("_numbers", {})
+        if decimal not in cached:
+            read = [
+                math.nan if found is None else number(text, decimal) if found.separator[:1] == "?" else found.value
+                for text, found in zip(self.texts, self.numerals, strict=True)
+            ]
+            cached[decimal] = np.where(np.isnan(self.flags), read, self.flags)
+        return cached[decimal]
 
     def times(self, date_format: str) -> Integers:
         """Times of day (``"clock"``), or dates in this format; ``NO_TIME`` for anything else."""
