@@ -571,6 +571,67 @@ def test_rows_can_be_cut_and_joined(first, second, third):
 # --- In a model --------------------------------------------------------------------------------------------------
 
 
+def test_rows_are_taken_in_whatever_form_they_come():
+    table = FRAME[FEATURES].drop(columns=["id", "plan"])
+    model = DEVDAN(random_state=1).partial_fit(table, FRAME["label"])
+    expected = model.predict_proba(table[7:8])
+    (row,) = objects(table[7:8])
+    backwards = dict(reversed(row.items()))
+    known = {name: value for name, value in backwards.items() if value is not None}
+    for X in ([row], row, [backwards], backwards, known, table.iloc[7], pl.from_pandas(table).lazy().slice(7, 1)):
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+    with pytest.raises(ValueError, match=r"(?s)names unseen at fit time.*towm"):
+        model.predict({"towm": 1, **row})
+    learned = [DEVDAN(random_state=1).partial_fit(table, FRAME["label"]) for _ in range(2)]
+    learned[0].partial_fit(table[:2], ["in", "out"])
+    learned[1].partial_fit([dict(reversed(each.items())) for each in objects(table[:2])], ["in", "out"])
+    assert states(learned[0]) == states(learned[1])
+
+
+def test_a_column_that_becomes_something_else_is_said_once_with_its_name():
+    table = pd.DataFrame({"x": np.arange(20) % 7 * 1.0, "n": ["5 EUR", "7 EUR"] * 10, "c": ["a", "b"] * 10})
+    model = DEVDAN(random_state=1).partial_fit(table, table["x"] > 3)
+    other = table.assign(n="hello", x=[f"w{k}" for k in range(20)], c=1.0)
+    with pytest.warns(UserWarning, match="was learned as") as caught:
+        for _ in range(2):
+            model.predict(other)
+            model.predict(table.assign(n=None, c="new"))  # this is nothing new
+    assert sorted(str(each.message)[:40] for each in caught) == [
+        "the column 'c' was learned as nominal, b",
+        "the column 'n' was learned as number, bu",
+        "the column 'x' was learned as number, bu",
+    ]
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_labels_that_are_missing_are_observed_and_no_more(missing):
+    X, y = FRAME[["age", "city", "visits"]], FRAME["label"].to_numpy(object)
+    known = np.arange(N) % 3 != 0
+    partly = np.where(known, y, missing)
+    one = DEVDAN(random_state=1).partial_fit(X[:300], partly[:300]).partial_fit(X[300:], list(partly[300:]))
+    two = DEVDAN(random_state=1)
+    for part in (slice(0, 300), slice(300, None)):
+        two.observe(X[part]).teach(X[part][known[part]], y[part][known[part]])
+    assert states(one) == states(two)
+    before = states(one)
+    one.partial_fit(X, [missing] * N)
+    assert one.mixture_.n_taught == known.sum()
+    with pytest.raises(ValueError, match="y must hold labels of the type seen so far"):
+        two.partial_fit(X, np.where(known, 1.0, np.nan))
+    assert states(two) == before
+    for y in (partly, None):
+        with pytest.raises(ValueError, match=r"observe\(X\) learns from samples without labels, partial_fit from both"):
+            two.teach(X, y)
+
+
+def test_numbers_as_labels_may_be_missing_too():
+    X = np.arange(6.0).reshape(-1, 1)
+    model = DEVDAN(random_state=1).partial_fit(X, [0, 1, np.nan, 0, 1, 2], sample_weight=[1, 2, 1, 0, 1, 1])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.classes_.dtype.kind == "i"
+    assert (model.n_seen_, model.mixture_.n_taught) == (5, 4)
+
+
 def test_a_saved_model_goes_on_bit_for_bit(tmp_path):
     for kind in (DEVDAN(random_state=1), DEVDANEnsemble(SMALL, random_state=1)):
         model, _ = trained(kind, open_stream(FRAME[:250], target="label", chunk=50))

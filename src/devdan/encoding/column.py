@@ -402,6 +402,21 @@ class ColumnEncoding:
                 twin.seen.n -= 1
         return twin
 
+    def unlike(self, column: rows.Column) -> str:
+        """What a value looks like, if there are some and none is of the kind that the column has been learned as."""
+        if not self.inputs or (isinstance(column, Numbers) and self.kind in (NUMBER, FLAG)) or column.missing.all():
+            return ""
+        if self.kind == NOMINAL:
+            is_known = isinstance(column, Texts) or not self._known().keys().isdisjoint(
+                rows.as_texts(column).vocabulary.texts
+            )
+            return "" if is_known else str(column[~column.missing].objects()[0])
+        numbers, times, words = self.read(column)
+        if (numbers is not None and not np.isnan(numbers).all()) or (times is not None and (times != NO_TIME).any()):
+            return ""
+        found = [] if words is None else [words.vocabulary.texts[place] for place in words.in_order()[0]]
+        return found[0] if found and self._known().keys().isdisjoint(map(self._folded, found)) else ""
+
     # --- Use -----------------------------------------------------------------------------------------------------
 
     def fill(self, column: rows.Column, X: Floats, places: dict[int, int]) -> None:
@@ -457,7 +472,7 @@ class ColumnEncoding:
             if self.options.kind != "numeric":
                 return np.full(len(column), np.nan), None, rows.as_texts(column)
             return np.where(column.missing, np.nan, column.values / 1e6), None, None
-        meant = column.vocabulary.numbers(self.decimal)
+        meant = column.vocabulary.quantities(self.decimal)
         if self.options.kind == "numeric":  # dates too
             times = column.vocabulary.times("iso")
             meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, meant)

@@ -178,6 +178,20 @@ class Encoding:
                 column.fill(Numbers(np.full(len(rows), np.nan)), X, self._places)
         return X
 
+    def unlike(self, rows: Rows) -> dict[str, str]:
+        """A warning for each column of which no value is of the kind that it has been learned as, by its name."""
+        said: dict[str, str] = {}
+        if self._is_plain and not rows.others:
+            return said
+        for name, values in zip(rows.names, rows.columns(), strict=True):
+            known = self.columns.get(name)
+            if known is not None and (value := known.unlike(values)):
+                said[name] = (
+                    f"the column {name!r} was learned as {known.kind}, but now holds values such as "
+                    f"{value[:40]!r}, which are missing to the model"
+                )
+        return said
+
     def without_gaps(self, X: Floats) -> Floats:
         """The inputs with the neutral value where a category or a date is missing; missing numbers stay."""
         neutral = {"value": 0.0, "shared": 0.0, "sine": 0.5, "cosine": 0.5}

@@ -37,6 +37,26 @@ def are_dicts(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
+def as_rows(X: Any) -> Any:
+    """A single row, as a dict or a pandas Series, as a list of one dict; a lazy frame of Polars, collected."""
+    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+        return X.collect(engine="streaming")
+    if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as a sparse matrix of SciPy has
+        return [X]
+    if type(X).__module__.partition(".")[0] == "pandas" and getattr(X, "ndim", 0) == 1 and hasattr(X, "to_dict"):
+        return [X.to_dict()]
+    return X
+
+
+def in_order(rows: Rows, names: Sequence[str]) -> Rows:
+    """Rows of dicts with the columns in this order; one that no dict has is missing, others stay behind them."""
+    there = {name: place for place, name in enumerate(rows.names)}
+    columns, missing = rows.columns(), Numbers(np.full(len(rows), np.nan))
+    new = [name for name in rows.names if name not in set(names)]
+    found = [columns[there[name]] if name in there else missing for name in (*names, *new)]
+    return Rows.of([*names, *new], found, len(rows))
+
+
 def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
     """The rows of the table X. ``names`` are for a table without column names; by default, they are x0, x1, ….
 
@@ -45,6 +65,7 @@ def rows_of(X: Any, names: Sequence[str] | None = None) -> Rows:
     """
     if isinstance(X, Rows):
         return X
+    X = as_rows(X)
     if is_pandas(X):
         return _from_pandas(X)
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):

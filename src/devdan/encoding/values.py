@@ -202,16 +202,19 @@ class Vocabulary:
     def flags(self) -> Floats:
         return np.array([flag(text) for text in self.texts], dtype=np.float64)
 
-    def numbers(self, decimal: str) -> Floats:
+    @cached_property
+    def numbers(self) -> Floats:
+        return np.array([math.nan if found is None else found.value for found in self.numerals], dtype=np.float64)
+
+    def quantities(self, decimal: str) -> Floats:
         """Flags or, failing that, numbers, with this decimal separator where they are ambiguous."""
-        cached: dict[str, Floats] = self.__dict__.setdefault("_numbers", {})
-        if decimal not in cached:
-            read = [
-                math.nan if found is None else number(text, decimal) if found.separator[:1] == "?" else found.value
-                for text, found in zip(self.texts, self.numerals, strict=True)
-            ]
-            cached[decimal] = np.where(np.isnan(self.flags), read, self.flags)
-        return cached[decimal]
+        numbers = self.numbers
+        if decimal != ".":
+            ambiguous = [found is not None and found.separator[:1] == "?" for found in self.numerals]
+            numbers = numbers.copy()
+            for place in np.flatnonzero(ambiguous).tolist():
+                numbers[place] = number(self.texts[place], decimal)
+        return np.where(np.isnan(self.flags), numbers, self.flags)
 
     def times(self, date_format: str) -> Integers:
         """Times of day (``"clock"``), or dates in this format; ``NO_TIME`` for anything else."""

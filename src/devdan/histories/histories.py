@@ -298,7 +298,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if known is not None and known.kind:
                 continue
             known = self._kinds[name] = ColumnEncoding(name)
-            if known.decided(column):
+            if known.judged(column):
                 is_entity = any(name in group.columns for group in self._groups)
                 if known.kind in (NUMBER, FLAG) and not is_entity:
                     numbers.append(name)

@@ -13,6 +13,7 @@ from devdan.arrays import Floats
 
 NO_WEIGHTS = np.empty(0)  # to the kernel: every sample has weight 1
 LARGEST_WEIGHT = 1e6  # of a sample, or of a class in a dict, so that no step overflows
+_WITHOUT_LABELS = "observe(X) learns from samples without labels, partial_fit from both"
 _KINDS = {"b": "bool", "i": "number", "u": "number", "f": "number", "U": "text", "O": "text"}
 
 
@@ -90,17 +91,17 @@ def _check_size(y: npt.NDArray[Any]) -> None:
 def check_labels(y: Any) -> npt.NDArray[Any]:
     """``y`` as a one-dimensional array of labels; raises an error if it is not."""
     if y is None:
-        raise ValueError("DEVDAN requires y to be passed, but the target y is None; observe(X) learns without labels")
+        raise ValueError(f"DEVDAN requires y to be passed, but the target y is None; {_WITHOUT_LABELS}")
     if type(y) is list:
-        y = np.asarray(y)
+        y = _as_array(y)
     if np.ma.is_masked(y):
-        raise ValueError("Input y contains masked labels; pass unlabelled samples to observe(X)")
+        raise ValueError(f"Input y contains masked labels; {_WITHOUT_LABELS}")
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(y, warn=True)
     kind = y.dtype.kind
     if kind == "f":
         if not np.isfinite(y).all():
-            raise ValueError("Input y contains NaN or infinity; pass unlabelled samples to observe(X)")
+            raise ValueError(f"Input y contains NaN or infinity; {_WITHOUT_LABELS}")
         if (y != np.floor(y)).any():
             check_classification_targets(y)
         _check_size(y)
@@ -108,6 +109,8 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
     elif kind == "u":
         y = y.astype(np.int64) if (y <= np.iinfo(np.int64).max).all() else y
     elif kind == "O":
+        if is_missing(y).any():
+            raise ValueError(f"Input y contains labels that are None or NaN; {_WITHOUT_LABELS}")
         if not all(isinstance(label, str) for label in y):
             try:
                 y = np.asarray(y.tolist())
@@ -122,13 +125,25 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
     return labels
 
 
+def _as_array(y: Any) -> npt.NDArray[Any]:
+    """A list of labels as an array; NumPy would make texts of None and NaN beside texts."""
+    labels = np.asarray(y)
+    is_mixed = labels.dtype.kind == "U" and not all(isinstance(label, str) for label in y)
+    return np.asarray(y, dtype=object) if is_mixed else labels
+
+
 def is_missing(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which labels are missing: NaN or None."""
     if y.dtype.kind == "f":
         return np.asarray(np.isnan(y))
     if y.dtype.kind == "O":
-        return np.array([label is None or (isinstance(label, float) and np.isnan(label)) for label in y], dtype=bool)
+        return np.array([_is_nothing(label) for label in y], dtype=bool)
     return np.zeros(len(y), dtype=bool)
+
+
+def _is_nothing(label: Any) -> bool:
+    is_nan = isinstance(label, float) and bool(np.isnan(label))
+    return label is None or is_nan or type(label).__name__ in ("NAType", "NaTType")
 
 
 def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
@@ -149,6 +164,18 @@ def split_missing(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np
         filled = [filling if absent else label for label, absent in zip(y.tolist(), missing.tolist(), strict=True)]
         return np.asarray(filled), ~missing
     return y, ~missing
+
+
+def partly_labelled(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]] | None:
+    """What :func:`split_missing` makes of labels, if some are missing; None if all are there.
+
+    >>> partly_labelled(["a", None])[1], partly_labelled([0, 1])
+    (array([ True, False]), None)
+    """
+    if y is None or (isinstance(y, np.ndarray) and y.dtype.kind in "biuUS"):
+        return None
+    labels = _as_array(y) if type(y) in (list, tuple) else np.asarray(y)
+    return split_missing(labels) if labels.ndim == 1 and is_missing(labels).any() else None
 
 
 # --- Weights -----------------------------------------------------------------------------------------------------

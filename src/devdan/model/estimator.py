@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, time
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from devdan.arrays import Floats, Integers, all_writable
 from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions
 from devdan.encoding.rows import Rows
-from devdan.encoding.tables import is_table, rows_of
+from devdan.encoding.tables import are_dicts, as_rows, in_order, is_table, rows_of
 from devdan.model.classes import NO_WEIGHTS, Classes, check_labels, check_sample_weight
 
 _UNLABELLED = np.empty(0, np.int64)
@@ -43,6 +43,7 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     scaling: Any
     _takes_nan = True
     _encoding: Encoding | None = None  # of tables; none for plain arrays of numbers
+    _warned_of: Collection[str] = frozenset()  # columns whose values were not of the kind that was learned
     _classes: Classes
     _ways_to_start = "partial_fit, observe or fit"
 
@@ -88,7 +89,7 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, _num_samples(X))
             kept = weights > 0.0
-            y, weights = self._labels(y, len(weights))[kept], weights[kept]
+            y, weights = self._labels(y, len(weights))[kept] if taught else y, weights[kept]
             if afresh and len(weights) == 0:
                 raise ValueError("sample_weight must be greater than zero for at least one sample to start from")
             if len(weights) == 0:
@@ -127,7 +128,7 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _learned_inputs(self, X: Any, reset: bool, kept: Any = None) -> tuple[Floats, Encoding | None]:
         """The inputs to learn from, and the encoding with what is new in them; ``kept`` are the rows that count."""
         if not self._is_plain(X, reset):
-            X = _as_table(X)
+            X = self._as_table(X, reset)
             if is_table(X) if reset else self._encoding is not None:
                 rows = self._rows(X, reset)
                 rows = rows if kept is None else rows[kept]
@@ -144,16 +145,40 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def _inputs(self, X: Any) -> Floats:
         """The inputs to predict from; almost free for a plain array of the right form."""
         if not self._is_plain(X, reset=False):
-            X = _as_table(X)
+            X = self._as_table(X, reset=False)
             if self._encoding is not None:
-                return self._finished(self._encoding.applied(self._rows(X, reset=False)), False, self._encoding)
+                rows = self._rows(X, reset=False)
+                self._warn_of_other_kinds(rows)
+                return self._finished(self._encoding.applied(rows), False, self._encoding)
             X = self._validated(X, reset=False)
         return self._finished(X, False, None)
 
     def _encoding_without(self, X: Any, columns: Sequence[str]) -> Encoding | None:
         """The encoding without the texts of these rows in some columns; None if there is no encoding."""
         known = self._encoding
-        return None if known is None else known.without(self._rows(_as_table(X), reset=False), columns)
+        return None if known is None else known.without(self._rows(self._as_table(X, False), False), columns)
+
+    def _as_table(self, X: Any, reset: bool) -> Any:
+        """A list as an array, or as a table if there is text in it; dicts as a table, their keys in any order."""
+        X = as_rows(X)
+        if isinstance(X, np.ndarray) and X.dtype.names is not None:  # scikit-learn would not count its columns
+            return rows_of(X)
+        if are_dicts(X):
+            rows = rows_of(X)
+            return rows if reset or self._encoding is None else in_order(rows, list(self._encoding.columns))
+        if isinstance(X, (list, tuple)) and len(X) > 0:
+            cells = [cell for row in X if isinstance(row, (list, tuple)) for cell in row]
+            if any(isinstance(cell, (str, date, time)) for cell in cells):
+                return rows_of(X)
+        return np.asarray(X) if type(X) is list else X
+
+    def _warn_of_other_kinds(self, rows: Rows) -> None:
+        """Warn once of each column whose values are not of the kind that was learned."""
+        assert self._encoding is not None
+        for name, said in self._encoding.unlike(rows).items():
+            if name not in self._warned_of:
+                self._warned_of = {*self._warned_of, name}
+                warnings.warn(said, EncodingWarning, stacklevel=5)
 
     def _is_plain(self, X: Any, reset: bool) -> bool:
         """Whether nothing has to be checked or converted."""
@@ -283,16 +308,3 @@ class StreamClassifier(ClassifierMixin, TableEstimator):  # type: ignore[misc]
         """What samples are called that have these probabilities of the classes, as :meth:`predict` decides."""
         labels: npt.NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return labels
-
-
-def _as_table(X: Any) -> Any:
-    """A list as an array, or as a table if there is text in it; an array of records as the table that it is."""
-    if isinstance(X, np.ndarray) and X.dtype.names is not None:  # scikit-learn would not count its columns
-        return rows_of(X)
-    if isinstance(X, (list, tuple)) and len(X) > 0:
-        cells = (
-            X if isinstance(X[0], Mapping) else [cell for row in X if isinstance(row, (list, tuple)) for cell in row]
-        )
-        if isinstance(X[0], Mapping) or any(isinstance(cell, (str, date, time)) for cell in cells):
-            return rows_of(X)
-    return np.asarray(X) if type(X) is list else X

@@ -15,10 +15,11 @@ from sklearn.utils import Tags, check_random_state
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding, Instructions
+from devdan.encoding.tables import is_table, rows_of
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.kernel.state import Event
 from devdan.model import explain, modelfile, options
-from devdan.model.classes import Classes
+from devdan.model.classes import Classes, check_sample_weight, partly_labelled
 from devdan.model.decision import Deciding
 from devdan.model.estimator import Chunk, StreamClassifier
 from devdan.model.explain import Explanation, UnitList, units_of
@@ -73,9 +74,32 @@ class EvolvingClassifier(Deciding, StreamClassifier):
     ) -> Self:
         """Learn from a labelled chunk: :meth:`observe`, then :meth:`teach`. ``classes`` may name classes in advance.
 
-        ``sample_weight`` is as in :meth:`fit`.
+        Samples whose label is None or NaN are observed, and no more. ``sample_weight`` is as in :meth:`fit`.
+
+        >>> from devdan import DEVDAN
+        >>> model = DEVDAN(random_state=0).partial_fit([[0.0], [1.0], [2.0]], ["a", None, "b"])
+        >>> model.n_seen_, model.mixture_.n_taught
+        (3, 2)
         """
-        return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+        partly = partly_labelled(y)
+        if partly is None:
+            return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+        return self._learn_partly(X, *partly, classes, sample_weight)
+
+    def _learn_partly(
+        self, X: Any, labels: npt.NDArray[Any], known: npt.NDArray[np.bool_], classes: Any, sample_weight: Any
+    ) -> Self:
+        """Observe all samples, and teach those whose label is known; raises an error before the model changes."""
+        X = self._as_table(X, reset=not self.__sklearn_is_fitted__())
+        X = rows_of(X) if is_table(X) else np.asarray(X)
+        if len(known) != len(X):
+            raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(known)}")
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, len(known))
+        y, of_known = labels[known], None if weights is None else weights[known]
+        if known.any():
+            self._encoded(y, len(y), classes, self._classes if self.__sklearn_is_fitted__() else Classes())
+        self._learn(X, None, None, GENERATIVE, GENERATIVE, weights)
+        return self._learn(X[known], y, classes, DISCRIMINATIVE, DISCRIMINATIVE, of_known) if known.any() else self
 
     def observe(self, X: npt.ArrayLike) -> Self:
         """Learn from an unlabelled chunk: the generative phase."""
