@@ -543,7 +543,7 @@ WRONG = {
     "another width": (np.zeros((2, 4)), [0, 1], "X has 4 features"),
     "infinity": (np.full((2, 3), np.inf), [0, 1], "infinity"),
     "text": (np.array([["a"] * 3] * 2), [0, 1], "X must hold numbers"),
-    "labels that are missing": (np.zeros((2, 3)), [0, np.nan], "NaN or infinity; pass unlabelled samples to observe"),
+    "labels that are infinite": (np.zeros((2, 3)), [0, np.inf], r"NaN or infinity; observe\(X\) learns from samples"),
     "no labels": (np.zeros((2, 3)), None, "requires y"),
     "too few labels": (np.zeros((2, 3)), [0], "same number of samples"),
     "other labels": (np.zeros((2, 3)), ["x", "y"], "labels of the type seen so far"),
@@ -567,6 +567,23 @@ def test_rows_that_are_wrong_do_no_harm(wrong, prior):
     assert list(fleet) == ["a", "b"]
     again = fleet.partial_fit(["a", "new"], np.ones((2, 3)), [1, 1])
     assert states(again) == states(after.partial_fit(["a", "new"], np.ones((2, 3)), [1, 1]))
+
+
+def test_labels_that_are_missing_are_observed_and_no_more():
+    random = np.random.default_rng(0)
+    keys, X, y = random.choice(["a", "b"], 60), random.random((60, 3)), random.integers(2, size=60).astype(float)
+    known = np.arange(60) % 3 != 0
+    table = pd.DataFrame(X, columns=list("xyz")).assign(key=keys)
+    one = DEVDANFleet(random_state=0).partial_fit(keys, X, np.where(known, y, np.nan))
+    two = DEVDANFleet(random_state=0).observe(keys, X).teach(keys[known], X[known], y[known].astype(int))
+    assert states(one) == states(two)
+    labels = [int(label) if there else None for label, there in zip(y, known, strict=True)]
+    named = DEVDANFleet(random_state=0).partial_fit("key", table, labels)
+    assert states(named) == states(two)
+    assert named.key_name_ == "key"
+    weighted = DEVDANFleet(random_state=0).partial_fit(keys, X, np.where(known, y, np.nan), sample_weight=1.0 * known)
+    only = DEVDANFleet(random_state=0).observe(keys[known], X[known]).teach(keys[known], X[known], y[known].astype(int))
+    assert states(weighted) == states(only)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
 TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
 PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}  # in microseconds
 WAVES = ("sine", "cosine")
-_COUNTS = ("n", "flags", "numbers", "dates", "times", "commas", "points")
+_COUNTS = ("n", "flags", "numbers", "dates", "times", "commas", "points", "codes")
 _JUDGED_AT = (1, 10, 100, 1000)  # values after which the kind is judged
 _MAX_MARKS, _MAX_WORDS = 16, 256  # currencies and units, and words among numbers, that are counted
 _RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
@@ -81,6 +81,7 @@ class Evidence:
     times: int = 0
     commas: int = 0  # numbers whose comma must be a decimal one
     points: int = 0  # and those whose point must
+    codes: int = 0  # numbers that begin with a needless zero, as codes do
     marks: dict[str, int] = field(default_factory=dict)  # how many numbers had which currency or unit
     dressed: str = ""  # the first number that a program would not write
     ambiguous: str = ""  # the first number whose comma may be a decimal one
@@ -115,6 +116,7 @@ class Evidence:
             self.numbers += count
             self.commas += count * (found.separator == ",")
             self.points += count * (found.separator == ".")
+            self.codes += count * (len(text) > 1 and text[0] == "0" and text.isdigit())
             if found.mark and (found.mark in self.marks or len(self.marks) < _MAX_MARKS):
                 self.marks[found.mark] = self.marks.get(found.mark, 0) + count
             if not self.dressed and values.is_dressed(text):
@@ -130,11 +132,13 @@ class Evidence:
     def kind(self) -> str:
         """The kind that at least half of the values have; otherwise nominal.
 
-        Numbers of several units are no quantity, as in the seats 12A and 12F; several currencies are.
+        Numbers of several units are no quantity, as in the seats 12A and 12F; several currencies are. Nor are 007 and
+        such beside words.
         """
         money = sum(count for mark, count in self.marks.items() if mark in CURRENCIES)
         units = [count for mark, count in self.marks.items() if mark not in CURRENCIES]
         alike = self.numbers - money - sum(units) + max([money, *units])
+        alike -= self.codes if self.of(NOMINAL) > 0 else 0
         found = {FLAG: self.flags, NUMBER: alike, DATE: self.dates, TIME: self.times}
         most = max(found, key=lambda kind: found[kind])
         return most if 2 * found[most] >= self.n else NOMINAL

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Instructions
+from devdan.encoding.tables import are_dicts, is_table, rows_of
 from devdan.fleet import keys as labels
 from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
@@ -26,7 +27,7 @@ from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, k
 from devdan.fleet.store import Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
-from devdan.model.classes import check_sample_weight
+from devdan.model.classes import Classes, check_sample_weight, partly_labelled
 from devdan.model.decision import Deciding
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
@@ -139,9 +140,27 @@ class DEVDANFleet(Deciding, FleetAccess):
     ) -> Self:
         """Learn from labelled rows, each for its key: :meth:`observe`, then :meth:`teach`.
 
-        ``classes`` may name classes in advance, for all keys; ``sample_weight`` is as in :meth:`DEVDAN.fit`.
+        ``classes`` may name classes in advance, for all keys; ``sample_weight`` is as in :meth:`DEVDAN.fit`. Rows whose
+        label is None or NaN are observed, and no more.
         """
-        return self._learn(keys, X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+        partly = partly_labelled(y)
+        if partly is None:
+            return self._learn(keys, X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+        given, known = partly
+        X = rows_of(X) if is_table(X) or are_dicts(X) else np.asarray(X)
+        if len(known) != len(X):
+            raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(known)}")
+        with self._lock:
+            weights = None if sample_weight is None else check_sample_weight(sample_weight, len(known))
+            if known.any():
+                before = self._shared.classes if self.__sklearn_is_fitted__() else Classes()
+                self._encoded(given[known], int(known.sum()), classes, before)
+            self._learn(keys, X, None, None, GENERATIVE, GENERATIVE, weights)
+            if not known.any():
+                return self
+            of_known = None if weights is None else weights[known]
+            keys = keys if isinstance(keys, str) else np.asarray(keys)[known]
+            return self._learn(keys, X[known], given[known], classes, DISCRIMINATIVE, DISCRIMINATIVE, of_known)
 
     def observe(self, keys: Any, X: npt.ArrayLike) -> Self:
         """Learn from rows without labels: the generative phase."""
