@@ -53,10 +53,11 @@ class NaiveHistories:
         self.rows.append((row, self.now, own))
         return self.now, features
 
-    def weight(self, came, horizon):
-        """Of something that came at this time, now."""
+    def weight(self, came, horizon, now=None):
+        """Of something that came at this time, now or then."""
+        now = self.now if now is None else now
         start = self.began if math.isnan(came) else max(came, self.began)
-        age = self.now - start
+        age = now - start
         return math.exp(-age / horizon) if age > 0 and self.began < math.inf else 1.0
 
     def past(self, own=None):
@@ -72,14 +73,11 @@ class NaiveHistories:
             found.append(math.log1p(max(self.now - latest[-1], 0.0)) if not math.isnan(self.now) else 0.0)
         found += [math.log1p(sum(self.weight(came, h) for _, came in ours)) for h in horizons]
         longest = horizons[-1]
-        overall = [sum(self.weight(came, longest) for _, c, came in self.labels if c == k) for k in self.classes]
+        overall = self.shares(self.labels, longest)
         for k in self.classes[1:]:
             usual = overall[k] / sum(overall) if sum(overall) > 1e-12 else 0.0
             for h in horizons:
-                counts = [
-                    sum(self.weight(came, h) for r, c, came in self.labels if c == each and self.of(r) == own)
-                    for each in self.classes
-                ]
+                counts = self.shares([label for label in self.labels if self.of(label[0]) == own], h)
                 counts = counts if own is not None else [0.0] * self.n_classes
                 found.append((counts[k] + usual) / (sum(counts) + 1.0))
         for name in self.numbers:
@@ -91,7 +89,8 @@ class NaiveHistories:
                 deviation = math.sqrt((weight * variance + spread) / (weight + 1.0))
                 found.append(mean)
                 there = not is_missing(value) and deviation > 1e-6 * max(abs(mean), 1e-12)
-                found.append(min(max((value - mean) / deviation, -50.0), 50.0) if there else 0.0)
+                position = (value - mean) / deviation if there else 0.0
+                found.append(math.copysign(math.log1p(abs(position)), position))
             found.append(deviation)
         for name in self.values:
             value, shares = row.get(name), {}
@@ -106,6 +105,11 @@ class NaiveHistories:
             squares = sum(share**2 for share in shares.values())
             found.append(sum(shares.values()) ** 2 / squares if squares > 1e-24 else 0.0)
         return found
+
+    def shares(self, labels, horizon):
+        """The weight of each class; labels fade only as others come."""
+        latest = max((came for _, _, came in labels if not math.isnan(came)), default=math.nan)
+        return [sum(self.weight(came, horizon, latest) for _, c, came in labels if c == k) for k in self.classes]
 
     @property
     def classes(self):

@@ -320,8 +320,9 @@ class _RiverAdapter:
         if isinstance(X, Rows):
             if type(self.model).__module__ == "devdan.river":  # which encodes by itself
                 return X.dicts()
-            X = self._codes.numbers(X)
-        names = self._names or list(range(X.shape[1]))
+            names, X = list(X.names), self._codes.numbers(X)
+        else:
+            names = self._names or list(range(X.shape[1]))
         rows = [dict(zip(names, row, strict=True)) for row in X.tolist()]
         if np.isnan(X).any():  # missing values are left out
             rows = [{name: value for name, value in row.items() if value == value} for row in rows]  # noqa: PLR0124

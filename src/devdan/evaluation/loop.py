@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Integers
-from devdan.encoding.rows import joined
+from devdan.encoding.rows import Rows, joined
 from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model, last_step
 from devdan.evaluation.alerts import Alerts, Budget, CostCount, Costs, Periods
@@ -20,9 +20,12 @@ from devdan.evaluation.histograms import Scored, scored
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.record import KeyCount, Record
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.histories.histories import Histories
 from devdan.model.classes import Classes, is_missing, split_missing
+from devdan.model.evolving import EvolvingClassifier
 
 _NO_LABEL = -1  # before the first one
+_NO_SAMPLES = np.zeros(0, np.int64)
 _ALERTS = str(Budget())
 
 
@@ -35,6 +38,7 @@ def prequential(
     seed: int = 0,
     key: str | None = None,
     alerts: str = _ALERTS,
+    histories: Histories | None = None,
 ) -> Iterator[Record]:
     """Test, then train, chunk by chunk; yields a record for each chunk.
 
@@ -44,7 +48,9 @@ def prequential(
     when labels arrive; other models learn only from labelled samples. ``classes`` are for models that must know them in
     advance; by default, those of the stream, if known. Samples whose label is missing are never scored or taught. For a
     :class:`~devdan.DEVDANFleet`, ``key`` is the column of the stream's tables with the keys. ``alerts`` is a budget:
-    with ``"10/1000"``, it is measured what the 10 highest scores of each 1,000 scored samples find.
+    with ``"10/1000"``, it is measured what the 10 highest scores of each 1,000 scored samples find. ``histories`` add
+    what was known of customers, cards or machines before each row came; a row waits for its label with those that it
+    came with. A DEVDAN keeps them as ``histories_``, and is saved with them.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
@@ -54,7 +60,8 @@ def prequential(
     >>> records[2].accuracy, records[-1].accuracy > 0.7
     (None, True)
     """
-    return Evaluation(model, labels, classes=classes, seed=seed, key=key, alerts=alerts).over(stream)
+    evaluation = Evaluation(model, labels, classes=classes, seed=seed, key=key, alerts=alerts, histories=histories)
+    return evaluation.over(stream)
 
 
 class Pending(NamedTuple):
@@ -89,6 +96,7 @@ class Arrivals(NamedTuple):
     taught: Labelled | None = None
     whole: bool = False
     corrected: Labelled | None = None
+    samples: Integers = _NO_SAMPLES  # the numbers of those that are corrected
 
 
 class Quality(NamedTuple):
@@ -114,8 +122,12 @@ class Evaluation:
         seed: int = 0,
         key: str | None = None,
         alerts: str = _ALERTS,
+        histories: Histories | None = None,
     ) -> None:
         self.model = model
+        self.histories = getattr(model, "histories_", None) if histories is None else histories
+        if self.histories is not None and isinstance(model, EvolvingClassifier):
+            model.histories_ = self.histories
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
         self.n_chunks = self.n_samples = 0
         self.read_seconds = 0.0  # spent waiting for the stream
@@ -131,6 +143,8 @@ class Evaluation:
         self._classes = Classes()
         self._appeared: list[Any] = []  # the classes in order of appearance
         self._last: int | None = None  # the latest label, as a number
+        self._ends: list[int] = []  # of chunks, where labels may be corrected, and the time of the histories then
+        self._clocks: list[float] = []
         self._coming: list[Pending] = []  # chunks with labels that have not arrived
         self._n_each: Counter[Any] = Counter()  # labels of each class, if one is assumed where none comes
         self._periods, self._cost = Periods(Budget.parse(alerts)), CostCount.of(last_step(model))
@@ -139,11 +153,13 @@ class Evaluation:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
         skip = self.n_chunks
         if self._adapter is None:
+            named = self._named if self._named is not None else getattr(stream, "classes", None)
             if self._key is not None:
                 self._adapter = FleetAdapter(self.model, self._key)
             else:
-                named = self._named if self._named is not None else getattr(stream, "classes", None)
                 self._adapter = adapted(self.model, named, getattr(stream, "feature_names", None))
+            if self.histories is not None and named is not None:
+                self.histories.know_classes(named)
         chunks = enumerate(stream)
         while True:
             begin = time.perf_counter()
@@ -152,23 +168,29 @@ class Evaluation:
             if chunk is None:
                 return
             if number >= skip:
-                yield self._step(*_samples(chunk))
+                X, y = _samples(chunk)
+                yield self._step(X if self.histories is None else named_rows(X, stream), y)
 
-    def _step(self, X: npt.NDArray[Any], y: npt.NDArray[Any]) -> Record:
+    def _step(self, X: Any, y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)
         begin = time.perf_counter()
-        guesses, probabilities = self._adapter.predict(X)
+        if self.histories is not None:
+            X = self.histories.arrive(X)
+        inputs = self._inputs(X)
+        guesses, probabilities = self._adapter.predict(inputs)
         if self.labels.budget is not None and probabilities is None:
-            probabilities = self._adapter.predict_proba(X)
+            probabilities = self._adapter.predict_proba(inputs)
         margins = None if self.labels.budget is None or probabilities is None else _margins(probabilities.values)
         middle = time.perf_counter()
         if probabilities is None and guesses is not None and self._adapter.asks_again:
-            probabilities = self._adapter.predict_proba(X)
-        taught, whole, corrected = self._arrivals(X, y, known, margins)
+            probabilities = self._adapter.predict_proba(inputs)
+        taught, whole, corrected, samples = self._arrivals(X, y, known, margins)
         begin_training = time.perf_counter()
         if corrected is not None:
-            self._adapter.forget(*corrected)
-        n_labels = self._adapter.learn(X, taught, whole)
+            self._adapter.forget(self._inputs(corrected[0]), corrected[1])
+        n_labels = self._adapter.learn(inputs, None if taught is None else (self._inputs(taught[0]), taught[1]), whole)
+        if self.histories is not None:
+            self._tell_histories(len(X), taught, corrected, samples)
         end = time.perf_counter()
 
         before = len(self._appeared)
@@ -189,6 +211,22 @@ class Evaluation:
         self.n_chunks += 1
         self.n_samples += len(X)
         return record
+
+    def _tell_histories(self, n: int, taught: Labelled | None, corrected: Labelled | None, samples: Integers) -> None:
+        """Count labels that have come, and no longer those that were assumed of ``samples`` and are corrected."""
+        assert self.histories is not None
+        if self.labels.positives is not None:
+            self._ends.append(self.n_samples + n)
+            self._clocks.append(self.histories.now_)
+        if corrected is not None and self.labels.positives is not None:
+            chunks = np.searchsorted(self._ends, samples + self.labels.positives, side="right").tolist()
+            self.histories.retract(*corrected, [self._clocks[chunk] for chunk in chunks])
+        if taught is not None:
+            self.histories.teach(*taught)
+
+    def _inputs(self, X: Any) -> Any:
+        """What the model sees of samples."""
+        return X if self.histories is None else self.histories.inputs(X, keep=[self._key] if self._key else [])
 
     def _by_key(
         self, X: Any, y: npt.NDArray[Any], known: npt.NDArray[np.bool_], guesses: npt.NDArray[Any] | None
@@ -315,7 +353,7 @@ def _in_order(came: Pending) -> Arrivals:
     at_once = np.isin(samples, samples[~corrects]) & corrects  # the one assumed comes now, too
     kept = corrects | ~np.isin(samples, samples[at_once])
     late = corrects & ~at_once
-    return Arrivals((X[kept], y[kept]), False, (X[late], assumed[late]) if late.any() else None)
+    return Arrivals((X[kept], y[kept]), False, (X[late], assumed[late]) if late.any() else None, samples[late])
 
 
 def _samples(chunk: Any) -> Labelled:
@@ -333,6 +371,14 @@ def _samples(chunk: Any) -> Labelled:
     if len(X) != len(y):
         raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(y)}")
     return X, y
+
+
+def named_rows(X: Any, stream: Any) -> Rows:
+    """Samples as rows, whose columns have names."""
+    if isinstance(X, Rows):
+        return X
+    names = getattr(stream, "feature_names", None)
+    return rows_of(X, None if names is None else [str(name) for name in names])
 
 
 def _margins(probabilities: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -3,13 +3,15 @@
 One *group* holds all entities of one kind, such as customers. An entity is a row of ``words``; row 0 is about all
 entities together, towards which the others are drawn while little is known of them. Its parts, in order:
 
-- ``HEAD`` words: the key, the clock at which the sums were last decayed, the time of the latest row, the rows so far;
+- ``HEAD`` words: the key, the clock at which the sums were last decayed, the time of the latest row, the rows so far,
+  the clock of the latest label;
 - for each horizon: the rows lately;
 - for each class and horizon: the labels lately;
 - for each column of numbers and horizon: weight, mean and sum of squared deviations;
 - for each column of categories: ``KEPT`` values, each with its weight over the longest horizon.
 
-A sum is decayed by exp(-Δ/horizon) when it is needed. Until horizons are found, nothing decays: the clock of a group
+A sum is decayed by exp(-Δ/horizon) when it is needed; those of labels only when another label comes, since what they
+say does not fade while none is known. Until horizons are found, nothing decays: the clock of a group
 begins when they are. A key is a hash of the entity in 53 bits, so that a float holds it; 0 is none. Of a million
 entities, two share a key with a probability of 0.01 %. Nothing here allocates.
 """
@@ -24,15 +26,14 @@ import numpy as np
 from devdan.arrays import Floats, Integers
 from devdan.kernel.jit import compiled, entry
 
-KEY, TOUCHED, LATEST, N_ROWS = range(4)
-HEAD = 4
+KEY, TOUCHED, LATEST, N_ROWS, LABELLED = range(5)
+HEAD = 5
 KEPT = 12  # values of a category column that are kept for each entity
 MOMENTS = 3  # weight, mean, sum of squared deviations
 DRAWN = 1.0  # rows or labels that the overall statistics weigh as much as
 TINY = 1e-12
 LEAST_DEVIATION = 1e-6  # of the mean: less is rounding
 ROUNDING = 1e-14  # likewise, of what is left of a sum when much of it is taken away
-FARTHEST = 50.0  # deviations from the mean
 
 # Words of a group's integers.
 ROOM, USED, HAND, N_EVICTED, SETTLED, N_GAPS, N_COME, N_CLASSES, N_UNNAMED = range(9)
@@ -54,7 +55,7 @@ CLOCK = 7
 IN_A_ROW = 8  # rows far in the future that are believed if they follow each other
 FAR, ENOUGH_TIMES = 30.0, 100  # times the span of all rows so far, once there are so many
 
-SHORTEST = 1.5  # times the mean time between two rows of an entity, about the shortest horizon
+SHORTEST = 2.0  # times the mean time between two rows of an entity, about the shortest horizon
 STEPS = (1.0, 7.0, 30.0)  # from the shortest horizon to the others, where no unit of time is known
 
 RISES, FALLS, N_SEEN, LAST = range(4)  # of a column of numbers, to find one that only ever rises
@@ -197,8 +198,6 @@ def label(
     now: float,
     at: Floats,
     sign: float,
-    n_numbers: int,
-    n_categories: int,
 ) -> int:
     """Count labels that have come ``at`` some times, or count them no longer; returns how many rows were taken."""
     present = _elapsed(integers, floats, now)
@@ -208,15 +207,18 @@ def label(
             if integers[USED] == len(words) - 1 and integers[USED] < integers[ROOM]:
                 return row
             slot = _insert(integers, horizons, words, index, keys[row], present)
-        age = present - _elapsed(integers, floats, at[row])
+        came = _elapsed(integers, floats, at[row])
         for which in range(2):
             place = slot if which == 1 else 0
             if which == 1 and slot == 0:
                 continue
-            _touch(integers, horizons, words, place, present, n_numbers, n_categories)
+            elapsed = came - words[place, LABELLED]
             for h in range(len(horizons)):
+                for each in range(integers[N_CLASSES] if elapsed > 0.0 else 0):
+                    words[place, HEAD + len(horizons) * (1 + each) + h] *= _decay(elapsed, horizons[h])
                 k = HEAD + len(horizons) * (1 + codes[row]) + h
-                words[place, k] = max(words[place, k] + sign * _decay(age, horizons[h]), 0.0)
+                words[place, k] = max(words[place, k] + sign * _decay(-elapsed, horizons[h]), 0.0)
+            words[place, LABELLED] = max(words[place, LABELLED], came)
     return len(keys)
 
 
@@ -374,10 +376,10 @@ def _least_informative(integers: Integers, horizons: Floats, words: Floats, now:
     for _ in range(min(CANDIDATES, integers[USED])):
         integers[HAND] = (integers[HAND] + 1) % SPREAD
         slot = integers[HAND] * SPREAD % integers[USED] + 1
-        weight = 0.0
-        for block in range(1 + integers[N_CLASSES]):
-            weight += words[slot, HEAD + block * n_horizons + n_horizons - 1]
-        weight *= _decay(now - words[slot, TOUCHED], horizons[n_horizons - 1])
+        weight = words[slot, HEAD + n_horizons - 1] * _decay(now - words[slot, TOUCHED], horizons[n_horizons - 1])
+        of_labels = _decay(now - words[slot, LABELLED], horizons[n_horizons - 1])
+        for block in range(1, 1 + integers[N_CLASSES]):
+            weight += words[slot, HEAD + block * n_horizons + n_horizons - 1] * of_labels
         latest = words[slot, LATEST]
         latest = -np.inf if math.isnan(latest) else latest
         if weight < least or (weight == least and latest < oldest):
@@ -475,8 +477,7 @@ def _touch(
     n_horizons = len(horizons)
     for h in range(n_horizons):
         factor = _decay(elapsed, horizons[h])
-        for block in range(1 + integers[N_CLASSES]):
-            words[slot, HEAD + block * n_horizons + h] *= factor
+        words[slot, HEAD + h] *= factor
         for k in range(n_numbers):
             start = _number(integers, n_horizons, k, h)
             words[slot, start] *= factor
@@ -609,7 +610,8 @@ def _describe(
             deviation = math.sqrt(variance)
             out[place] = mean if used else 0.0
             known = used and not math.isnan(numbers[k]) and deviation > LEAST_DEVIATION * max(abs(mean), TINY)
-            out[place + 1] = min(max((numbers[k] - mean) / deviation, -FARTHEST), FARTHEST) if known else 0.0
+            position = (numbers[k] - mean) / deviation if known else 0.0
+            out[place + 1] = math.copysign(math.log1p(abs(position)), position)
             place += 2
         out[place] = deviation if used else 0.0
         place += 1

@@ -12,6 +12,8 @@ import numpy as np
 from devdan.arrays import Floats, Integers
 from devdan.histories import core
 
+LATEST = 1e18  # the latest time that can be
+MOST = 1e250  # more than any sum of squares
 _FIRST_ROOM = 64  # entities for which there is room at first; it doubles
 LADDER = (1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 604_800.0, 2_592_000.0, 15_552_000.0, 63_072_000.0)
 
@@ -123,7 +125,7 @@ class Group:
         while True:
             done += core.label(
                 self.integers, self.floats, self.horizons, self.words, self.index, keys[done:], codes[done:], now,
-                at[done:], sign, len(self.numbers), len(self.values),
+                at[done:], sign,
             )  # fmt: skip
             if done == len(keys):
                 return
@@ -153,26 +155,27 @@ class Group:
         return self.words[: int(self.integers[core.USED]) + 1].reshape(-1)
 
     @classmethod
-    def of_json(cls, content: Any, words: Floats, n_classes: int) -> Group:
+    def of_json(cls, content: Any, words: Floats) -> Group:
         """A group from a file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if it is invalid."""
-        columns = tuple(_texts(content["columns"]))
+        columns = tuple(check_texts(content["columns"]))
         horizons = [float(value) for value in content["horizons"]]
         check_horizons(horizons)
-        integers = np.array([_count(value) for value in content["integers"]], np.int64)
+        integers = np.array([check_count(value) for value in content["integers"]], np.int64)
         if len(integers) != core.INTEGERS or not columns:
             raise ValueError("a group of entities is incomplete")
         group = cls(columns, horizons, 1)
         group.integers = integers
         group.floats = np.array([np.nan if value is None else float(value) for value in content["floats"]])
-        group.numbers, group.values = _texts(content["numbers"]), _texts(content["values"])
-        counts = [[_count(value) for value in row] for row in content["categories"]]
+        group.numbers, group.values = check_texts(content["numbers"]), check_texts(content["values"])
+        counts = [[check_count(value) for value in row] for row in content["categories"]]
         group.categories = np.array(counts, np.int64).reshape(-1, 2)
         used = int(integers[core.USED])
         is_sound = (
             used <= integers[core.ROOM] and integers[core.ROOM] >= 1 and integers[core.SETTLED] <= 1
-            and integers[core.N_CLASSES] == n_classes and integers[core.HAND] < core.SPREAD
-            and len(group.floats) == core.FLOATS and not np.isinf(group.floats).any()
-            and len(group.categories) == len(group.values) and len(words) == (used + 1) * group.width
+            and 1 <= integers[core.N_CLASSES] <= 64 and integers[core.HAND] < core.SPREAD
+            and len(group.floats) == core.FLOATS and not (np.abs(group.floats) > LATEST).any()
+            and not math.isnan(group.floats[core.LOG_GAP])
+            and len(group.categories) == len(group.values) and len(words) > 0 and len(words) == (used + 1) * group.width
         )  # fmt: skip
         if not is_sound:
             raise ValueError(f"what is kept of {group.name} does not fit together")
@@ -191,10 +194,11 @@ class Group:
         moments = sums[:, start : start + n_moments].reshape(len(words), -1, core.MOMENTS)
         kept = sums[:, start + n_moments :].reshape(len(words), -1, 2, core.KEPT)
         is_sound = (
-            not np.isinf(latest).any() and np.isfinite(others).all() and words[0, core.KEY] == 0.0
+            not (np.abs(latest) > LATEST).any() and (np.abs(others) < MOST).all() and words[0, core.KEY] == 0.0
             and (keys >= 1).all() and (keys < 2.0**53).all() and (keys == np.floor(keys)).all()
-            and (words[:, core.TOUCHED] >= 0).all() and (words[:, core.N_ROWS] >= 0).all()
-            and (sums[:, :start] >= 0).all() and (moments[..., [0, 2]] >= 0).all() and (kept >= 0).all()
+            and (words[:, [core.TOUCHED, core.LABELLED]] >= 0).all() and (words[:, core.N_ROWS] >= 0).all()
+            and (sums[:, :start] >= 0).all() and (sums[:, :start] < LATEST).all() and (kept < LATEST).all()
+            and (moments[..., [0, 2]] >= 0).all() and (kept >= 0).all()
             and (kept[:, :, 0] < 2.0**53).all()
         )  # fmt: skip
         if not is_sound or self.reindex() > 0:
@@ -208,13 +212,15 @@ def check_horizons(horizons: Sequence[float]) -> None:
         raise ValueError(f"horizons must be one to eight positive numbers that rise, got {list(horizons)}")
 
 
-def _texts(values: Any) -> list[str]:
+def check_texts(values: Any) -> list[str]:
+    """The values, if they are a list of text."""
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ValueError("the columns of histories are not a list of text")
     return list(values)
 
 
-def _count(value: Any) -> int:
+def check_count(value: Any) -> int:
+    """The value, if it is a number of things."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
         raise ValueError("a counter of histories is out of range")
     return value

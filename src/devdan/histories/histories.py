@@ -13,13 +13,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from devdan.arrays import Floats, Integers
-from devdan.encoding.column import FLAG, NOMINAL, NUMBER, ColumnEncoding
+from devdan.encoding.column import FLAG, KINDS, NOMINAL, NUMBER, ColumnEncoding
 from devdan.encoding.encoding import check_finite
 from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts
 from devdan.encoding.tables import rows_of
 from devdan.encoding.values import NO_TIME, plain_text
 from devdan.histories import core
-from devdan.histories.group import LADDER, Group, check_horizons
+from devdan.histories.group import LADDER, LATEST, Group, check_count, check_horizons, check_texts
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -30,8 +30,8 @@ _THREE = ("short", "middle", "long")
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", re.ASCII)
 _SECONDS, _NUMBER = "seconds", "number"  # what times are read as
+_LARGEST = 1e100  # numbers are clipped
 _EPOCHS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))  # from so much on, a number is a time since 1970
-_NO_NUMBERS, _NO_VALUES = np.zeros((0, 0)), np.zeros((0, 0), np.int64)
 
 
 class HistoryWarning(UserWarning):
@@ -57,7 +57,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     all entities while little is known of this one.
 
     Rows and labels come separately: :meth:`arrive` adds rows, and returns them with their histories, which are those to
-    learn from when the labels come; :meth:`teach` adds labels.
+    learn from when the labels come; :meth:`teach` adds labels. :meth:`inputs` is what a model should see of them.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if len(rows) > 0:
                 group.begin(float(times[0]))
             group.come(
-                self._keys(group, batch), times, batch.numbers, self._own(group, batch), self._given_up, self.n_rows_,
+                self._keys(group, batch), times, batch.numbers, batch.values, self._given_up, self.n_rows_,
                 self._ladder, part,
             )  # fmt: skip
         self.n_rows_ += len(rows)
@@ -125,6 +125,14 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Count the labels of rows, which have come by now; the histories that rows may have are not looked at."""
         self._label(X, y, None, 1.0)
         return self
+
+    def inputs(self, rows: Rows, keep: Sequence[str] = ()) -> Rows:
+        """What a model should see of rows that have arrived: all but the columns that only name entities.
+
+        What it could learn of a customer by its number, the histories say of customers that it has never seen, too.
+        """
+        names = set(self._entity_columns) - set(keep)
+        return rows.select([place for place, name in enumerate(rows.names) if name not in names])
 
     def partial_fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
         """:meth:`arrive` and, with labels, :meth:`teach`."""
@@ -142,7 +150,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self.arrive(X)
         if y is not None:
             self.teach(X, y)
-        return rows
+        return self.inputs(rows)
 
     def transform(self, X: Any) -> Rows:
         """The rows with what would be known if each came next; nothing changes.
@@ -158,23 +166,28 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for row in range(len(rows)):
             core.clocks(self._clock.copy(), batch.times[row : row + 1], times[row : row + 1])
         for group, part in zip(self._groups, out, strict=True):
-            keys, values = self._keys(group, batch), self._own(group, batch)
-            group.peek(keys, times, batch.numbers, values, self._given_up, self.n_rows_, part)
-        return self._with(rows, out)
+            keys = self._keys(group, batch)
+            group.peek(keys, times, batch.numbers, batch.values, self._given_up, self.n_rows_, part)
+        return self.inputs(self._with(rows, out))
 
     def correct(self, X: Any, y: npt.ArrayLike, was: npt.ArrayLike, at: Sequence[float]) -> Self:
-        """Replace labels that came ``at`` some times (see ``now_``); None takes a label back."""
-        self._label(X, was, at, -1.0)
+        """Replace labels that came ``at`` some times (see ``now_``)."""
+        self.retract(X, was, at)
         self._label(X, y, at, 1.0)
         return self
 
+    def retract(self, X: Any, y: npt.ArrayLike, at: Sequence[float]) -> Self:
+        """Count labels no longer that came ``at`` some times."""
+        self._label(X, y, at, -1.0)
+        return self
+
     def forget(self, X: Any, at: Sequence[float]) -> Self:
-        """Take rows out that came ``at`` some times (see ``arrived_``); labels are taken back by :meth:`correct`."""
+        """Take rows out that came ``at`` some times (see ``arrived_``); labels are taken back by :meth:`retract`."""
         rows = self._taken(X)
         batch = self._batch(rows)
         for group in self._groups:
             group.withdraw(
-                self._keys(group, batch), self.now_, np.asarray(at, np.float64), batch.numbers, self._own(group, batch),
+                self._keys(group, batch), self.now_, np.asarray(at, np.float64), batch.numbers, batch.values,
                 self._given_up,
             )  # fmt: skip
         return self
@@ -187,8 +200,9 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # --- What is kept --------------------------------------------------------------------------------------------
 
     def know_classes(self, labels: Sequence[Any]) -> Self:
-        """Name classes in advance, so that there is a column for the share of each, but for the first."""
-        self._named_classes = list(dict.fromkeys(labels))[:MOST_CLASSES]
+        """Name classes before the first row, so that there is a column for the share of each, but for the first."""
+        if not hasattr(self, "_groups"):
+            self._named_classes = list(dict.fromkeys(labels))[:MOST_CLASSES]
         return self
 
     @property
@@ -260,7 +274,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "_groups"):
             return
         entities = entity_columns(self.entities)
-        if not isinstance(self.max_entities, (int, np.integer)) or self.max_entities < 1:
+        if not isinstance(self.max_entities, (int, np.integer)) or not 1 <= self.max_entities < 2**31:
             raise ValueError(f"max_entities must be at least 1, got {self.max_entities}")
         horizons = None if self.horizons is None else [_duration(value) for value in self.horizons]
         if horizons is not None:
@@ -278,13 +292,13 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._numbers: list[str] = []
         self._values: list[str] = []
         self._watched, self._given_up = np.zeros((0, 4)), np.zeros(0, np.int64)
-        self._codes: dict[Any, int] = {}
         self._n_unkept = self.n_rows_ = 0
         self._said: set[str] = set()
         self.arrived_ = np.zeros(0)
+        self.columns_ = [str(name) for name in rows.names]
         named = getattr(self, "_named_classes", [])
-        for label in named:
-            self._codes[label] = len(self._codes)
+        self._codes: dict[Any, int] = {label: code for code, label in enumerate(named)}
+        self._n_named = len(named)
         for group in self._groups:
             group.widen(n_classes=max(len(named), 2) if named else _UNNAMED_CLASSES)
 
@@ -292,17 +306,16 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Find which of the columns are numbers and which are categories; with the first rows, or as they appear."""
         numbers, values = [], []
         for name, column in zip(rows.names, rows.columns(), strict=True):
-            if name == self.time or name in self._numbers or name in self._values:
+            if name == self.time or name in self._entity_columns or name in self._numbers or name in self._values:
                 continue
             known = self._kinds.get(name)
             if known is not None and known.kind:
                 continue
             known = self._kinds[name] = ColumnEncoding(name)
             if known.judged(column):
-                is_entity = any(name in group.columns for group in self._groups)
-                if known.kind in (NUMBER, FLAG) and not is_entity:
+                if known.kind in (NUMBER, FLAG):
                     numbers.append(name)
-                elif known.kind == NOMINAL or is_entity:
+                elif known.kind == NOMINAL:
                     values.append(name)
         if not numbers and not values:
             return
@@ -312,12 +325,12 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._watched = np.concatenate([self._watched, unseen])
         self._given_up = np.concatenate([self._given_up, np.full(len(numbers), -1)])
         for group in self._groups:
-            group.widen(numbers, [name for name in values if name not in group.columns])
+            group.widen(numbers, values)
 
     def _batch(self, rows: Rows) -> _Batch:
         columns = dict(zip(rows.names, rows.columns(), strict=True))
         keys = {}
-        for name in {name for group in self._groups for name in group.columns}:
+        for name in self._entity_columns:
             keys[name] = hashes(columns[name]) if name in columns else np.zeros(len(rows), np.int64)
         numbers, values = (
             np.full((len(rows), len(self._numbers)), np.nan),
@@ -327,11 +340,12 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if name in columns:
                 read = self._kinds[name].read(columns[name])[0]
                 if read is not None:
-                    numbers[:, place] = read
+                    numbers[:, place] = np.clip(read, -_LARGEST, _LARGEST)
         for place, name in enumerate(self._values):
             if name in columns:
-                values[:, place] = keys[name] if name in keys else hashes(columns[name])
-        return _Batch(self._times(columns, len(rows)), keys, numbers, values)
+                values[:, place] = hashes(columns[name])
+        times = self._times(columns, len(rows))
+        return _Batch(np.where(np.abs(times) <= LATEST, times, np.nan), keys, numbers, values)
 
     def _times(self, columns: Mapping[str, Column], n_rows: int) -> Floats:
         if self.time is None:
@@ -373,9 +387,10 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             first = pairs
         return first
 
-    def _own(self, group: Group, batch: _Batch) -> Integers:
-        """The categories of which a group keeps the usual values."""
-        return np.ascontiguousarray(batch.values[:, [self._values.index(name) for name in group.values]])
+    @property
+    def _entity_columns(self) -> list[str]:
+        """The columns that name entities, each once."""
+        return list(dict.fromkeys(name for group in self._groups for name in group.columns))
 
     def _label(self, X: Any, y: npt.ArrayLike, at: Sequence[float] | None, sign: float) -> None:
         rows = self._taken(X)
@@ -404,7 +419,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if len(self._codes) == MOST_CLASSES:
                 self._n_unkept += 1
                 return -1
-            code = self._codes[label] = len(self._codes)
+            code = self._codes[label.item() if isinstance(label, np.generic) else label] = len(self._codes)
             if code >= room:
                 for group in self._groups:
                     group.widen(n_classes=min(2 * room, MOST_CLASSES))
@@ -427,7 +442,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_horizons = len(group.horizons)
         lately = {1: ("lately",), 3: _THREE}.get(n_horizons, tuple(f"horizon {h + 1}" for h in range(n_horizons)))
         labels = list(self._codes)
-        named = [labels[k] if k < len(getattr(self, "_named_classes", [])) else f"class {k + 1}" for k in
+        named = [labels[k] if k < self._n_named else f"class {k + 1}" for k in
                  range(1, int(group.integers[core.N_CLASSES]))]  # fmt: skip
         names = ["since the last", *(f"rows, {of}" for of in lately)]
         names += [f"share of {label}, {of}" for label in named for of in lately]
@@ -445,6 +460,92 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if kind not in self._said:
                 self._said.add(kind)
                 warnings.warn(note, HistoryWarning, stacklevel=3)
+
+    # --- Files ---------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """All but :meth:`content`, for a model file."""
+        if not hasattr(self, "_groups"):
+            raise ValueError("the histories have not seen a row yet, so there is nothing to save")
+        entities = entity_columns(self.entities)
+        return {
+            "entities": [list(columns) for columns in entities], "time": self.time, "horizons": self.horizons,
+            "max_entities": int(self.max_entities), "columns": self.columns_, "read_as": self._read_as,
+            "unit": self._unit, "clock": _as_json(self._clock),
+            "kinds": [[name, column.kind, column.decimal] for name, column in self._kinds.items()],
+            "numbers": self._numbers, "values": self._values, "watched": [_as_json(row) for row in self._watched],
+            "given_up": self._given_up.tolist(), "classes": list(self._codes), "n_named": self._n_named,
+            "n_unkept": self._n_unkept, "n_rows": self.n_rows_, "groups": [group.to_json() for group in self._groups],
+        }  # fmt: skip
+
+    def content(self) -> Floats:
+        """The words of all entities, for a model file."""
+        return np.concatenate([group.content() for group in self._groups])
+
+    @classmethod
+    def of_json(cls, content: Any, words: Floats) -> Histories:
+        """Histories from a model file; raises a ``ValueError``, ``TypeError`` or ``KeyError`` if they are invalid."""
+        entities = entity_columns([tuple(columns) for columns in content["entities"]])
+        time, horizons, most = content["time"], content["horizons"], content["max_entities"]
+        histories = cls(entities, time=None if time is None else str(time), horizons=horizons, max_entities=most)
+        histories._begin(Rows([name for columns in entities for name in columns] + [time or ""], np.zeros((0, 0))))
+        histories.columns_ = check_texts(content["columns"])
+        histories._read_as, histories._unit = str(content["read_as"]), float(content["unit"])
+        histories._clock = _of_json(content["clock"])
+        if len(histories._clock) != core.CLOCK:
+            raise ValueError("the clock of its histories is incomplete")
+        for name, kind, decimal in content["kinds"]:
+            if not isinstance(name, str) or kind not in ("", *KINDS) or decimal not in (".", ","):
+                raise ValueError("a column of histories is of no known kind")
+            histories._kinds[name] = ColumnEncoding(name, kind=kind, decimal=decimal)
+        histories._numbers, histories._values = check_texts(content["numbers"]), check_texts(content["values"])
+        n_numbers = len(histories._numbers)
+        histories._watched = np.array([_of_json(row) for row in content["watched"]]).reshape(n_numbers, 4)
+        histories._given_up = np.array([check_count(row + 1) - 1 for row in content["given_up"]], np.int64)
+        labels = content["classes"]
+        if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
+            raise ValueError("the classes of histories are not a list of labels")
+        histories._codes = {label: code for code, label in enumerate(labels)}
+        histories._n_named, histories._n_unkept = check_count(content["n_named"]), check_count(content["n_unkept"])
+        histories.n_rows_ = check_count(content["n_rows"])
+        sizes = [check_count(group["n_words"]) for group in content["groups"]]
+        if sum(sizes) != len(words) or len(sizes) != len(entities):
+            raise ValueError("the sizes of its histories do not add up")
+        parts = np.split(words, np.cumsum(sizes)[:-1])
+        histories._groups = [Group.of_json(group, part) for group, part in zip(content["groups"], parts, strict=True)]
+        histories._check(entities)
+        return histories
+
+    def _check(self, entities: list[tuple[str, ...]]) -> None:
+        """Raise a ``ValueError`` unless all parts, as from a file, fit together."""
+        times = self._clock[[core.NOW, core.FIRST]]
+        rooms = {int(group.integers[core.N_CLASSES]) for group in self._groups}
+        read = [self._kinds[name].kind for name in self._numbers + self._values if name in self._kinds]
+        is_sound = (
+            [group.columns for group in self._groups] == entities
+            and len({len(group.horizons) for group in self._groups}) == 1
+            and all((group.numbers, group.values) == (self._numbers, self._values) for group in self._groups)
+            and {int(group.integers[core.ROOM]) for group in self._groups} == {self.max_entities}
+            and len(rooms) == 1 and max(self._n_named, len(self._codes)) <= max(rooms) <= 2 * MOST_CLASSES
+            and not (np.abs(times) > LATEST).any()
+            and bool(np.isnan(times).all()) == bool(np.isnan(times).any())
+            and not np.isinf(self._clock).any() and (np.delete(self._clock, [core.NOW, core.FIRST]) >= 0).all()
+            and len(self._given_up) == len(self._numbers) and not np.isinf(self._watched).any()
+            and len(set(self._numbers + self._values)) == len(read)
+            and all(kind in (NUMBER, FLAG) for kind in read[: len(self._numbers)])
+            and all(kind == NOMINAL for kind in read[len(self._numbers) :])
+            and self._read_as in ("", _SECONDS, _NUMBER) and 0 < self._unit <= 1
+        )  # fmt: skip
+        if not is_sound:
+            raise ValueError("its histories do not fit together")
+
+
+def _as_json(numbers: Floats) -> list[float | None]:
+    return [None if value != value else value for value in numbers.tolist()]  # noqa: PLR0124
+
+
+def _of_json(values: Any) -> Floats:
+    return np.array([np.nan if value is None else float(value) for value in values])
 
 
 # --- Entities and times -------------------------------------------------------------------------------------------

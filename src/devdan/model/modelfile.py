@@ -23,6 +23,7 @@ import numpy.typing as npt
 from devdan.arrays import Floats
 from devdan.atomic import write_atomically
 from devdan.encoding.encoding import Encoding
+from devdan.histories.histories import Histories
 from devdan.kernel.state import aligned, check_state
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
@@ -48,18 +49,26 @@ class ModelFileError(ValueError):
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a fitted model."""
     model._check_is_fitted()
-    write(path, header_of(model), np.concatenate(model.mixture_.networks))
+    write(path, header_of(model), _words_of(model))
 
 
 def content_of(model: Any) -> bytes:
     """What the file of a fitted model holds."""
     model._check_is_fitted()
-    return _packed(header_of(model), np.concatenate(model.mixture_.networks))
+    return _packed(header_of(model), _words_of(model))
+
+
+def _words_of(model: Any) -> Floats:
+    """The states of the networks, and what is known of entities."""
+    histories = getattr(model, "histories_", None)
+    return np.concatenate([*model.mixture_.networks, *([] if histories is None else [histories.content()])])
 
 
 def header_of(model: Any) -> dict[str, Any]:
     """All of a fitted model but the states of its networks, for JSON."""
+    histories = getattr(model, "histories_", None)
     return {
+        "histories": None if histories is None else histories.to_json(),
         "kind": type(model).__name__,
         "options": options_as_json(model.kept_options()),
         **columns_of(model),
@@ -105,7 +114,7 @@ def _model(path: Any, header: dict[str, Any], words: Floats, kinds: tuple[type[M
         if kind is None:
             known = " or a ".join(kind.__name__ for kind in kinds)
             raise ValueError(f"it is a {header.get('kind')}, not a {known}")
-        states = _states(header["states"], words)
+        states, rest = _states(header["states"], words, header["histories"] is not None)
         for state in states:
             check_state(state)
         model = kind.of_kept_options(options_of_json(header["options"]))
@@ -113,23 +122,26 @@ def _model(path: Any, header: dict[str, Any], words: Floats, kinds: tuple[type[M
         options.check(chosen)
         model.mixture_ = mixture_of(header, states, chosen, model._scales())
         take_columns(model, header, model.mixture_)
+        if header["histories"] is not None:
+            model.histories_ = Histories.of_json(header["histories"], rest)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
     return cast(Model, model)
 
 
-def _states(sizes: Any, words: Floats) -> list[Floats]:
-    """The states of a model's networks, each aligned in memory."""
+def _states(sizes: Any, words: Floats, more: bool) -> tuple[list[Floats], Floats]:
+    """The states of a model's networks, each aligned in memory, and the words after them, if there are to be any."""
     if not isinstance(sizes, list) or not sizes or not all(options.is_count(size) for size in sizes):
         raise ValueError("the sizes of its states are not a list of numbers")
-    if sum(sizes) != len(words):
+    if sum(sizes) > len(words) or (sum(sizes) < len(words)) != more:
         raise ValueError("the sizes of its states do not add up")
     states = []
-    for part in np.split(words, np.cumsum(sizes)[:-1]):
+    *parts, rest = np.split(words, np.cumsum(sizes))
+    for part in parts:
         state = aligned(len(part))
         state[:] = part
         states.append(state)
-    return states
+    return states, rest
 
 
 def mixture_of(

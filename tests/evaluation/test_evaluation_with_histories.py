@@ -1,0 +1,139 @@
+"""Histories in the one loop: known when a row comes, kept until its label does, whatever the model is."""
+
+import pickle
+
+import numpy as np
+import pytest
+from payments_stream import payments
+from river import linear_model, preprocessing
+from sklearn.linear_model import SGDClassifier
+
+from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, Histories
+from devdan.encoding.rows import texts_of
+from devdan.evaluation import Summary, prequential
+from devdan.evaluation.loop import Evaluation
+from devdan.histories import core
+from devdan.histories.histories import hashes
+from devdan.river import DEVDANClassifier
+from devdan.streams import open_stream
+
+pytestmark = pytest.mark.filterwarnings("ignore::devdan.histories.histories.HistoryWarning")
+ROWS, LABELS = payments(3000)
+
+
+def stream(n=3000, chunk=100):
+    return open_stream(list(zip(ROWS[:n], LABELS[:n], strict=True)), chunk=chunk)
+
+
+class Noting(DEVDAN):
+    """Notes what it is taught, and what it saw of these rows when they came."""
+
+    def __init__(self, random_state=0):
+        super().__init__(random_state=random_state)
+        self.observed, self.taught = [], []
+
+    def observe(self, X):
+        self.observed.append(X.numbers)
+        return super().observe(X)
+
+    def teach(self, X, y, classes=None, sample_weight=None):
+        self.taught.append(X.numbers)
+        return super().teach(X, y, classes, sample_weight)
+
+
+def test_a_label_is_learned_with_the_histories_that_its_row_came_with():
+    model, histories = Noting(), Histories("customer", time="day")
+    for _ in prequential(stream(1500), model, "delay:150-450", histories=histories):
+        pass
+    came = {row.tobytes() for row in np.concatenate(model.observed)}
+    taught = np.concatenate(model.taught)
+    assert len(taught) > 900
+    assert all(row.tobytes() in came for row in taught)
+
+
+def test_labels_count_from_when_they_come():
+    """The same rows, with labels of which none comes: no share of a class is known."""
+    shares = []
+    for labels in ("all", "delay:600", "fraction:0"):
+        model = Noting()
+        list(prequential(stream(1000), model, labels, histories=Histories("customer"), classes=["ok", "fraud"]))
+        seen = model.observed or [np.zeros((1, 9))]
+        shares.append(np.concatenate(seen) if labels != "all" else None)
+    names = [name for name in model.histories_.feature_names_ if "share of fraud" in name]
+    assert len(names) == 3
+    places = [[name for name in model.feature_names_in_ if name != "country"].index(name) for name in names]
+    late, never = shares[1][:, places], shares[2][:, places]
+    assert (never == 0).all()
+    assert (late[:600] == 0).all()
+    assert (late[-100:] > 0).all()
+
+
+def test_a_label_that_was_only_assumed_counts_no_longer_once_another_comes():
+    """As if each label had come when the last one of its row did, but for the time in between."""
+    given = {"histories": Histories("customer", horizons=[1e9]), "classes": ["ok", "fraud"]}
+    list(prequential(stream(1000), DEVDAN(random_state=0), "positives:100+delay:300", **given))
+    frauds = np.zeros(40)
+    for row, label in zip(ROWS[:700], LABELS[:700], strict=True):
+        frauds[int(row["customer"][1:])] += label == "fraud"
+    (group,) = given["histories"]._groups
+    at = core.HEAD + 1
+    counted = [group.words[core._find.py_func(group.index, group.words, key), at : at + 2] for key in keys()]
+    np.testing.assert_allclose([n for _, n in counted], frauds, atol=1e-4)
+    assert sum(map(sum, counted)) == pytest.approx(900, abs=0.01)
+
+
+def keys():
+    return hashes(texts_of([f"c{who}" for who in range(40)])).tolist()
+
+
+def test_histories_find_what_rows_do_not_show():
+    without = Summary(prequential(stream(), DEVDAN(random_state=0, drop=["customer"]), "delay:200"))
+    with_them = Summary(
+        prequential(stream(), DEVDAN(random_state=0), "delay:200", histories=Histories("customer", time="day"))
+    )
+    assert with_them.figures()["roc_auc"] > without.figures()["roc_auc"] + 0.1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SGDClassifier(loss="log_loss", random_state=0),
+        lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
+        lambda: DEVDANClassifier(seed=0),
+        lambda: DEVDANEnsemble(random_state=0, n_jobs=1),
+    ],
+)
+def test_in_front_of_any_model(make):
+    stream_of_numbers = open_stream(
+        [({k: v for k, v in row.items() if k != "country"}, y) for row, y in zip(ROWS[:800], LABELS, strict=False)],
+        chunk=100,
+    )
+    records = list(
+        prequential(stream_of_numbers, make(), histories=Histories("customer", time="day"), classes=["fraud", "ok"])
+    )
+    assert [record.n_labels for record in records] == [100] * 8
+    assert records[-1].accuracy > 0.5
+
+
+def test_of_a_fleet_the_key_may_be_an_entity():
+    fleet = DEVDANFleet(random_state=0)
+    records = list(prequential(stream(600), fleet, key="customer", histories=Histories("customer", time="day")))
+    assert len(fleet) == 40
+    assert sum(record.n_labels for record in records) == 600
+
+
+def test_an_evaluation_that_is_pickled_in_between_goes_on_with_the_same_bits():
+    model = DEVDAN(random_state=0)
+    evaluation = Evaluation(model, "delay:250", histories=Histories("customer", time="day"))
+    expected = [record for record in evaluation.over(stream(1500))]
+    begun = Evaluation(DEVDAN(random_state=0), "delay:250", histories=Histories("customer", time="day"))
+    found = []
+    for _ in range(3):
+        for record in begun.over(stream(1500)):
+            found.append(record)
+            if len(found) % 5 == 0:
+                break
+        begun = pickle.loads(pickle.dumps(begun))
+    assert [(r.counts, r.scores) for r in found] == [(r.counts, r.scores) for r in expected]
+    assert begun.model.histories_ is begun.histories
+    assert begun.histories.content().tobytes() == evaluation.histories.content().tobytes()
