@@ -313,3 +313,24 @@ def test_in_river_classes_have_the_weights_of_the_dict_as_they_come(classifier):
     for one in model._online.mixture.nets:
         assert one.class_weight[:5].tolist() == [1.0, 3.0, 0.25, 1.0, 1.0]
     assert model.clone().class_weight == model.class_weight
+
+
+# --- Rare classes without weights --------------------------------------------------------------------------------
+
+
+def test_steps_are_shorter_only_where_a_class_is_rare():
+    """As long as ever while of two classes the rarer one has a fifth of the labels, and never less than a quarter."""
+
+    def step(share):
+        model = DEVDAN(random_state=0, rehearse=0, generative=False, grow=False, prune=False, averaging=0)
+        model.fit(X[:100], np.arange(100) % 2)
+        net = model.mixture_.nets[0]
+        net.class_count[:2] = 1000 * share, 1000 * (1 - share)
+        before = net.output_bias.copy()
+        model.teach(X[100:101], [1])
+        return np.abs(net.output_bias - before)[0]
+
+    longest = step(0.5)
+    assert step(0.21) == step(0.79) == longest
+    assert step(0.1) == pytest.approx(longest * 0.1 * 0.9 / (0.2 * 0.8), rel=0.01)
+    assert step(0.01) == step(0.001) == pytest.approx(longest / 4)

@@ -279,7 +279,7 @@ class Naive:
         error = weight * error
         delta = (self.output @ error) * y * (1 - y)
         if self.options.optimizer == "adaptive":
-            self.output = self.output * (1 - 0.005 * self.rate())
+            self.output = self.output * (1 - 0.005 * self.adaptive_rate())
             error, delta = self.adapted("eta", error), self.adapted("b", delta)
         self.step("W", np.outer(x, delta) * (self.there if self.fields else 1))
         self.step("b", delta)
@@ -312,9 +312,18 @@ class Naive:
         falls = self.options.annealing is not None
         return self.options.learning_rate / (math.sqrt(1 + self.taught / self.options.annealing) if falls else 1)
 
+    def adaptive_rate(self):
+        """The same where it adapts: it falls where labels are mostly of one class."""
+        shares = np.array(list(self.counts().values()))
+        if len(shares) < 2:
+            return self.rate()
+        shares = shares / shares.sum()
+        differ = (1 - (shares**2).sum()) / (1 - 1 / len(shares))
+        return self.rate() * np.clip(differ / 0.64, 0.25, 1)
+
     def step(self, name, gradient):
         if self.options.optimizer == "adaptive":
-            setattr(self, name, getattr(self, name) - self.rate() * gradient)
+            setattr(self, name, getattr(self, name) - self.adaptive_rate() * gradient)
             return
         velocity = self.options.momentum * self.velocity[name] - self.rate() * gradient
         if name == "W" and self.fields:  # of fields, each sees too few samples in a row
@@ -389,11 +398,14 @@ class Naive:
             return option.get(self.names[label], 1)
         if option is None:
             return 1
-        ages = np.arange(len(self.labels))[::-1]
-        counted = self.label_weights * (1 - 1 / 10_000) ** ages
-        counts = {known: counted[self.labels == known].sum() for known in set(self.labels)}
-        counts = {known: count for known, count in counts.items() if count > 1e-9}  # some were taken back
+        counts = self.counts()
         return min(sum(counts.values()) / (len(counts) * counts[label]), 100) if label in counts else 1
+
+    def counts(self):
+        """The labels of each class, where later ones count more."""
+        counted = self.label_weights * (1 - 1 / 10_000) ** np.arange(len(self.labels))[::-1]
+        counts = {known: counted[self.labels == known].sum() for known in set(self.labels)}
+        return {known: count for known, count in counts.items() if count > 1e-9}  # some were taken back
 
     def judge(self, rows, labels, weights=None):
         """Compare the predictors on every fourth sample, before any of their labels is learned."""

@@ -106,7 +106,7 @@ class Network(Block):
     n_ranged: Integers = integers(2)  # samples taught in the latest range that clips inputs, and the one before
     lowest: Floats = numbers(2, N, empty=math.inf)  # those ranges
     highest: Floats = numbers(2, N, empty=-math.inf)
-    class_count: Floats = numbers(M)  # labels taught, over a horizon, unless classes weigh ALIKE
+    class_count: Floats = numbers(M)  # labels taught, over a horizon
     class_weight: Floats = numbers(M)  # if they are GIVEN
 
     def __new__(cls, words: Any = None, *sized_as: Any) -> Any:

@@ -69,8 +69,7 @@ def meet_label(net: Network, work: Work, row: Floats, label: int, weight: float)
     target(net, work, label)
     if net.clips == 1.0:
         widen(net, row)
-    if net.weighing != ALIKE:
-        count_label(net, label, weight)
+    count_label(net, label, weight)
     return weight * weight_of_class(net, label)
 
 
@@ -88,6 +87,8 @@ GRADIENT_HORIZON = 300.0  # horizon of the mean square of a gradient, in samples
 DAMPING = 0.03  # so that small gradients make small steps
 SMOOTHING = 0.05  # share of a label spread evenly over all classes, so that no output weight grows without bound
 DECAY = 0.005  # of the output weights, times the rate: to the same end
+EVEN = 0.64  # how likely two labels differ, relative to classes all alike, if of two one has a fifth of the labels
+LEAST_RATE = 0.25  # share of the rate that remains where a class is rarer than that
 
 
 @compiled
@@ -99,12 +100,33 @@ def adapt(gradient: Floats, moment: Floats, length: int, rate: float, share: flo
 
 
 @compiled
+def evenness(net: Network) -> float:
+    """By which the rate falls where most labels are of the same class; 1 where none is rare.
+
+    It is how likely two labels are to differ, relative to two classes of which one has a fifth of the labels. Errors
+    are small while the common class comes, so that a label of a rare one, divided by their mean square, would make the
+    longest steps.
+    """
+    total, n_counted = 0.0, 0.0
+    for o in range(net.n_classes):
+        total += net.class_count[o]
+        n_counted += 1.0 if net.class_count[o] > 0.0 else 0.0
+    if n_counted < 2.0:
+        return 1.0
+    alike = 0.0
+    for o in range(net.n_classes):
+        alike += (net.class_count[o] / total) ** 2
+    differ = (1.0 - alike) / (1.0 - 1.0 / n_counted)
+    return min(max(differ / EVEN, LEAST_RATE), 1.0)
+
+
+@compiled
 def step_adaptive(net: Network, work: Work, weight: float) -> None:
     """One step on the cross-entropy L(C, Ĉ), times a weight, at a rate that adapts to each unit.
 
     It is over Φ, η, b, and the encoder of the units that see no fields. C is smoothed, and Φ decays.
     """
-    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, discriminative_rate(net)
+    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, evenness(net) * discriminative_rate(net)
     share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
     y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
     W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias

@@ -50,9 +50,8 @@ def withdraw(networks: Sequence[Floats], X: Floats, codes: Integers) -> None:
                 _empty(net, place)
             net.n_learned[DISCRIMINATIVE] = max(net.n_learned[DISCRIMINATIVE] - 1, 0)
             net.averaged_since = min(net.averaged_since, int(net.n_learned[DISCRIMINATIVE]))
-            if net.weighing != kernel.ALIKE:
-                net.class_count *= 1.0 - 1.0 / kernel.CLASS_HORIZON
-                net.class_count[code] = max(net.class_count[code] - weight, 0.0)
+            net.class_count *= 1.0 - 1.0 / kernel.CLASS_HORIZON
+            net.class_count[code] = max(net.class_count[code] - weight, 0.0)
 
 
 def forget_inputs(networks: Sequence[Floats], X: Floats) -> None:
