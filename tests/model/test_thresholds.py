@@ -14,11 +14,22 @@ from hypothesis import strategies as st
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.model import modelfile
 from devdan.model.decision import decision_of
-from devdan.model.thresholds import EVERY, FEWEST, LATEST, NEVER, START, WAY, BestThreshold, Budget, best_threshold
+from devdan.model.thresholds import (
+    EVERY,
+    FEWEST,
+    LATEST,
+    NEVER,
+    START,
+    WAY,
+    Balanced,
+    BestThreshold,
+    Budget,
+    best_threshold,
+)
 
 SMALL = [(1, 0, 0, 0), (4, 2, 50, 0)]
 SCORES = st.lists(st.tuples(st.integers(0, 10).map(lambda k: k / 10), st.booleans()), min_size=1, max_size=30)
-RULES = ["f1", {"recall": 0.8}, {"precision": 0.4}, {"budget": 0.05}, {"threshold": 0.2}]
+RULES = ["f1", "balanced", {"recall": 0.8}, {"precision": 0.4}, {"budget": 0.05}, {"threshold": 0.2}]
 
 
 def payments(n, seed=0, share=0.06):
@@ -127,6 +138,50 @@ def test_a_budget_is_kept_to_a_fifth_over_any_5000_rows(kind, share):
     counts = np.cumsum(np.append(0, np.concatenate(called)))
     over = (counts[5_000:] - counts[:-5_000]) / (5_000 * share)
     assert 0.8 <= over.min() <= over.max() <= 1.2
+
+
+def naive_balanced(scores):
+    """Every mean anew, one sample after the other."""
+    weights, raised, called = [], -math.inf, []
+    for n in range(1, len(scores) + 1):
+        share = 1 / min(n, 5_000)
+        weights = [weight * (1 - share) for weight in weights] + [share]
+        mean = sum(weight * score for weight, score in zip(weights, scores, strict=False))
+        least = math.log(mean / (1 - mean))
+        raised = max(raised, least)
+        called.append(math.log(scores[n - 1] / (1 - scores[n - 1])) >= raised)
+        raised += (0.1 if called[-1] else 0) - 0.1 * (0.2 if mean < 0.2 else 1)
+    return called
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.sampled_from([1, 5, 30]), st.integers(0, 99))
+def test_a_balanced_threshold_is_the_same_in_portions_of_any_size(portions, others, seed):
+    scores = np.random.default_rng(seed).beta(1, others, sum(portions)).clip(1e-6, 1 - 1e-6)
+    rule, called, start = Balanced(), [], 0
+    for n in portions:
+        called += rule.called(scores[start : start + n]).tolist()
+        rule.rows(scores[start : start + n])
+        start += n
+    assert called == naive_balanced(scores.tolist())
+
+
+@pytest.mark.parametrize("kind", ["steady", "alike", "swinging"])
+def test_a_rare_class_that_is_balanced_is_called_for_about_a_fifth_of_any_hundred(kind):
+    rule, scores, called = Balanced(), drifting(20_000, kind, 1) / 3, []
+    for start in range(0, len(scores), 800):
+        called.append(rule.called(scores[start : start + 800]))
+        rule.rows(scores[start : start + 800])
+        assert rule.threshold >= rule.to_json()["mean"] - 1e-12
+    counts = np.cumsum(np.append(0, np.concatenate(called)))
+    assert 15 <= (counts[100:] - counts[:-100]).max() <= 30
+
+
+def test_a_class_that_is_not_rare_is_called_whenever_it_is_likelier_than_on_average():
+    scores = np.random.default_rng(0).beta(3, 5, 10_000)
+    rule = Balanced()
+    rule.rows(scores)
+    others = scores[np.abs(scores - scores.mean()) > 0.02]
+    assert [rule.called(np.array([score])).item() for score in others[:500]] == (others[:500] > scores.mean()).tolist()
 
 
 @given(st.lists(st.lists(st.integers(1, 50), min_size=3, max_size=3), min_size=1, max_size=5))
@@ -243,7 +298,7 @@ def test_another_rule_begins_anew_and_the_same_one_goes_on():
     assert model.set_params(decide="likeliest").thresholds_ == {}
 
 
-@pytest.mark.parametrize("rule", ["f1", {"budget": 0.1}], ids=str)
+@pytest.mark.parametrize("rule", ["f1", "balanced", {"budget": 0.1}], ids=str)
 def test_river_follows_sample_by_sample(rule):
     river = pytest.importorskip("devdan.river")
     X, y = payments(700)
@@ -291,7 +346,7 @@ def test_capymoa_follows_instance_by_instance():
 
 WRONG_BEST = {"threshold": "x", "n": -1, "scores": "AA==", "belong": ""}
 WRONG = [("f1", {name: value}) for name, value in WRONG_BEST.items()] + [
-    ({"budget": 0.1}, {"odds": 1e9}), ({"budget": 0.1}, {"n": True}),
+    ("balanced", {"mean": 1.1}), ("balanced", {"odds": None}), ({"budget": 0.1}, {"odds": 1e9}), ({"budget": 0.1}, {"n": True}),
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
-from devdan.model.thresholds import BestThreshold, Budget, Rule
+from devdan.model.thresholds import Balanced, BestThreshold, Budget, Rule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 LIKELIEST = "likeliest"
 REQUIREMENT = (
     "'likeliest', costs such as {'fraud': {'missed': 50, 'false': 1}} or {'costs': {'fraud': {'ok': 50}}}, or "
-    "thresholds such as {'fraud': 'f1'}, {'fraud': {'recall': 0.8}}, {'fraud': {'precision': 0.5}}, {'fraud': "
+    "thresholds such as {'fraud': 'f1'}, {'fraud': 'balanced'}, {'fraud': {'recall': 0.8}}, {'fraud': {'precision': 0.5}}, {'fraud': "
     "{'budget': 0.01}} or {'fraud': {'threshold': 0.3}}"
 )
 _MATRIX, _MISSED, _FALSE = "costs", "missed", "false"
 _LARGEST_COST = 1e9
-_F1 = "f1"
+_NAMED: dict[str, Callable[[], Rule]] = {"f1": lambda: BestThreshold("f1"), "balanced": Balanced}
 _RULES: dict[str, Callable[[float], Rule]] = {
     "recall": lambda least: BestThreshold("recall", least),
     "precision": lambda least: BestThreshold("precision", least),
@@ -220,8 +220,8 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 def _rule(value: Any) -> Rule:
     """A rule by its value in the option."""
-    if value == _F1:
-        return BestThreshold(_F1)
+    if isinstance(value, str):
+        return _NAMED[value]()
     ((name, number),) = value.items()
     return _RULES[name](float(number))
 
@@ -304,7 +304,7 @@ def _are_costs(value: Any) -> bool:
 def _is_rule(value: Any) -> bool:
     """Whether it says how the threshold of a class is chosen."""
     if isinstance(value, str):
-        return value == _F1
+        return value in _NAMED
     if not isinstance(value, Mapping) or len(value) != 1 or not set(value) <= set(_RULES):
         return False
     (number,) = value.values()

@@ -215,8 +215,9 @@ NETWORK = (
         "amounts; or a class whose threshold is reached. A class costs so much each time it is ``missed``, and each "
         "time another is called it (``false``), 1 if that is left out; or ``costs`` has pairs: the true class, then "
         "the one it is called. A threshold is the one of best F1 (``'f1'``), or of at least this ``recall`` or "
-        "``precision``, on the latest 5,000 labels; or it follows a ``budget``, the share of samples that may be "
-        "called the class; or it is given. Probabilities and learning do not depend on it.",
+        "``precision``, on the latest 5,000 labels; or the class's mean probability, so that rare classes are found "
+        "as often as others (``'balanced'``); or it follows a ``budget``, the share of samples that may be called "
+        "the class; or it is given. Probabilities and learning do not depend on it.",
         'str or dict, default="likeliest"',
     ),
 )  # fmt: skip

@@ -12,6 +12,10 @@ One by a budget needs no labels. Its log-odds θ rise with each sample that is c
 So the number of samples called in any part of a stream differs from the budget by the way that θ went, over γ: however
 scores drift, it is made up for (a running quantile; Robbins and Monro 1951, Gibbs and Candès 2021). Scores are
 probabilities from before a sample was learned from.
+
+A balanced threshold is the class's mean probability: if probabilities are right, the share of the samples that are of
+the class. Samples above it are those more likely than others, by the ratio by which balanced classes would differ. That
+of a rare class also follows a budget, but one that it need not use.
 """
 
 from __future__ import annotations
@@ -40,6 +44,8 @@ NEVER = 2.0  # a threshold that no probability reaches
 WAY = 6.0  # log-odds
 TINY = 1e-6  # probabilities are not taken to be nearer to 0 and 1
 LARGEST_ODDS = 100.0  # in a file
+RARE = 0.2  # share of the samples below which a class is rare; also how many are called a rare class at most
+SWAY = 0.1  # by how much the log-odds of its threshold rise with each sample that is called
 
 
 class Rule:
@@ -217,6 +223,57 @@ class Budget(Rule):
         self._n, odds = count(content), checked(content, "odds", -LARGEST_ODDS, LARGEST_ODDS)
         self._odds = odds if self._n > 0 else -math.inf
         self.threshold = 1.0 / (1.0 + math.exp(-odds)) if self._is_begun(self._n) else NEVER
+
+
+class Balanced(Rule):
+    """More likely than for a mean sample: so that of each class, however rare, about the same share is found.
+
+    A class of less than a fifth of the samples is called for about a fifth of any hundred at most: scores of a stream
+    that changes may rise together, and all would be called.
+
+    >>> rule = Balanced()
+    >>> scores = np.random.default_rng(0).beta(1, 30, 5_000)
+    >>> rule.rows(scores)
+    >>> bool(rule.threshold > scores.mean() > 0.03), rule.called(scores).mean().round(2)
+    (True, np.float64(0.2))
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._n, self._mean, self._odds = 0, 0.0, 0.0  # samples, their mean score, the threshold's log-odds
+
+    def called(self, scores: Floats) -> Flags:
+        return np.fromiter((called for called, _, _ in self._along(scores)), bool, len(scores))
+
+    def rows(self, scores: Floats) -> None:
+        if len(scores) > 0:
+            *_, (_, self._mean, self._odds) = self._along(scores)
+            self._n += len(scores)
+            self.threshold = max(self._mean, 1.0 / (1.0 + math.exp(-self._odds)))
+
+    def _along(self, scores: Floats) -> Iterator[tuple[bool, float, float]]:
+        """Whether each sample is called; and after it, the mean score and the threshold's log-odds."""
+        mean, odds = self._mean, self._odds
+        for n, score in enumerate(np.clip(scores, TINY, 1.0 - TINY).tolist(), start=self._n + 1):
+            mean += (score - mean) / min(n, LATEST)
+            least = math.log(mean / (1.0 - mean))
+            odds = max(odds, least) if n > 1 else least
+            called = math.log(score / (1.0 - score)) >= odds
+            odds += SWAY * (called - (RARE if mean < RARE else 1.0))
+            yield called, mean, odds
+
+    def basis(self) -> str:
+        return f"the mean probability of the latest {min(self._n, LATEST):,} samples, {self._mean:.3g}" + (
+            f", and at most {RARE:.0%} of any hundred" if self._mean < RARE else ""
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"n": self._n, "mean": self._mean, "odds": self._odds}
+
+    def restore(self, content: dict[str, Any]) -> None:
+        self._n, self._mean = count(content), checked(content, "mean", 0.0, 1.0)
+        self._odds = checked(content, "odds", -LARGEST_ODDS, LARGEST_ODDS)
+        self.threshold = max(self._mean, 1.0 / (1.0 + math.exp(-self._odds))) if self._n > 0 else START
 
 
 # --- In files ----------------------------------------------------------------------------------------------------
