@@ -346,7 +346,8 @@ def test_capymoa_follows_instance_by_instance():
 
 WRONG_BEST = {"threshold": "x", "n": -1, "scores": "AA==", "belong": ""}
 WRONG = [("f1", {name: value}) for name, value in WRONG_BEST.items()] + [
-    ("balanced", {"mean": 1.1}), ("balanced", {"odds": None}), ({"budget": 0.1}, {"odds": 1e9}), ({"budget": 0.1}, {"n": True}),
+    ("balanced", {"mean": 1.1}), ("balanced", {"odds": None}),
+    ({"budget": 0.1}, {"odds": 1e9}), ({"budget": 0.1}, {"n": True}),
 ]  # fmt: skip
 
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 LIKELIEST = "likeliest"
 REQUIREMENT = (
     "'likeliest', costs such as {'fraud': {'missed': 50, 'false': 1}} or {'costs': {'fraud': {'ok': 50}}}, or "
-    "thresholds such as {'fraud': 'f1'}, {'fraud': 'balanced'}, {'fraud': {'recall': 0.8}}, {'fraud': {'precision': 0.5}}, {'fraud': "
-    "{'budget': 0.01}} or {'fraud': {'threshold': 0.3}}"
+    "thresholds such as {'fraud': 'f1'}, {'fraud': 'balanced'}, {'fraud': {'recall': 0.8}}, "
+    "{'fraud': {'precision': 0.5}}, {'fraud': {'budget': 0.01}} or {'fraud': {'threshold': 0.3}}"
 )
 _MATRIX, _MISSED, _FALSE = "costs", "missed", "false"
 _LARGEST_COST = 1e9
