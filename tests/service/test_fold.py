@@ -27,7 +27,6 @@ from devdan.service.schema import (
     Submission,
     SubmittedRow,
 )
-from devdan.service.sql import StreamFacts
 from devdan.service.store import SqliteDatabase
 
 DECIDE = {"big": "f1", "small": {"budget": 0.3}}  # its thresholds are part of the model
@@ -384,8 +383,8 @@ def test_streams_with_keys_are_fleets(tmp_path):
     assert [one.probabilities for one in predictor.many(rows, list("abcab"))] == fleet.predict_proba(
         list("abcab"), rows
     ).tolist()
-    assert predictor.one(rows[0], "a").probabilities == fleet.predict_proba(["a"], rows[:1])[0].tolist()
-    assert (predictor.knows("a"), predictor.knows("z"), predictor.n_keys) == (True, False, 3)
+    assert predictor.many(rows[:1], ["a"])[0].probabilities == fleet.predict_proba(["a"], rows[:1])[0].tolist()
+    assert (predictor.not_in_memory(["a", "z"]), predictor.n_keys) == ([], 3)  # there is no log to fetch from
     database.close()
 
 
@@ -467,7 +466,7 @@ def test_a_model_from_a_file_goes_on_learning():
 
 
 @pytest.mark.parametrize("keyed", [False, True])
-def test_now_and_then_it_is_asked_which_columns_matter(keyed):
+def test_now_and_then_it_is_asked_which_columns_matter(tmp_path, keyed):
     source, fold = random.Random(0), Fold(StreamSettings(options={"random_state": 3}, keyed=keyed))
     fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(["x", "y", "z"])))
     for k in range(0, 3000, 50):
@@ -483,5 +482,12 @@ def test_now_and_then_it_is_asked_which_columns_matter(keyed):
     (shown,) = [one for one in charts(fold.counts) if one.title == "Which columns matter"]
     assert next(key.text for key in shown.chart.legend) == "x"
     kept = fold.snapshot(0.0)
-    facts = StreamFacts(1, "s", fold.settings, 0.0, fold.columns, None, 3000, 0, 0, 0)
-    assert Fold.restored(None, facts, kept).is_same_as(kept)
+    database = SqliteDatabase(tmp_path, "off")
+    connection = database.connect()
+    with connection.transaction():
+        facts = sql.create_stream(connection, "s", fold.settings, 0.0)
+    facts.columns = fold.columns
+    sql.keep_snapshot(connection, facts.number, kept)
+    assert Fold.restored(connection, facts, kept).is_same_as(kept, fold.model if keyed else None)
+    connection.close()
+    database.close()

@@ -1,6 +1,7 @@
 """The service on a real PostgreSQL: the same log, two servers, kills and a database that goes away."""
 
 import os
+import random
 import signal
 import threading
 from functools import partial
@@ -9,6 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from commandline import run
+from keyed_logs import by_hand, check_beside_a_fleet_by_hand, features, label_of
 from old_logs import OLDER, age, tables
 from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
@@ -159,6 +161,36 @@ def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(url, monkeypat
     assert connection.execute("SELECT stream, version FROM removed, format") == [(2 * 78, now + 2)]
     connection.close()
     database.close()
+
+
+def test_it_is_a_fleet_by_hand_whatever_is_in_memory(url, tmp_path):
+    database = postgresql.PostgresqlDatabase(url)
+    connection = database.connect()
+    check_beside_a_fleet_by_hand(connection, tmp_path)
+    connection.close()
+    database.close()
+
+
+def test_a_server_predicts_keys_that_another_one_learns(url):
+    source, fleet = random.Random(4), by_hand()
+    with (
+        served_here(None, database=postgresql.PostgresqlDatabase(url)) as first,
+        served_here(None, database=postgresql.PostgresqlDatabase(url)) as second,
+    ):
+        first.put("/v1/streams/s", json={"keyed": True, "max_in_memory": 5}).raise_for_status()
+        for _ in range(5):
+            keys = [f"k{source.randrange(60)}" for _ in range(60)]
+            rows = [{"key": key, "features": features(source, 3)} for key in keys]
+            labelled = [row | {"label": label_of(row["features"])} for row in rows]
+            second.post("/v1/streams/s/samples", json={"rows": labelled}).raise_for_status()
+            dicts = [row["features"] for row in rows]
+            fleet.observe(keys, dicts).teach(keys, dicts, [label_of(row) for row in dicts])
+        for n, http in ((300, first), (360, second)):
+            until(http, "/v1/streams/s", lambda shown, n=n: (shown["rows"], shown["labels"]) == (n, 300))
+            answer = http.post("/v1/streams/s/predict", json={"rows": rows}).json()
+            expected = fleet.predict_proba(keys, dicts).tolist()
+            assert [list(one["probabilities"].values()) for one in answer["predictions"]] == expected
+            fleet.observe(keys, dicts)  # as they are new rows
 
 
 def test_two_servers_one_learns_and_the_other_takes_over(url):

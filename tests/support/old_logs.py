@@ -3,7 +3,15 @@
 from devdan.service import sql
 
 # What a log of each format lacked that the next one has: statements that make a log one of that format.
-OLDER = {1: ("DROP TABLE forgotten", "DROP TABLE audit", "UPDATE format SET version = 1")}
+OLDER = {
+    1: ("DROP TABLE forgotten", "DROP TABLE audit", "UPDATE format SET version = 1"),
+    2: (
+        "DROP TABLE networks",
+        "ALTER TABLE streams DROP COLUMN n_keys",
+        "ALTER TABLE snapshots DROP COLUMN previous",
+        "UPDATE format SET version = 2",
+    ),
+}
 
 
 def age(connection, to):

@@ -57,8 +57,12 @@ class Started:
         self._process.kill()
         self._process.join()
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def send(self, number):
-        os.kill(self._process.pid, number)
+        os.kill(self.pid, number)
 
     def wait(self):
         """Its exit code, and what it wrote to standard output and standard error."""

@@ -57,6 +57,11 @@ class Process:
         self.port = int(found[2])
         self.url = f"{found[1]}://127.0.0.1:{self.port}"
 
+    def memory(self):
+        """The bytes of it that are in memory."""
+        status = Path(f"/proc/{self._started.pid}/status").read_text()
+        return 1024 * int(re.search(r"VmRSS:\s+(\d+)", status)[1])
+
     def kill(self):
         """As a power switch would, but for the disk's cache."""
         self._started.kill()

@@ -13,9 +13,9 @@ from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows
 class Caller(threading.Thread):
     """Sends rows, and their labels later, and remembers what was acknowledged; what was not is sent again."""
 
-    def __init__(self, name, seed, answered):
+    def __init__(self, name, seed, answered, keyed=False):
         super().__init__()
-        self.answered, self.failure = answered, None
+        self.answered, self.failure, self.keyed = answered, None, keyed
         self.prefix, self._random = name, random.Random(seed)
         self.rows, self.labels = {}, {}  # acknowledged, by id
         self._unanswered = None
@@ -73,6 +73,8 @@ class Caller(threading.Thread):
         ids = [f"{self.prefix}-{self._n + k}" for k in range(size)]
         self._n += size
         made = [{"id": id_, "features": {"x": self._random.random(), "y": self._random.random()}} for id_ in ids]
+        if self.keyed:
+            made = [row | {"key": f"k{self._random.randrange(60)}"} for row in made]
         return "predict", {"rows": made}
 
 
@@ -129,7 +131,7 @@ def killed_often(arguments, database, n_kills, seed, *, settings=None):
     """Kill the server at random moments while three callers are at work; after each kill, check the log."""
     source = random.Random(seed)
     answered = threading.Semaphore(0)
-    callers = [Caller(f"c{k}", seed + k, answered) for k in range(3)]
+    callers = [Caller(f"c{k}", seed + k, answered, (settings or {}).get("keyed", False)) for k in range(3)]
     server = Process(*arguments)
     httpx.put(f"{server.url}/v1/streams/s", json=settings or {}, timeout=SECONDS).raise_for_status()
     for caller in callers:

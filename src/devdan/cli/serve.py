@@ -250,6 +250,8 @@ def replay(
     - devdan replay streams --stream payments --until 2030-01-31T12:00 --save then.devdan
     - devdan replay streams --stream payments --model devdan-ensemble
     """
+    from tempfile import TemporaryDirectory
+
     from devdan.service import replay as log
     from devdan.service.sql import Connection, StreamFacts
     from devdan.service.store import reading
@@ -291,17 +293,17 @@ def replay(
                 return
             differ = False
             for one in streams:
-                found = log.replayed(connection, one, end)
-                counted = found.fold.counts
-                counts = f"{found.n_records:,} records, {counted.n_rows:,} rows, {counted.n_labels:,} labels"
-                out.print(f"{one.name}: {counts}: {_VERDICTS[found.same]}", highlight=False)
-                differ |= found.same is False
-                if save is not None:
-                    content = found.fold.snapshot(0.0).model
-                    if content is None:
-                        raise ValueError(f"the stream {one.name} has no model yet: it begins with the first row")
-                    from devdan.atomic import write_atomically
-
-                    write_atomically(save, content)
+                with TemporaryDirectory(prefix="devdan-") as scratch:
+                    found = log.replayed(connection, one, end, Path(scratch))
+                    counted = found.fold.counts
+                    counts = f"{found.n_records:,} records, {counted.n_rows:,} rows, {counted.n_labels:,} labels"
+                    out.print(f"{one.name}: {counts}: {_VERDICTS[found.same]}", highlight=False)
+                    differ |= found.same is False
+                    if save is not None:
+                        rebuilt = found.fold.model
+                        if not rebuilt.__sklearn_is_fitted__():
+                            raise ValueError(f"the stream {one.name} has no model yet: it begins with the first row")
+                        rebuilt.save(save)
+                    found.close()
         if differ:
             fail("a model differs from its snapshot: the log or the snapshot was changed, or devdan is another version")

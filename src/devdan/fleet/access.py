@@ -122,6 +122,18 @@ class FleetAccess(TableEstimator):
             table = {"key": pa.array(keys)} | {name: pa.array(columns[name], types[name]) for name in FIGURES}
             return pa.table(table)
 
+    def fetch(self, keys: Sequence[Key]) -> None:
+        """Bring those of some keys into memory that are in the store."""
+        with self._lock:
+            if self.__sklearn_is_fitted__() and len(keys) > 0:
+                self._networks.bring(keys, self.max_in_memory)
+
+    def not_in_memory(self, keys: Sequence[Key]) -> list[Key]:
+        """Those of some keys that are in the store, or new."""
+        with self._lock:
+            known = self._networks.slots.index if self.__sklearn_is_fitted__() else {}
+            return [key for key in dict.fromkeys(keys) if key not in known]
+
     def counters(self, keys: Sequence[Key], names: Sequence[str]) -> Integers:
         """Counters of the networks of some keys, by their names in the kernel, a row for each; those of unknown are 0.
 

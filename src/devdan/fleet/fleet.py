@@ -24,7 +24,7 @@ from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.keys import Key
 from devdan.fleet.networks import INPUTS, SETTINGS, Networks
 from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, kept_of, learn_rows, predict_rows
-from devdan.fleet.store import Store
+from devdan.fleet.store import KeyStore, Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
 from devdan.model.classes import Classes, check_sample_weight, partly_labelled
@@ -70,9 +70,9 @@ class DEVDANFleet(Deciding, FleetAccess):
         ``rehearse=0``: a network that replays samples would keep a thousand for each key. Without a prior,
         its ``random_state`` is that of every key, if it is not ``None``.
     {fleet options}
-    store : str or path, default=None
+    store : str, path or KeyStore, default=None
         A file for networks that do not stay in memory, and for :meth:`save`. It must not hold a fleet already:
-        :meth:`load` opens such a one.
+        :meth:`load` opens such a one. Or a store of another kind, which whoever has made it saves to.
     random_state : int, RandomState or None, default=None
         Seed of the fleet. Each key draws its own from it and from its label, so that the order in which keys come does
         not matter.
@@ -102,7 +102,7 @@ class DEVDANFleet(Deciding, FleetAccess):
     """
 
     _seed: int
-    _store: Store | None
+    _store: KeyStore | None
     _id: str  # of the fleet, in stores
     _n_saves: int
     _saved_at: tuple[str, int]  # where it was last saved, and how many saves there had been then
@@ -115,7 +115,7 @@ class DEVDANFleet(Deciding, FleetAccess):
         prior: bool = True,
         n_jobs: int | None = -1,
         decide: str | Mapping[Any, Any] = "likeliest",
-        store: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | KeyStore | None = None,
         max_in_memory: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
@@ -318,7 +318,10 @@ class DEVDANFleet(Deciding, FleetAccess):
         for name in ("prior", "n_jobs", "max_in_memory", "decide"):
             options.OPTIONS[name].check(getattr(self, name))
         options.require(
-            self.store is None or isinstance(self.store, (str, os.PathLike)), "store", "a path or None", self.store
+            self.store is None or isinstance(self.store, (str, os.PathLike, KeyStore)),
+            "store",
+            "a path, a KeyStore or None",
+            self.store,
         )
         if self.max_in_memory is not None and self.store is None:
             raise ValueError(f"max_in_memory={self.max_in_memory} needs a store: the path of a file for other keys")
@@ -338,13 +341,14 @@ class DEVDANFleet(Deciding, FleetAccess):
 
     def _begin(self, shared: Shared, example: Key) -> None:
         """Become a fleet that has seen nothing yet but how its rows look."""
-        self._store = None if self.store is None else Store.create(self.store, exclusive=True)
+        own = self.store
+        self._store = Store.create(own, exclusive=True) if isinstance(own, (str, os.PathLike)) else own
         self._hold(shared, example, self._store)
         self._n_rows = self._n_saves = 0
         self._key_name = None
         self._id, self._saved_at = uuid.uuid4().hex, ("", 0)
 
-    def _hold(self, shared: Shared, example: Key, store: Store | None, n_keys: int = 0) -> None:
+    def _hold(self, shared: Shared, example: Key, store: KeyStore | None, n_keys: int = 0) -> None:
         check = partial(saving.check_rows, shared, labels.kind_of(example))
         self._shared, self._example, self._networks = shared, example, Networks(check, store, n_keys)
         self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store, self.decide
@@ -425,7 +429,8 @@ class DEVDANFleet(Deciding, FleetAccess):
         """
         with self._lock:
             self._check_is_fitted()
-            saving.save(self, self.store if path is None else path)
+            own = None if isinstance(self.store, KeyStore) else self.store
+            saving.save(self, own if path is None else path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, max_in_memory: int | None = None) -> Self:
@@ -440,11 +445,11 @@ class DEVDANFleet(Deciding, FleetAccess):
     def close(self) -> None:
         """Let go of the store, so that others can have it; the fleet cannot be used after this."""
         with self._lock:
-            if self.__sklearn_is_fitted__() and self._store is not None:
+            if self.__sklearn_is_fitted__() and isinstance(self._store, Store):
                 self._store.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.__sklearn_is_fitted__() and self._store is not None:
+        if self.__sklearn_is_fitted__() and isinstance(self._store, Store):
             raise TypeError("a fleet with a store cannot be copied or pickled: save it to another file and load that")
         with self._lock:
             content: dict[str, Any] = super().__getstate__()

@@ -18,7 +18,7 @@ import numpy as np
 from devdan import kernel
 from devdan.arrays import Floats, Integers
 from devdan.fleet.keys import Key, of_text, text_of
-from devdan.fleet.store import FIGURES, Kept, Row, Store
+from devdan.fleet.store import FIGURES, Kept, KeyStore, Row
 from devdan.kernel import CHANGED, SEEN, Evolving, Work
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import aligned, resized, sizes_of
@@ -187,7 +187,7 @@ _SPARE = 20  # a part of the memory, 1 / 20, is made free at once, so that many 
 class Networks:
     """Networks by key. ``check`` is called with rows that another process may have written."""
 
-    def __init__(self, check: Callable[[Sequence[Row]], None], store: Store | None = None, n_keys: int = 0) -> None:
+    def __init__(self, check: Callable[[Sequence[Row]], None], store: KeyStore | None = None, n_keys: int = 0) -> None:
         self.slots = Slots()
         self.gone: set[str] = set()  # keys that were deleted since the last save, if there is no store
         self._check, self._store, self._n_keys = check, store, n_keys
@@ -253,13 +253,13 @@ class Networks:
         for row in self._read(self._store, list(missing)):
             self.slots.add(missing[row.text], row.kept)
 
-    def _read(self, store: Store, texts: Sequence[str]) -> list[Row]:
+    def _read(self, store: KeyStore, texts: Sequence[str]) -> list[Row]:
         """What a store has of these keys; what was there before this process is checked."""
         found = list(store.get(texts))
         try:
             self._check([row for row, is_ours in found if not is_ours])
         except ValueError as error:
-            raise ModelFileError(f"{store.path} does not hold a valid fleet: {error}") from error
+            raise ModelFileError(f"{store} does not hold a valid fleet: {error}") from error
         return [row for row, _ in found]
 
     def take(self, rows: Sequence[Row]) -> None:
@@ -278,13 +278,17 @@ class Networks:
         """Let those that were not used for longest go to the store, but none that is in use now."""
         if n_needed <= most:
             return
+        assert self._store is not None
         slots = self.slots.in_use()
         used = self.slots.table[slots, USED]
-        slots, used = slots[used < self._tick], used[used < self._tick]
+        may_go = used < self._tick
+        if not self._store.takes_changes:
+            may_go &= self.slots.table[slots, CHANGED] == 0
+        slots, used = slots[may_go], used[may_go]
         n_out = min(n_needed - most + most // _SPARE, len(slots))
         out = slots[np.argsort(used, kind="stable")[:n_out]]
-        assert self._store is not None
-        self._store.put(self.rows(out[self.slots.table[out, CHANGED] == 1]))
+        if self._store.takes_changes:
+            self._store.put(self.rows(out[self.slots.table[out, CHANGED] == 1]))
         for slot in out.tolist():
             self.slots.remove(slot)
 
@@ -322,6 +326,11 @@ class Networks:
         accuracy = [r / n if n > 0 else None for r, n in zip(right.tolist(), judged.tolist(), strict=True)]
         found = samples, labels, units, real_drifts, virtual_drifts, accuracy, table[slots, SEEN].tolist()
         return dict(zip(FIGURES, found, strict=True))
+
+    @property
+    def n_changed(self) -> int:
+        """How many have changed since the last save, or a little more."""
+        return int(np.count_nonzero(self.slots.table[:, CHANGED]))
 
     def figures_elsewhere(self) -> list[tuple[Any, ...]]:
         """The texts and figures of keys that are not in memory."""

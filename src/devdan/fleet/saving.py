@@ -5,9 +5,10 @@ Whatever a file holds, compiled code must be safe with it: all that is read is c
 
 from __future__ import annotations
 
+import json
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -17,7 +18,7 @@ from devdan.arrays import Floats
 from devdan.fleet.keys import kind_of, of_text, text_of
 from devdan.fleet.networks import EVENTS
 from devdan.fleet.shared import DEFAULT, Shared, scale_of
-from devdan.fleet.store import Kept, Row, Store
+from devdan.fleet.store import Kept, KeyStore, Row, Store
 from devdan.kernel import CHANGED, EVOLVING, Evolving
 from devdan.kernel.state import HEADER, LARGEST_COUNT, SETTINGS, aligned, check_state, check_states, sizes_of
 from devdan.model import modelfile, options
@@ -32,7 +33,7 @@ def save(fleet: Any, path: str | os.PathLike[str] | None) -> None:
     if path is None:
         raise ValueError("path must be given, as this fleet has no store")
     place = os.path.realpath(path)
-    if fleet._store is not None and place == os.path.realpath(fleet._store.path):
+    if isinstance(fleet._store, Store) and place == os.path.realpath(fleet._store.path):
         _write(fleet, fleet._store, afresh=False)
         return
     store = Store.open_or_create(path)
@@ -76,6 +77,68 @@ def header_of(fleet: Any) -> dict[str, Any]:
     }
 
 
+# --- For whoever saves to a store of another kind ----------------------------------------------------------------
+
+
+def shared_of(fleet: Any) -> tuple[dict[str, Any], Floats]:
+    """All but the networks of keys: a header and a network, the same whenever the fleet is the same."""
+    return header_of(fleet) | {"id": "", "n_saves": 0}, fleet._shared.network()
+
+
+def n_changed(fleet: Any) -> int:
+    """How many networks in memory have changed since :func:`mark_saved`, or one more."""
+    return int(fleet._networks.n_changed) if fleet.__sklearn_is_fitted__() else 0
+
+
+def changes(fleet: Any) -> list[Row]:
+    """The networks that have changed since :func:`mark_saved`."""
+    slots = fleet._networks.slots.in_use()
+    return list(fleet._networks.rows(slots[fleet._networks.slots.table[slots, CHANGED] == 1]))
+
+
+def mark_saved(fleet: Any, has_changed: bool = False) -> None:
+    """The store has all networks as they are; or none that is in memory."""
+    fleet._networks.slots.table[:, CHANGED] = has_changed
+
+
+def take(fleet: Any, rows: Iterable[Row]) -> None:
+    """Take in networks that come from elsewhere, which are checked."""
+    rows = iter(rows)
+    while part := list(islice(rows, _AT_ONCE)):
+        fleet._networks.take(part)
+
+
+def all_rows(fleet: Any) -> Iterator[Row]:
+    """The networks of all keys, wherever they are."""
+    networks = fleet._networks
+    yield from networks.rows(networks.slots.in_use())
+    yield from networks.rows_elsewhere()
+
+
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two fleets are the same, bit for bit, wherever their networks are."""
+    if len(one) != len(other) or _shared_bytes(one) != _shared_bytes(other):
+        return False
+    for row in all_rows(one):
+        found = other._networks.get(of_text(row.text))
+        if found is None or _bytes_of(found) != _bytes_of(row.kept):
+            return False
+    return True
+
+
+def _shared_bytes(fleet: Any) -> tuple[bytes, bytes]:
+    header, network = shared_of(fleet)
+    header["options"] = header["options"] | {"max_in_memory": None}
+    return json.dumps(header, default=modelfile.plain, sort_keys=True).encode(), network.tobytes()
+
+
+def _bytes_of(kept: Kept) -> tuple[Any, ...]:
+    return kept.state.tobytes(), kept.codes.tobytes(), *kept[2:]
+
+
+# --- Loading -----------------------------------------------------------------------------------------------------
+
+
 def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None, whole: bool = False) -> Any:
     """A fleet of this class from a file; with a limit, the file becomes its store, unless it is loaded as a whole."""
     options.OPTIONS["max_in_memory"].check(max_in_memory)
@@ -88,9 +151,7 @@ def load(kind: Any, path: str | os.PathLike[str], max_in_memory: int | None, who
             store.discard_changes()
         fleet = restored(kind, *_saved(store), limit, store)
         if limit is None:
-            rows = store.saved_rows()
-            while part := list(islice(rows, _AT_ONCE)):
-                fleet._networks.take(part)
+            take(fleet, store.saved_rows())
             store.close()
     except BaseException as error:
         store.close()
@@ -111,7 +172,7 @@ def _saved(store: Store) -> tuple[dict[str, Any], Floats]:
 
 
 def restored(
-    kind: Any, header: dict[str, Any], network: Floats, limit: int | None = None, store: Store | None = None
+    kind: Any, header: dict[str, Any], network: Floats, limit: int | None = None, store: KeyStore | None = None
 ) -> Any:
     """The fleet, without networks; with a limit, they are in the store."""
     chosen = header["options"]
@@ -124,7 +185,7 @@ def restored(
         n_jobs=chosen["n_jobs"],
         decide=chosen["decide"],
         max_in_memory=limit,
-        store=None if limit is None or store is None else str(store.path),
+        store=None if limit is None else str(store.path) if isinstance(store, Store) else store,
         random_state=header["random_state"],
     )
     fleet._check_options()
@@ -142,7 +203,7 @@ def restored(
     fleet._hold(shared, of_text(header["example"]), fleet._store, n_keys)
     modelfile.take_columns(fleet, header["shared"]["columns"], shared.mixture)
     fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
-    place = "" if store is None else os.path.realpath(store.path)
+    place = os.path.realpath(store.path) if isinstance(store, Store) else ""
     fleet._id, fleet._saved_at = str(header["id"]), (place, fleet._n_saves)
     return fleet
 

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,8 +69,40 @@ class Row(NamedTuple):
     kept: Kept
 
 
-class Store:
+class KeyStore(ABC):
+    """Where a fleet has the networks that are not in memory."""
+
+    takes_changes = False  # networks that have changed may go there at any time; else only those that it has already
+
+    @abstractmethod
+    def get(self, texts: Sequence[str]) -> Iterator[tuple[Row, bool]]:
+        """What there is of these keys, and whether this very process put it there, so that it need not be checked."""
+
+    @abstractmethod
+    def rows(self) -> Iterator[Row]:
+        """All that there is."""
+
+    @abstractmethod
+    def figures(self) -> list[tuple[Any, ...]]:
+        """The key and the figures of each row."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many keys were saved."""
+
+    def put(self, rows: Iterable[Row]) -> None:
+        """Keep what leaves memory."""
+        raise NotImplementedError
+
+    def forget(self, text: str) -> None:
+        """Remove a key."""
+        raise NotImplementedError
+
+
+class Store(KeyStore):
     """An open file; whoever has it for its networks keeps others out."""
+
+    takes_changes = True
 
     def __init__(self, path: str | os.PathLike[str], connection: sqlite3.Connection) -> None:
         self.path, self._connection = Path(path), connection
@@ -144,6 +177,9 @@ class Store:
             self._connection.execute(f"PRAGMA {setting}")
         if exclusive:
             self._run()  # takes the lock, which lasts
+
+    def __str__(self) -> str:
+        return str(self.path)
 
     def close(self) -> None:
         """Let others have the file."""

@@ -6,10 +6,13 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse, Response, StreamingResponse
 
 from devdan.service import answers, audit
 from devdan.service.bodies import (
@@ -90,8 +93,8 @@ async def samples(call: Call) -> Response:
     check_rows(rows, live.settings.keyed, call.engine.limits)
     check_texts([row.label for row in rows if isinstance(row.label, str)], "a label")
     keys = [row.key or "" for row in rows] if live.settings.keyed else None
-    call.engine.check_keys(live, keys)
-    call.engine.check_memory(live, [row.features for row in rows], keys, [row.label for row in rows])
+    await call.engine.check_keys(live, keys)
+    await call.engine.check_memory(live, [row.features for row in rows], keys, [row.label for row in rows])
     submitted = [
         SubmittedRow(row.id or new_id(), row.features, row.key, None, None, row.label, row.id is None) for row in rows
     ]
@@ -166,11 +169,25 @@ async def audited(call: Call) -> Response:
 async def model(call: Call) -> Response:
     live = await call.live()
     live.check_loaded()
+    kind, headers = "application/octet-stream", {"content-disposition": f'attachment; filename="{live.name}.devdan"'}
+    if live.settings.keyed:
+        folder = TemporaryDirectory(prefix="devdan-")
+        path = Path(folder.name) / "fleet"
+        try:
+            made = await asyncio.to_thread(call.engine.write_fleet, live, path)
+        except BaseException:
+            folder.cleanup()
+            raise
+        if not made:
+            folder.cleanup()
+            raise NotFoundError(
+                "there is no snapshot of the model yet: the first one is taken soon after the first row"
+            )
+        return FileResponse(path, media_type=kind, headers=headers, background=BackgroundTask(folder.cleanup))
     content = await asyncio.to_thread(live.predictor.content)
     if content is None:
         raise NotFoundError("there is no model yet: it begins with the first row")
-    headers = {"content-disposition": f'attachment; filename="{live.name}.devdan"'}
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    return Response(content, media_type=kind, headers=headers)
 
 
 async def events(call: Call) -> Response:

@@ -14,11 +14,11 @@ from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.service import fold, forgetting, models, sql
+from devdan.service import fold, forgetting, keys, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
-from devdan.service.predictor import Predictor, RowPrediction
+from devdan.service.predictor import NotFetchedError, Predictor, RowPrediction
 from devdan.service.schema import (
     BusyError,
     FairShares,
@@ -36,7 +36,7 @@ from devdan.service.schema import (
     check_name,
     new_id,
 )
-from devdan.service.sql import Connection, Database, StreamFacts, UnavailableError
+from devdan.service.sql import Connection, Database, StaleError, StreamFacts, UnavailableError
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 
@@ -46,6 +46,7 @@ _IN_THREAD = 1000  # rows from which on predictions are made beside the event lo
 _PATIENCE = 30.0  # seconds for the log to take what a request brings, or to be read
 _BEHIND = 60.0  # seconds that learning may be behind the log
 _FREE = 100 * 2**20  # bytes on the disk that should be left
+_TRIES, _MOMENT = 20, 0.1  # to have a prediction's networks of one snapshot; seconds between them
 _OUTCOMES = ("accepted", "corrected", "repeated", "waiting", "expired")  # of labels
 
 
@@ -314,8 +315,9 @@ class Engine:
         live.check_loaded()
         predictor = live.predictor
         keys = [row.key or "" for row in rows] if live.settings.keyed else None
-        self.check_keys(live, keys)
-        self.check_memory(live, [row.features for row in rows], keys)
+        features = [row.features for row in rows]
+        await self.check_keys(live, keys)
+        await self.check_memory(live, features, keys)
         most = self.limits.probabilities
         if len(rows) * len(predictor.classes) > most:
             raise LimitError(
@@ -323,12 +325,14 @@ class Engine:
                 f"classes; send up to {most // len(predictor.classes):,} rows at a time"
             )
         try:
-            if len(rows) == 1:
-                predictions = [predictor.one(rows[0].features, rows[0].key)]
+            if keys is not None:
+                predictor, predictions = await self._predict_keys(live, features, keys)
+            elif len(rows) == 1:
+                predictions = [predictor.one(features[0])]
             elif len(rows) < _IN_THREAD:
-                predictions = predictor.many([row.features for row in rows], keys)
+                predictions = predictor.many(features)
             else:
-                predictions = await asyncio.to_thread(predictor.many, [row.features for row in rows], keys)
+                predictions = await asyncio.to_thread(predictor.many, features)
         except ValueError as error:  # a model of numbers was given something else
             raise InvalidError(str(error)) from error
         submitted = [
@@ -336,6 +340,27 @@ class Engine:
             for row, own in zip(rows, predictions, strict=True)
         ]
         return Answer(submitted, predictions, predictor)
+
+    async def _predict_keys(
+        self, live: Live, rows: Sequence[Features], keys: Sequence[str]
+    ) -> tuple[Predictor, list[RowPrediction]]:
+        """Predict rows with the networks of their keys, of which some may have to be fetched from the log."""
+        predictor, fetched = live.predictor, dict[str, bytes]()
+        for _ in range(_TRIES):
+            missing = [text for text in predictor.not_in_memory(keys) if text not in fetched]
+            try:
+                if missing:
+                    find = partial(sql.networks, stream=live.number, seq=predictor.snapshot_seq, keys=missing)
+                    fetched |= dict.fromkeys(missing, b"") | await self.read(find)
+                if len(rows) < _IN_THREAD:
+                    return predictor, predictor.many(rows, keys, fetched)
+                return predictor, await asyncio.to_thread(predictor.many, rows, keys, fetched)
+            except NotFetchedError:
+                continue
+            except StaleError:  # two snapshots were taken meanwhile: a newer predictor is on its way
+                await asyncio.sleep(_MOMENT)
+                predictor, fetched = live.predictor, {}
+        raise NotReadyError("the networks of its keys are changing; send the request again later")
 
     async def predict_and_log(self, live: Live, rows: Sequence[RowIn], sender: str = "") -> Answer:
         """Predict rows, and write them with their predictions."""
@@ -348,15 +373,16 @@ class Engine:
             return answer
         return answer._replace(outcome=outcome)
 
-    def check_keys(self, live: Live, keys: Sequence[str] | None) -> None:
+    async def check_keys(self, live: Live, keys: Sequence[str] | None) -> None:
         """Raise an error for a new key where there are as many as may be; keys not learned yet do not count."""
-        most, predictor = self.limits.keys, live.predictor
-        if keys is not None and predictor.n_keys >= most and not all(map(predictor.knows, keys)):
-            raise LimitError(
-                f"the stream has {predictor.n_keys} keys, and may have {most}; there is a new one among these"
-            )
+        most, n_keys = self.limits.keys, live.predictor.n_keys
+        if keys is not None and n_keys >= most and await self._new_keys(live, keys):
+            raise LimitError(f"the stream has {n_keys:,} keys, and may have {most:,}; there is a new one among these")
 
-    def check_memory(
+    async def _new_keys(self, live: Live, keys: Sequence[str]) -> set[str]:
+        return await self.read(partial(sql.new_members, stream=live.number, kind="key", values=set(keys)))
+
+    async def check_memory(
         self,
         live: Live,
         rows: Sequence[Features],
@@ -370,8 +396,11 @@ class Engine:
         named = (row for row in rows if isinstance(row, dict))
         columns = live.predictor.columns or list(dict.fromkeys(name for row in named for name in row))
         values = [row if isinstance(row, tuple) else [row.get(name) for name in columns] for row in rows]
-        model = live.predictor.model or models.new_model(live.settings)
-        models.check_memory(model, live.settings, columns, values, keys, labels)
+        model = live.predictor.model
+        if model is None:
+            model = models.new_model(live.settings)
+        new = None if keys is None else sorted(await self._new_keys(live, keys))
+        models.check_memory(model, live.settings, columns, values, new, labels)
 
     async def submit(
         self,
@@ -467,6 +496,21 @@ class Engine:
         self.learner.wake({live.number})
         return seq
 
+    def write_fleet(self, live: Live, path: Path) -> bool:
+        """Write the fleet of a stream with keys, as the latest snapshot has it, to a new file, in any thread.
+
+        Returns whether there is a snapshot.
+        """
+        connection = self.database.connect()
+        try:
+            kept = sql.snapshot(connection, live.number, sql.LATEST)
+            if kept is None or kept.model is None:
+                return False
+            keys.whole(connection, live.number, live.settings, kept, path).close()
+            return True
+        finally:
+            connection.close()
+
     # --- Health --------------------------------------------------------------------------------------------------
 
     async def retry(self, live: Live) -> None:
@@ -552,7 +596,11 @@ class Engine:
                 live.view, live.is_loaded = news.view, True
                 model, columns = news.view.predictor.model, news.view.predictor.columns
                 live.is_wide = model is None or not models.fits(
-                    model, live.settings.max_memory, len(columns or ()), self.limits.classes, self.limits.keys
+                    model,
+                    live.settings.max_memory,
+                    len(columns or ()),
+                    self.limits.classes,
+                    min(self.limits.keys, live.settings.max_in_memory),
                 )
             live.problem, live.is_learned_here = news.problem, news.is_ours
             changed, live.changed = live.changed, asyncio.Event()

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from devdan.service import models, sql
+from devdan.fleet import saving
+from devdan.fleet.fleet import DEVDANFleet
+from devdan.service import keys, models, sql
 from devdan.service.figures import Counts
 from devdan.service.schema import (
     Label,
@@ -61,22 +63,40 @@ class Fold:
         self.at = 0.0  # when the last record was written
 
     @classmethod
-    def restored(cls, connection: Connection, stream: StreamFacts, kept: Snapshot | None) -> Fold:
-        """Go on from a snapshot, or begin."""
+    def restored(
+        cls, connection: Connection, stream: StreamFacts, kept: Snapshot | None, fleet: DEVDANFleet | None = None
+    ) -> Fold:
+        """Go on from a snapshot, or begin; with this fleet, or if rows have keys, with one that reads the log."""
         fold = cls(stream.settings, lambda seq: connection.record(stream.number, seq))
+        if stream.settings.keyed:
+            fold.model = keys.of_log(connection, stream.number, stream.settings, kept) if fleet is None else fleet
         if kept is None:
             return fold
         fold.columns = stream.columns if kept.seq else stream.settings.columns
         fold.seq, fold.counts = kept.seq, _counts(kept.counts)
         if kept.model is not None:
-            fold.model = models.of_content(kept.model, "the snapshot")
+            if not stream.settings.keyed:
+                fold.model = models.of_content(kept.model, "the snapshot")
             fold.n_hidden, *drifts = models.structure(fold.model)
             fold.drifts = drifts[0], drifts[1]
         return fold
 
     def snapshot(self, at: float) -> Snapshot:
-        """The state, to be kept."""
-        return Snapshot(self.seq, at, models.content_of(self.model), msgspec.msgpack.encode(self.counts))
+        """The state, to be kept; of a fleet, with the networks that have changed since the snapshot before."""
+        counts = msgspec.msgpack.encode(self.counts)
+        if isinstance(self.model, DEVDANFleet):
+            return Snapshot(self.seq, at, keys.shared(self.model), counts, keys.changes(self.model))
+        return Snapshot(self.seq, at, models.content_of(self.model), counts)
+
+    def note_saved(self, kept: Snapshot) -> None:
+        """The log has this snapshot, of the state as it is."""
+        if isinstance(self.model, DEVDANFleet):
+            keys.note_saved(self.model, kept.seq)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a snapshot must be taken before more is learned."""
+        return isinstance(self.model, DEVDANFleet) and keys.is_due(self.model)
 
     def apply(self, record: LogRecord) -> None:
         """Take the next record."""
@@ -84,22 +104,32 @@ class Fold:
         if isinstance(body, LoggedColumns):
             self.columns = body.names
         elif isinstance(body, LoggedRows):
+            self._fetch(body.keys)
             self._remember(record, body)
             self.counts.rows(record, body)
             self._learn(body.values, body.keys, None)
         elif isinstance(body, LoggedLabels):
             rows = self._rows_of(body.rows)
+            values, own_keys = _taken(rows, body.rows)
+            self._fetch(own_keys)
             self.counts.labels(record, body, rows)
-            self._learn(*_taken(rows, body.rows), body.labels)
+            self._learn(values, own_keys, body.labels)
         elif isinstance(body, LoggedCorrections):
             rows = self._rows_of(body.rows)
+            values, own_keys = _taken(rows, body.rows)
+            self._fetch(own_keys)
             self.counts.corrections(body, rows)
-            self._learn(*_taken(rows, body.rows), body.labels, body.before)
+            self._learn(values, own_keys, body.labels, body.before)
         elif isinstance(body, LoggedForgetting):
             self._forget(body)
         elif isinstance(body, LoggedExpiry):
             self.counts.expired(body)
         self.seq, self.at = record.seq, record.at
+
+    def _fetch(self, own_keys: Sequence[str] | None) -> None:
+        """Read the networks of keys before anything changes, as the log may not be readable at present."""
+        if own_keys and isinstance(self.model, DEVDANFleet):
+            self.model.fetch(own_keys)
 
     def _learn(
         self,
@@ -135,6 +165,7 @@ class Fold:
             return
         ((_, rows),) = self._rows_of([body.row])
         seq, place = body.row
+        self._fetch(rows.keys and [rows.keys[place]])
         self.counts.forgotten(body, rows)
         self._n_recent -= len(rows.ids)
         del self._recent[seq]  # it is read again if other labels come, without the sample then
@@ -143,9 +174,16 @@ class Fold:
         alone = [self.columns[column] for column in body.columns]
         models.forget_sample(self.model, X, None if rows.keys is None else rows.keys[place], body.label, alone)
 
-    def is_same_as(self, kept: Snapshot) -> bool:
-        """Whether a snapshot holds this state, bit for bit."""
-        return msgspec.msgpack.encode(self.counts) == kept.counts and models.are_same(self.model, kept.model)
+    def is_same_as(self, kept: Snapshot, fleet: DEVDANFleet | None = None) -> bool:
+        """Whether a snapshot holds this state, bit for bit; ``fleet`` is that of the snapshot, if rows have keys."""
+        if msgspec.msgpack.encode(self.counts) != kept.counts:
+            return False
+        if not isinstance(self.model, DEVDANFleet):
+            return models.content_of(self.model) == kept.model
+        is_begun = self.model.__sklearn_is_fitted__()
+        if fleet is None or not is_begun or not fleet.__sklearn_is_fitted__():
+            return is_begun == (fleet is not None and fleet.__sklearn_is_fitted__())
+        return saving.are_same(self.model, fleet)
 
     def _remember(self, record: LogRecord, rows: LoggedRows) -> None:
         self._recent[record.seq] = record, rows

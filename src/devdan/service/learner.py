@@ -265,6 +265,8 @@ class LearnerThread(threading.Thread):
         if records and followed.since is None:
             followed.since = time.monotonic()
         for record in records:
+            if fold.is_due:
+                self._snapshot(followed, fold)
             fold.apply(record)
             followed.to_erase |= isinstance(record.body, LoggedForgetting)
             is_due = time.monotonic() - followed.published_at > max(_PUBLISH, _COST * followed.seconds)
@@ -337,6 +339,11 @@ class LearnerThread(threading.Thread):
         kept = fold.snapshot(self._writer.clock.now())
         self._writer.run_job(partial(sql.keep_snapshot, stream=number, kept=kept, leases=self._leases)).result()
         followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
+        fold.note_saved(kept)
+        if (
+            followed.stream.settings.keyed and followed.published_seq >= 0
+        ):  # who predicts reads no snapshot older than the one before
+            self._show(followed, fold)
         after: int | None = 0 if keep is not None else None
         while after is not None:  # little at a time, so that others can write in between
             before = fold.at - (keep or 0.0)  # by the times in the log, whatever the clock says now

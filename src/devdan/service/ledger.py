@@ -116,6 +116,7 @@ class _StreamGroup:
         for kind, new in self._members.items():
             if new:
                 sql.add_members(self._connection, self._stream.number, kind, new)
+        self._stream.n_keys += len(self._members["key"])
         if sources:
             sql.advance_offsets(self._connection, self._stream.number, sources)
         if self._stream.n_waiting + self._stream.n_early > self._stream.settings.max_waiting:
@@ -177,7 +178,7 @@ class _StreamGroup:
         new = {kind: (values & self._unknown[kind]) - self._members[kind] for kind, values in found.items()}
         for kind, names in (("key", "keys"), ("class", "classes")):
             if new[kind]:
-                n = sql.count_members(self._connection, self._stream.number, kind) + len(self._members[kind])
+                n = self._n_members(kind) + len(self._members[kind])
                 if n + len(new[kind]) > self._most[kind]:
                     most, first = self._most[kind], min(new[kind])
                     return SubmissionOutcome(
@@ -187,6 +188,12 @@ class _StreamGroup:
         for kind, values in new.items():
             self._members[kind] |= values
         return SubmissionOutcome()
+
+    def _n_members(self, kind: str) -> int:
+        """How many there were; of classes there are few enough to count them."""
+        if kind == "key":
+            return self._stream.n_keys
+        return sql.count_members(self._connection, self._stream.number, kind)
 
     def _keys_in(self, submission: Submission) -> set[str]:
         return {row.key or "" for row in submission.rows} if self._stream.settings.keyed else set()

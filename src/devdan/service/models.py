@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -107,21 +105,23 @@ def check_memory(
     """
     is_begun = model.__sklearn_is_fitted__()
     n_classes = (len(model.mixture_.classes) if is_begun else 0) + len(set(labels or ()))
-    n_keys = 0
+    n_keys, most = 0, settings.max_in_memory
     if isinstance(model, DEVDANFleet):
-        n_keys = (len(model) if is_begun else 0) + sum(not is_begun or key not in model for key in set(keys or ()))
+        n_keys = min(len(model) + len(set(keys or ())), most)
     if fits(model, settings.max_memory, len(columns), n_classes, n_keys):
         return
+    if isinstance(model, DEVDANFleet) and len(model) < most:
+        n_keys = min(len(model) + sum(not is_begun or key not in model for key in set(keys or ())), most)
     if labels and is_begun:
         n_classes = len(set(model.mixture_.classes.labels.tolist()).union(labels))
     n_inputs = _inputs_at_most(model, columns, values)
     needed = n_bytes(model, n_inputs, n_classes, n_keys)
     if needed > settings.max_memory * _MIB:
-        of_keys = f" and {n_keys:,} keys" if n_keys else ""
+        of_keys = f" and {n_keys:,} keys in memory" if n_keys else ""
         raise InvalidError(
             f"the model would need {needed / _MIB:,.0f} MiB for {n_inputs:,} inputs, {n_classes:,} classes{of_keys}, "
             f"and may take {settings.max_memory} (max_memory); drop columns with many different texts, lower "
-            "max_categories, or make the stream with more"
+            f"{'max_in_memory or ' if n_keys else ''}max_categories, or make the stream with more"
         )
 
 
@@ -268,39 +268,14 @@ def importances(model: Model) -> dict[str, float]:
 # --- In files --------------------------------------------------------------------------------------------------------
 
 
-def content_of(model: Model) -> bytes | None:
+def content_of(model: EvolvingClassifier) -> bytes | None:
     """The model file, or None before the first row."""
-    if not model.__sklearn_is_fitted__():
-        return None
-    if not isinstance(model, DEVDANFleet):
-        return modelfile.content_of(model)
-    with TemporaryDirectory() as folder:  # a fleet's file is a database
-        path = Path(folder) / "fleet"
-        model.save(path)
-        return path.read_bytes()
+    return modelfile.content_of(model) if model.__sklearn_is_fitted__() else None
 
 
 def of_content(content: bytes, name: str) -> Model:
     """The model that a file holds."""
-    if not content.startswith(modelfile.SQLITE):
-        return modelfile.of_content(content, name, *KINDS)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "fleet"
-        path.write_bytes(content)
-        fleet: DEVDANFleet = DEVDANFleet.load(path)
-        fleet.n_jobs = 1
-        return fleet
-
-
-def are_same(model: Model, content: bytes | None) -> bool:
-    """Whether a file holds the model, bit for bit; the file of a fleet also says when it was written."""
-    if not isinstance(model, DEVDANFleet) or content is None:
-        return content_of(model) == content
-    kept = of_content(content, "the snapshot")
-    assert isinstance(kept, DEVDANFleet)
-    if set(kept) != set(model) or modelfile.content_of(kept.prior_) != modelfile.content_of(model.prior_):
-        return False
-    return all(modelfile.content_of(kept[key]) == modelfile.content_of(model[key]) for key in model)
+    return modelfile.of_content(content, name, *KINDS)
 
 
 def columns_of(model: EvolvingClassifier) -> list[str]:

@@ -7,7 +7,8 @@ answer comes from one consistent model.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,8 +17,9 @@ import numpy as np
 from devdan.arrays import Floats
 from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.fleet.keys import text_of as text_of_key
 from devdan.model.decision import text_of
-from devdan.service import models
+from devdan.service import keys, models
 from devdan.service.models import Model
 from devdan.service.schema import Features, Label
 
@@ -31,6 +33,11 @@ class RowPrediction(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING_YET = RowPrediction(None, None, [])
+NOTHING_FETCHED: dict[str, bytes] = {}
+
+
+class NotFetchedError(LookupError):
+    """Networks have left memory since it was asked which ones have to be fetched."""
 
 
 class Predictor:
@@ -44,8 +51,10 @@ class Predictor:
     """
 
     _model: Any = None
+    _fetched: Any = None
 
     def __init__(self, model: Model | None, columns: Sequence[str] | None, version: int) -> None:
+        self._lock = threading.Lock()
         self.version, self.columns = version, columns
         self.classes: list[Any] = []
         self.names: list[str] = []
@@ -54,7 +63,7 @@ class Predictor:
         if model is None or not model.__sklearn_is_fitted__():
             return
         if isinstance(model, DEVDANFleet):
-            self._model, self._single = copy.deepcopy(model), None
+            (self._model, self._fetched), self._single = keys.copied(model), None
             self.classes = model.mixture_.classes.labels.tolist()
             self._name()
             return
@@ -78,12 +87,17 @@ class Predictor:
         model: Model | None = self._model
         return model
 
-    def knows(self, key: str) -> bool:
-        """Whether there is a network for the key."""
-        return self._model is not None and key in self._model
+    @property
+    def snapshot_seq(self) -> int:
+        """The snapshot that has the networks of keys which are not in memory; 0 if all are."""
+        return 0 if self._fetched is None else self._fetched.seq
 
-    def one(self, features: Features, key: str | None = None) -> RowPrediction:
-        """The prediction for a row, of a key if the stream has such."""
+    def not_in_memory(self, keys: Sequence[str]) -> list[str]:
+        """The texts of those of some keys whose networks have to be fetched from the log, if it has them."""
+        return list(map(text_of_key, self._model.not_in_memory(keys))) if self.snapshot_seq > 0 else []
+
+    def one(self, features: Features) -> RowPrediction:
+        """The prediction for a row."""
         if not self.classes:
             return NOTHING_YET
         if isinstance(features, tuple):
@@ -91,18 +105,32 @@ class Predictor:
             named = zip(self.columns, features, strict=True)
             features = {name: value for name, value in named if value is not None}
         if self._single is None or not self._single.fill(features, self._row):
-            return self.many([features], None if key is None else [key])[0]
+            return self.many([features])[0]
         return self._decided(self._model.mixture_.predict_proba(self._row))[0]
 
-    def many(self, rows: Sequence[Features], keys: Sequence[str] | None = None) -> list[RowPrediction]:
-        """Predictions for rows whose columns are all known, or not needed."""
+    def many(
+        self,
+        rows: Sequence[Features],
+        keys: Sequence[str] | None = None,
+        fetched: Mapping[str, bytes] = NOTHING_FETCHED,
+    ) -> list[RowPrediction]:
+        """Predictions for rows whose columns are all known, or not needed.
+
+        ``fetched`` is what the log has of keys that are not in memory, by their texts; raises a ``NotFetchedError`` if
+        others have left memory since.
+        """
         if not self.classes or self.columns is None:
             return [NOTHING_YET] * len(rows)
         names = self.columns
         values = [row if isinstance(row, tuple) else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
-        found = self._model.predict_proba(*([models.given(self._model, X)] if keys is None else [keys, X]))
-        return self._decided(found)
+        if keys is None:
+            return self._decided(self._model.predict_proba(models.given(self._model, X)))
+        with self._lock:
+            if not fetched.keys() >= set(self.not_in_memory(keys)):
+                raise NotFetchedError
+            self._fetched.contents = {text: content for text, content in fetched.items() if content}
+            return self._decided(self._model.predict_proba(keys, X))
 
     def _decided(self, found: Floats) -> list[RowPrediction]:
         """What is answered for these probabilities."""
@@ -113,5 +141,5 @@ class Predictor:
         ]
 
     def content(self) -> bytes | None:
-        """The model file, or None before the first row."""
+        """The model file, or None before the first row; a fleet's is in the log."""
         return None if self._model is None else models.content_of(self._model)

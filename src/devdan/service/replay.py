@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
-from devdan.service import models, sql
+from devdan.fleet.fleet import DEVDANFleet
+from devdan.service import keys, models, sql
 from devdan.service.fold import Fold
 from devdan.service.forgetting import ERASED
 from devdan.service.schema import Label, LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
@@ -29,6 +31,11 @@ class Replayed(NamedTuple):
     n_records: int
     same: bool | None
 
+    def close(self) -> None:
+        """Let go of its files."""
+        if isinstance(self.fold.model, DEVDANFleet):
+            self.fold.model.close()
+
 
 def records(connection: Connection, stream: StreamFacts, after: int, until: float | None = None) -> Iterator[LogRecord]:
     """The records of a stream after a record, up to a time."""
@@ -43,8 +50,13 @@ def records(connection: Connection, stream: StreamFacts, after: int, until: floa
             return
 
 
-def replayed(connection: Connection, stream: StreamFacts, until: float | None = None) -> Replayed:
-    """Rebuild the model from the beginning of the log, and compare it with the latest snapshot on the way."""
+def replayed(
+    connection: Connection, stream: StreamFacts, until: float | None = None, folder: Path | None = None
+) -> Replayed:
+    """Rebuild the model from the beginning of the log, and compare it with the latest snapshot on the way.
+
+    In the folder are networks of keys that are not in memory, which without one are all there.
+    """
     base = sql.snapshot(connection, stream.number, sql.BASE)
     if until is not None and base is not None and base.seq > 0 and until < base.at:
         begin = datetime.fromtimestamp(base.at).astimezone().isoformat(timespec="seconds")
@@ -53,20 +65,28 @@ def replayed(connection: Connection, stream: StreamFacts, until: float | None = 
             "forgotten"
         )
     latest = sql.snapshot(connection, stream.number, sql.LATEST)
-    fold = Fold.restored(connection, stream, base)
+    begun, expected = (
+        keys.whole(connection, stream.number, stream.settings, one, folder and folder / name)
+        if stream.settings.keyed
+        else None
+        for name, one in (("replayed", base), ("snapshot", latest))
+    )
+    fold = Fold.restored(connection, stream, base, begun)
     same: bool | None = None
     n_records = 0
 
     def compare() -> bool | None:
         if latest is None or fold.seq != latest.seq:
             return same
-        return fold.is_same_as(latest)
+        return fold.is_same_as(latest, expected)
 
     same = compare()
     for record in records(connection, stream, fold.seq, until):
         fold.apply(record)
         n_records += 1
         same = compare()
+    if expected is not None:
+        expected.close()
     return Replayed(stream, fold, n_records, same)
 
 

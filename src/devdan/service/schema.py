@@ -22,6 +22,7 @@ _WAIT = 30 * 86_400.0  # seconds
 _DURATION = re.compile(r"(\d+(?:\.\d+)?) *(s|seconds?|m|min|minutes?|h|hours?|d|days?|w|weeks?)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _MAX_WAITING = 100_000
+_IN_MEMORY, _MOST_KEYS = 10_000, 1_000_000
 _MEMORY, _MOST_MEMORY = 512, 900  # MiB; SQLite takes a snapshot of up to a gigabyte
 
 
@@ -76,7 +77,7 @@ class Limits(msgspec.Struct, frozen=True):
     rows: int = 10_000  # of a request
     columns: int = 1000
     streams: int = 100
-    keys: int = 10_000  # of a stream
+    keys: int = _MOST_KEYS  # of a stream
     classes: int = 1000  # likewise
     probabilities: int = 1_000_000  # in an answer: rows times classes
     queued: int = 50_000  # rows and labels that wait to be written
@@ -153,8 +154,9 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
 
     ``columns`` are those of the first row unless given. ``keep`` is for how many seconds the log keeps what is no
     longer needed; by default for ever, so that everything can be replayed. ``max_memory`` is what the networks may take
-    with their replay buffers: rows and labels for which they would need more are refused. With ``assume``, rows are
-    taught as a class if their label does not come in time, instead of ``wait``.
+    with their replay buffers: rows and labels for which they would need more are refused. The networks of so many keys
+    as ``max_in_memory`` says are in memory, those used last. With ``assume``, rows are taught as a class if their label
+    does not come in time, instead of ``wait``.
     """
 
     model: str = "DEVDAN"
@@ -165,6 +167,7 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     max_waiting: int = _MAX_WAITING
     keep: float | None = None
     max_memory: int = _MEMORY  # MiB
+    max_in_memory: int = _IN_MEMORY
     assume: Assumption | None = None
 
     @property
@@ -191,6 +194,8 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
             raise InvalidError(f"keep must be seconds, from 0 to a hundred years, or null; got {self.keep}")
         if not 1 <= self.max_memory <= _MOST_MEMORY:
             raise InvalidError(f"max_memory must be MiB, from 1 to {_MOST_MEMORY}, got {self.max_memory}")
+        if not 1 <= self.max_in_memory <= _MOST_KEYS:
+            raise InvalidError(f"max_in_memory must be keys, from 1 to {_MOST_KEYS:,}, got {self.max_in_memory}")
 
 
 class LoggedSettings(msgspec.Struct, tag="created", frozen=True):

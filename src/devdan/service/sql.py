@@ -33,10 +33,10 @@ _PARAMETERS = 500  # of one statement
 
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
-# `positions` how far topics were read into each stream, `members` the keys and classes that streams have had,
-# `quarantine` why streams are not learned, `removed` the deleted streams that are not yet gone from all tables,
-# `forgotten` the samples that are not yet erased: the record that says so, and the one with the row; `audit` the calls
-# of administrators.
+# `networks` what snapshots have of keys (see keys.py), `positions` how far topics were read into each stream, `members`
+# the keys and classes that streams have had, `quarantine` why streams are not learned, `removed` the deleted streams
+# that are not yet gone from all tables, `forgotten` the samples that are not yet erased: the record that says so, and
+# the one with the row; `audit` the calls of administrators.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (
     seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, served DOUBLE PRECISION NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS clock (
 CREATE TABLE IF NOT EXISTS streams (
     number BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings BLOB NOT NULL, created DOUBLE PRECISION NOT NULL,
     columns BLOB, label_kind TEXT, n_rows BIGINT NOT NULL DEFAULT 0, n_waiting BIGINT NOT NULL DEFAULT 0,
-    n_early BIGINT NOT NULL DEFAULT 0, horizon BIGINT NOT NULL DEFAULT 0
+    n_early BIGINT NOT NULL DEFAULT 0, horizon BIGINT NOT NULL DEFAULT 0, n_keys BIGINT NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS records (
     stream BIGINT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, body BLOB NOT NULL,
@@ -61,8 +61,13 @@ CREATE TABLE IF NOT EXISTS waiting (
 );
 CREATE TABLE IF NOT EXISTS snapshots (
     stream BIGINT NOT NULL, kind TEXT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, model BLOB,
-    counts BLOB NOT NULL, PRIMARY KEY (stream, kind)
+    counts BLOB NOT NULL, previous BIGINT NOT NULL DEFAULT 0, PRIMARY KEY (stream, kind)
 );
+CREATE TABLE IF NOT EXISTS networks (
+    stream BIGINT NOT NULL, key TEXT NOT NULL, seq BIGINT NOT NULL, content BLOB NOT NULL,
+    PRIMARY KEY (stream, key, seq)
+);
+CREATE INDEX IF NOT EXISTS networks_of_snapshots ON networks (stream, seq);
 CREATE TABLE IF NOT EXISTS positions (
     stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
     PRIMARY KEY (stream, topic, partition)
@@ -82,9 +87,15 @@ CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT N
 """
 
 
-FORMAT = 2  # of the tables and of what is in them
+FORMAT = 3  # of the tables and of what is in them
 MIGRATIONS: dict[int, tuple[str, ...]] = {  # the statements that make a log of each format one of the next
     1: (),  # there are records of what is forgotten, and the tables `forgotten` and `audit`
+    2: (  # a snapshot has the networks of keys in the table `networks`
+        "ALTER TABLE streams ADD COLUMN n_keys BIGINT NOT NULL DEFAULT 0",
+        "UPDATE streams SET n_keys = "
+        "(SELECT COUNT(*) FROM members WHERE members.stream = streams.number AND members.kind = 'key')",
+        "ALTER TABLE snapshots ADD COLUMN previous BIGINT NOT NULL DEFAULT 0",
+    ),
 }
 
 
@@ -102,6 +113,10 @@ class DamagedError(RuntimeError):
 
 class FormatError(DamagedError):
     """The log is of a format that this version does not read."""
+
+
+class StaleError(UnavailableError):
+    """Networks of keys were asked for by an old snapshot, of which not all are there any more."""
 
 
 class NotOursError(RuntimeError):
@@ -280,10 +295,11 @@ class StreamFacts(msgspec.Struct):
     n_waiting: int
     n_early: int
     horizon: int  # rows in records up to this one no longer wait
+    n_keys: int = 0  # that it has had
     damage: str | None = None  # why its settings cannot be read; nothing can be done with it then but to delete it
 
 
-_FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waiting, n_early, horizon"
+_FACTS = "number, name, settings, created, columns, label_kind, n_rows, n_waiting, n_early, horizon, n_keys"
 _settings = msgspec.msgpack.Decoder(StreamSettings).decode
 _names = msgspec.msgpack.Decoder(list[str]).decode
 _label = msgspec.msgpack.Decoder(Label).decode
@@ -333,10 +349,10 @@ def create_stream(connection: Connection, name: str, settings: StreamSettings, n
 def update_stream(connection: Connection, stream: StreamFacts) -> None:
     """Write what has changed about a stream, within a transaction."""
     columns = None if stream.columns is None else _packed(stream.columns)
-    counts = stream.n_rows, stream.n_waiting, stream.n_early, stream.horizon
+    counts = stream.n_rows, stream.n_waiting, stream.n_early, stream.horizon, stream.n_keys
     connection.execute(
-        "UPDATE streams SET columns = ?, label_kind = ?, n_rows = ?, n_waiting = ?, n_early = ?, horizon = ? "
-        "WHERE number = ?",
+        "UPDATE streams SET columns = ?, label_kind = ?, n_rows = ?, n_waiting = ?, n_early = ?, horizon = ?, "
+        "n_keys = ? WHERE number = ?",
         (columns, stream.label_kind, *counts, stream.number),
     )
 
@@ -357,7 +373,7 @@ def purge(connection: Connection) -> bool:
     with connection.transaction():
         found = connection.execute("SELECT stream FROM removed ORDER BY stream LIMIT 1")
         for (stream,) in found:
-            for table, id_ in (("records", "seq"), ("waiting", "seq"), ("samples", "id")):
+            for table, id_ in (("records", "seq"), ("waiting", "seq"), ("samples", "id"), ("networks", "key")):
                 some = connection.execute(f"SELECT {id_} FROM {table} WHERE stream = ? LIMIT ?", (stream, _AT_ONCE))
                 if some:
                     ids = [one for (one,) in some]
@@ -517,13 +533,15 @@ class Snapshot(NamedTuple):
     """The state after the record ``seq``, so that a restart need not read the whole log; no model before the first row.
 
     A restart begins with the ``LATEST``. The ``BASE`` is where the log begins: a model to start from, or what was
-    learned from records that were removed since.
+    learned from records that were removed since. ``networks`` are those that have changed since the snapshot before, of
+    a stream with keys: the key's text and the content.
     """
 
     seq: int
     at: float
     model: bytes | None
     counts: bytes
+    networks: Sequence[tuple[str, bytes]] = ()
 
 
 def snapshot(connection: Connection, stream: int, kind: str) -> Snapshot | None:
@@ -540,17 +558,22 @@ def last_record(connection: Connection, stream: int) -> int:
 
 def latest_seq(connection: Connection, stream: int) -> int:
     """The record of the latest snapshot; 0 if there is none."""
-    found = connection.execute("SELECT seq FROM snapshots WHERE stream = ? AND kind = ?", (stream, LATEST))
+    return _seq_of(connection, stream, LATEST)
+
+
+def _seq_of(connection: Connection, stream: int, kind: str) -> int:
+    found = connection.execute("SELECT seq FROM snapshots WHERE stream = ? AND kind = ?", (stream, kind))
     return int(found[0][0]) if found else 0
 
 
 def put_snapshot(connection: Connection, stream: int, kind: str, kept: Snapshot) -> None:
     """Replace a snapshot, within a transaction; an older one never replaces a newer one."""
+    _put_networks(connection, stream, kept)
     connection.execute(
         "INSERT INTO snapshots (stream, kind, seq, at, model, counts) VALUES (?, ?, ?, ?, ?, ?) "
         "ON CONFLICT (stream, kind) DO UPDATE SET seq = excluded.seq, at = excluded.at, model = excluded.model, "
-        "counts = excluded.counts WHERE snapshots.seq <= excluded.seq",
-        (stream, kind, *kept),
+        "counts = excluded.counts, previous = snapshots.seq WHERE snapshots.seq <= excluded.seq",
+        (stream, kind, kept.seq, kept.at, kept.model, kept.counts),
     )
 
 
@@ -599,6 +622,12 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
 
 def begin_with_latest(connection: Connection, stream: int) -> None:
     """Let the log begin with the latest snapshot, within a transaction."""
+    base = _seq_of(connection, stream, BASE)
+    connection.execute(  # what the latest snapshot has replaced is still read, and goes with the next one
+        "DELETE FROM networks WHERE stream = ? AND seq <= ? AND key IN "
+        "(SELECT key FROM networks WHERE stream = ? AND seq > ? AND seq < ?)",
+        (stream, base, stream, base, latest_seq(connection, stream)),
+    )
     connection.execute(
         "INSERT INTO snapshots (stream, kind, seq, at, model, counts) SELECT stream, ?, seq, at, model, counts "
         "FROM snapshots WHERE stream = ? AND kind = ? ON CONFLICT (stream, kind) DO UPDATE SET "
@@ -621,6 +650,62 @@ def probe(connection: Connection, now: float) -> None:
     """Write how far the time has come, and nothing else."""
     with connection.transaction():
         Appender(connection, now).close(anyway=True)
+
+
+# --- Networks of keys ------------------------------------------------------------------------------------------------
+#
+# The network of a key after a snapshot is its newest row up to that one. Rows that a snapshot replaces stay until the
+# next one, for those that still predict from the snapshot before, and as long as the log begins with them.
+
+
+def _put_networks(connection: Connection, stream: int, kept: Snapshot) -> None:
+    """Write what has changed since the latest snapshot, and remove what that one has replaced."""
+    before, base = latest_seq(connection, stream), _seq_of(connection, stream, BASE)
+    if before > kept.seq:
+        return
+    connection.execute(
+        "DELETE FROM networks WHERE stream = ? AND seq > ? AND seq < ? AND key IN "
+        "(SELECT key FROM networks WHERE stream = ? AND seq = ?)",
+        (stream, base if base < before else -1, before, stream, before),
+    )
+    connection.many(
+        "INSERT INTO networks (stream, key, seq, content) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT (stream, key, seq) DO UPDATE SET content = excluded.content",
+        [(stream, key, kept.seq, content) for key, content in kept.networks],
+    )
+
+
+def networks(connection: Connection, stream: int, seq: int, keys: Sequence[str]) -> dict[str, bytes]:
+    """What a snapshot has of some keys; raises a ``StaleError`` if two others were taken since."""
+    found = connection.execute(
+        f"SELECT networks.key, networks.content FROM {connection.given} CROSS JOIN networks "
+        "WHERE networks.stream = ? AND networks.key = given.value AND networks.seq <= ? ORDER BY networks.seq",
+        (connection.listed(keys), stream, seq),
+    )
+    _check_there(connection, stream, seq)
+    return dict(found)
+
+
+def all_networks(connection: Connection, stream: int, seq: int) -> Iterator[tuple[str, bytes]]:
+    """What a snapshot has of all keys, likewise."""
+    after = ""
+    while True:
+        found = connection.execute(
+            "SELECT key, content FROM networks WHERE stream = ? AND seq <= ? AND key IN (SELECT DISTINCT key "
+            "FROM networks WHERE stream = ? AND seq <= ? AND key > ? ORDER BY key LIMIT ?) ORDER BY key, seq",
+            (stream, seq, stream, seq, after, _AT_ONCE),
+        )
+        _check_there(connection, stream, seq)
+        if not found:
+            return
+        after = found[-1][0]
+        yield from dict(found).items()
+
+
+def _check_there(connection: Connection, stream: int, seq: int) -> None:
+    known = connection.execute("SELECT seq, previous FROM snapshots WHERE stream = ?", (stream,))
+    if not any(seq in both for both in known):
+        raise StaleError("the snapshot is too old to be read from")
 
 
 # --- Quarantine ------------------------------------------------------------------------------------------------------
