@@ -22,7 +22,7 @@ ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees t
 
 VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 
-.PHONY: run test test-spark test-kafka test-versions fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check clean
+.PHONY: run test test-spark test-kafka test-versions fuzz fuzz-files mutate test-slow lint bench table picture docs dist-check lock locked clean
 
 $(READY): pyproject.toml  ## what it takes to run
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "devdan needs Python 3.10 or newer: make PYTHON=...")'
@@ -104,6 +104,20 @@ dist-check: $(READY)-dist  ## the wheel, built from the sdist, at work in an env
 	rm -rf dist
 	$(BIN)/python -m build
 	.ci/try-wheel $(PYTHON) dist/*.whl
+
+# Hatchling and editables build the package itself.
+LOCK := printf 'hatchling\neditables\n' | $(BIN)/uv pip compile pyproject.toml - --universal --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --quiet --upgrade
+
+lock: $(READY)-dist  ## the newest versions that pyproject.toml allows, with hashes, for the image and for the tests
+	$(LOCK) --python-version 3.12 --extra serve --extra postgresql --extra kafka --output-file locks/image.txt
+	$(LOCK) --python-version 3.11 --extra docs --extra lint --output-file locks/test.txt
+
+locked:  ## an environment for the tests with just the versions of locks/test.txt, which are checked by their hashes
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes --requirement locks/test.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $(READY) $(addprefix $(READY)-,docs lint test)
 
 clean:
 	rm -rf $(VENV) build .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage dist

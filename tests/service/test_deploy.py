@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from served import served_here, until
 
 ROOT = Path(__file__).parents[2]
@@ -92,3 +94,46 @@ def test_the_unit_starts_what_there_is():
     unit.read(ROOT / "deploy/devdan.service")
     assert " serve --data /var/lib/devdan " in unit["Service"]["ExecStart"]
     assert "devdan[serve" not in unit["Service"]["ExecStart"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extras", "python"),
+    [("image.txt", ("serve", "postgresql", "kafka"), "3.12"), ("test.txt", ("docs", "lint"), "3.11")],
+)
+def test_locks_have_what_is_needed_with_hashes_and_name_no_host(name, extras, python):
+    """Also what builds the package, and what extras name of other extras."""
+    text = (ROOT / "locks" / name).read_text()
+    assert "://" not in text
+    locked = {}
+    for entry in re.split(r"\n(?=\S)", re.sub(r"(?m)^#.*\n", "", text).strip()):
+        first, *hashes = entry.split(" \\\n")
+        assert hashes, first
+        assert all(re.fullmatch(r"\s+--hash=sha256:[0-9a-f]{64}", one) for one in hashes), first
+        one = Requirement(first)
+        locked.setdefault(canonicalize_name(one.name), []).append(one)
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.10 reads no TOML")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = [*project["dependencies"], "hatchling", "editables"]
+    known, new = set(), set(extras)
+    while new:
+        known |= new
+        found = [Requirement(text) for extra in new for text in project["optional-dependencies"][extra]]
+        asked += [str(one) for one in found if one.name != "devdan"]
+        new = {extra for one in found if one.name == "devdan" for extra in one.extras} - known
+    where = {"python_version": python, "python_full_version": f"{python}.0", "sys_platform": "linux"}
+    for one in map(Requirement, asked):
+        if one.marker is None or one.marker.evaluate(where):
+            of_here = [
+                own for own in locked[canonicalize_name(one.name)] if not own.marker or own.marker.evaluate(where)
+            ]
+            (version,) = [own.specifier for own in of_here]
+            (pinned,) = version
+            assert pinned.operator == "=="
+            assert pinned.version in one.specifier, one
+
+
+def test_the_image_installs_what_is_locked():
+    content = (ROOT / "deploy/Dockerfile").read_text()
+    assert re.search(r"pip install .*--require-hashes -r /source/locks/image\.txt", content)
+    assert re.search(r"pip install .*--no-deps --no-build-isolation /source", content)
+    assert "python:3.12" in content
