@@ -26,4 +26,4 @@ def test_a_notebook_runs_and_draws(path):
 
 
 def test_there_are_notebooks():
-    assert len(NOTEBOOKS) == 3
+    assert len(NOTEBOOKS) == 6
