@@ -12,13 +12,15 @@ PARALLEL := -n auto --dist loadscope --max-worker-restart 0 -o faulthandler_time
 SCARCE := devdan,devdan-quick,devdan-ensemble,devdan-paper,devdan-no-generative,ae,dae,river-logreg,river-hat,sklearn-sgd,sklearn-mlp
 CAPYMOA := capymoa-sgbt,capymoa-arf,capymoa-srp,capymoa-levbag
 HELD_OUT := devdan,devdan-quick,devdan-paper,devdan-ensemble,river-logreg,river-hat,river-arf,river-srp,sklearn-sgd,sklearn-mlp
+REAL := --suite real --limit 30000
 PAPERS := devdan-paper,devdan-paper-constant,ae,dae,devdan-no-generative,devdan-no-growing,devdan-no-pruning,pensemble,pensemble+
 OURS := devdan,devdan-quick,devdan-ensemble
 TREES := river-logreg,river-hat,river-arf,river-srp
 RIVALS := --streams sea,hyperplane,electricity,weather --models $(OURS),$(TREES)
 SHORT := build/held-out/bananas.npz,build/held-out/segments.npz
 LIMITED := --stop-after 20 --jobs $(JOBS)
-ONCE := --seeds 1 --models $(CAPYMOA) $(LIMITED)  # forests of a hundred trees take too long for more
+WINDOWS := lightgbm-window-5000,logreg-window-5000
+ONCE := --seeds 1 --models $(CAPYMOA),$(WINDOWS) $(LIMITED)  # forests of a hundred trees take too long for more
 
 VERSIONS ?= 3.10 3.11 3.12 3.13 3.14
 
@@ -81,6 +83,8 @@ table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hour
 	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/unseen_streams.py held-out build/held-out) $(ONCE) --out benchmarks/results/peers-held-out
 	$(BIN)/devdan table --chunk 1 --streams $(SHORT) $(ONCE) --out benchmarks/results/peers-held-out-single
 	$(BIN)/devdan table --chunk 100 --streams $$($(BIN)/python benchmarks/unseen_streams.py other-kinds build/other-kinds) $(ONCE) --out benchmarks/results/peers-other-kinds
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(REAL) --seeds 1 --models $(TREES),sklearn-sgd,sklearn-mlp,$(WINDOWS) $(LIMITED) --out benchmarks/results/peers-real
+	DEVDAN_DATA=$(DATA) $(BIN)/devdan table $(REAL) --seeds 3 --models $(OURS),devdan-paper $(LIMITED) --out benchmarks/results/real
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --models $(PAPERS),$(OURS),$(TREES),sklearn-sgd,sklearn-mlp $(LIMITED) --out benchmarks/results/table
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --scarce --models $(SCARCE) $(LIMITED) --out benchmarks/results/scarce
 	DEVDAN_DATA=$(DATA) $(BIN)/devdan table --chunk 1 --seeds 3 $(RIVALS) $(LIMITED) --out benchmarks/results/single

@@ -1,4 +1,4 @@
-"""A fleet against dicts of models, for docs/benchmarks.md, docs/many-streams.md and docs/fleet.svg.
+"""A fleet against dicts of models, for docs/benchmarks-size.md, docs/many-streams.md and docs/fleet.svg.
 
 Time per row, memory per key, keys beyond memory, and the worth of its prior. `python benchmarks/fleet.py --write`
 measures, every comparison within one process, saves the figures in benchmarks/results/fleet.json and writes the pages.
@@ -283,7 +283,7 @@ the first fifth. Means of three seeds.
 
 def write(results: dict[str, Any]) -> None:
     """Write the figures into the pages."""
-    put(DOCS / "benchmarks.md", "fleet", markdown(results))
+    put(DOCS / "benchmarks-size.md", "fleet", markdown(results))
     if "prior" in results:
         put(DOCS / "many-streams.md", "prior", fleet_prior.markdown(results["prior"]))
     if results.keys() >= PICTURED:

@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md from the saved results: `python benchmarks/page.py`.
+"""Writes docs/benchmarks.md and the pages behind it from the saved results: `python benchmarks/page.py`.
 
 The results are from `make table` (folders of benchmarks/results) and from the scripts fleet.py, nominal.py, scale.py
 and unbalanced.py (JSON files there). It also fills tables of README.md, docs/index.md, docs/options.md,
@@ -11,7 +11,7 @@ import json
 import shutil
 from collections.abc import Collection
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 import fleet
 import nominal
@@ -20,8 +20,10 @@ import unbalanced
 from measuring import put
 
 from devdan.bench import GridFolder, markdown_sections, write_tables
+from devdan.bench.grid_charts import cost_picture
 from devdan.bench.grid_results import published
 from devdan.bench.models import NAMES
+from devdan.bench.ranking import rank
 from devdan.evaluation.measures import in_tables
 from devdan.model import options
 from devdan.streams.entries import ENTRIES
@@ -30,7 +32,31 @@ ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results"
 TABLE, SCARCE, HELD_OUT = (RESULTS / name for name in ("table", "scarce", "held-out"))
 BESIDE = ("devdan", "devdan-quick", "devdan-ensemble", "river-arf", "river-srp", *(n for n in NAMES if "capymoa" in n))
-PAGE = ROOT / "docs" / "benchmarks.md"
+DOCS = ROOT / "docs"
+
+FIRST = """\
+# Benchmarks
+
+![Mean rank against processor time per sample](benchmarks-cost.svg)
+
+Every method predicts a chunk before it learns from it, once. Shown is the mean rank of its accuracy over {n} streams:
+the paper's, thirteen and twelve that [nobody tuned on](benchmarks-unseen.md), and real ones; and what a sample costs,
+the geometric mean over streams, on one machine. Nothing is set for any of them.
+"""
+
+QUESTIONS = """\
+| question | page |
+|---|---|
+| Are the paper's figures reached? | [Table 1, with other methods](benchmarks-paper.md), [claims](claims.md) |
+| Is it ahead where nobody tuned it? | [Streams that nobody tuned on](benchmarks-unseen.md) |
+| And sample by sample, in large chunks, against a hundred trees? | [Other protocols](benchmarks-protocols.md) |
+| What if labels are scarce or late? | [Scarce and late labels](benchmarks-labels.md) |
+| What if a class is rare? | [Rare events](rare-events.md) |
+| What is its encoding of text and dates worth? | [Your table](your-table.md) |
+| How fast is it? | [Speed](../benchmarks/results/speed-amd-epyc.md) |
+| And on millions of samples, or for as many keys? | [Size](benchmarks-size.md) |
+| Which part is worth what? | [Experiments](experiments.md), [departures from the paper](deviations.md) |
+"""
 
 HUNDRED = """\
 CapyMOA's ensembles of a hundred members each, with one seed, since they take long; ours and River's from above.
@@ -44,7 +70,7 @@ ablations, `pensemble` and `pensemble+` get inputs scaled to [0, 1] over the who
 experiments; the other models scale online or need no scaling. Nothing in `pensemble` and `pensemble+` is random, so all
 seeds give the same result; they are [our interpretation](pensemble.md#our-interpretation) of closed
 originals. The defaults were chosen on these streams and seeds ([how](experiments.md)), so their rows are not held out;
-those on [other streams](#streams-that-nobody-tuned-on) are.
+those on [other streams](benchmarks-unseen.md) are.
 
 The runs were made over several days while the machine did other work, and some were paused. ET of River's forests on
 KDD Cup is up to twice as high as it should be, and no column of times is a fair comparison. For a fair one, see [the
@@ -87,6 +113,9 @@ def with_peers(name: str) -> tuple[Path, Path]:
     return RESULTS / name, RESULTS / ("peers" if name == "table" else f"peers-{name}")
 
 
+ALL = [folder for name in ("table", "held-out", "other-kinds", "real") for folder in with_peers(name)]
+
+
 def figures_by(*folders: Path, criterion: str = "CR") -> dict[str, dict[str, list[float]]]:
     """A measure of all seeds by model and stream."""
     measure, found = in_tables()[criterion], dict[str, dict[str, list[float]]]()
@@ -101,7 +130,8 @@ def behind_others(*folders: Path) -> str:
     """Where other methods are ahead of ours, by how many points."""
     means = {model: {name: fmean(row[name]) for name in row} for model, row in figures_by(*folders).items()}
     others = [row for model, row in means.items() if "devdan" not in model]
-    best = {name: max(row[name] for row in others if name in row) for name in means["devdan"]}
+    rivals = {name: [row[name] for row in others if name in row] for name in means["devdan"]}
+    best = {name: max(rates) for name, rates in rivals.items() if rates}
     lines = []
     for model in ("devdan", "devdan-ensemble"):
         gaps = {name: best[name] - means[model][name] for name in best if best[name] > means[model][name]}
@@ -112,8 +142,8 @@ def behind_others(*folders: Path) -> str:
     return "\n".join(["Compared with the best of all other methods, in points:", "", *lines, ""])
 
 
-def rates_of(*folders: Path, models: Collection[str] = NAMES) -> str:
-    """Mean CR by model and stream, and over all streams, the best in bold; then kappa against no change."""
+def rates_of(*folders: Path, models: Collection[str] = NAMES, with_kappa: bool = True) -> str:
+    """Mean CR by model and stream, and over all streams, the best in bold; then kappa against no change, if wanted."""
     rates = {model: row for model, row in figures_by(*folders).items() if model in models}
     if not rates:
         return "Not run yet.\n"
@@ -129,16 +159,19 @@ def rates_of(*folders: Path, models: Collection[str] = NAMES) -> str:
         lines.append(f"| no change | {' | '.join(f'{rate:.2f}' for rate in (*first, fmean(first)))} |")
     fewest = min(len(seeds) for row in rates.values() for seeds in row.values())
     most = max(len(seeds) for row in rates.values() for seeds in row.values())
-    of = str(most) if fewest == most else f"{fewest} to {most}"
+    of = "one seed" if most == 1 else f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds"
     gaps = "; – was not run" if any((m, s) not in stopped and s not in rates[m] for m in rates for s in streams) else ""
     late = "; where a time stands, runs took longer and were stopped" if stopped else ""
+    lines += ["", f"CR in %, mean of {of}{gaps}{late}.", ""]
+    if not with_kappa:
+        return "\n".join(lines)
     kappas = figures_by(*folders, criterion="kappa_no_change")
     beside = table_of({model: kappas[model] for model in rates if model in kappas}, stopped, streams, 3)
     told = (
         "Kappa against the no-change predictor, which repeats the latest label: 0 is as good as that, 1 is perfect. It "
         "has the label of every sample before; in chunks, models have those of the chunks before."
     )
-    return "\n".join([*lines, "", f"CR in %, mean of {of} seeds{gaps}{late}.", "", *beside, "", told, ""])
+    return "\n".join([*lines, *beside, "", told, ""])
 
 
 def table_of(
@@ -202,104 +235,138 @@ def headline() -> str:
     return "\n".join([f"| | {' | '.join(SHOWN.values())} |", "|---" * (len(SHOWN) + 1) + "|", *rows, ""])
 
 
+def costs(models: Collection[str]) -> dict[str, float]:
+    """Processor seconds per sample, the geometric mean over streams; wall time where a result has no other."""
+    found: dict[str, list[float]] = {}
+    for result in (result for folder in ALL for result in GridFolder(folder).results()):
+        if result["model"] in models and "n_samples" in result and "train_seconds" in result:
+            seconds = result.get("cpu_seconds", result["train_seconds"] + result["test_seconds"])
+            found.setdefault(result["model"], []).append(seconds / result["n_samples"])
+    return {model: geometric_mean(each) for model, each in found.items()}
+
+
+def overview() -> list[str]:
+    """The first screen: all methods on all streams, the real ones, and where we lose."""
+    rates = {model: {name: fmean(row[name]) for name in row} for model, row in figures_by(*ALL).items()}
+    rates = {model: row for model, row in rates.items() if row.keys() >= rates["devdan"].keys()}
+    streams = sorted(rates["devdan"])
+    ranking = rank(list(rates), [[rates[model][name] for model in rates] for name in streams])
+    picture = cost_picture(dict(zip(ranking.models, ranking.ranks, strict=True)), costs(rates))
+    (DOCS / "benchmarks-cost.svg").write_text(picture)
+    return [
+        FIRST.format(n=len(streams)),
+        "## Real streams",
+        "",
+        rates_of(*with_peers("real"), with_kappa=False),
+        "## Where it is behind",
+        "",
+        behind_others(*ALL),
+        "## More",
+        "",
+        QUESTIONS,
+    ]
+
+
 def main() -> None:
     write_tables(TABLE)
     write_tables(SCARCE)
     parts, scarce, held_out = (markdown_sections(folder) for folder in (TABLE, SCARCE, HELD_OUT))
-    shutil.copy(GridFolder(TABLE).ranks_path, PAGE.parent / "benchmarks-ranks.svg")
-    shutil.copy(GridFolder(SCARCE).scarcity_path, PAGE.parent / "benchmarks-scarcity.svg")
-    at_scale = json.loads(scale.RESULTS.read_text())
+    shutil.copy(GridFolder(TABLE).ranks_path, DOCS / "benchmarks-ranks.svg")
+    shutil.copy(GridFolder(SCARCE).scarcity_path, DOCS / "benchmarks-scarcity.svg")
     weighed = json.loads(unbalanced.RESULTS.read_text())
     encoded = json.loads(nominal.RESULTS.read_text())
-    text = [
-        "# Benchmarks",
-        "",
-        "Written by `python benchmarks/page.py` from `benchmarks/results`; `make table` runs what is missing there.",
-        "",
-        PROTOCOL,
-        parts["progress"],
-        "## Table 1, with other common methods",
-        "",
-        parts["table"],
-        ABOUT_THE_PAPER,
-        "## Ranks",
-        "",
-        "![Average ranks](benchmarks-ranks.svg)",
-        "",
-        parts["ranks"],
-        "## Against a hundred trees",
-        "",
-        HUNDRED,
-        rates_of(*with_peers("table"), models=BESIDE),
-        "## Sample by sample",
-        "",
-        rates_of(*with_peers("single")),
-        "## In chunks of 1,000",
-        "",
-        rates_of(RESULTS / "thousand"),
-        "## Streams that nobody tuned on",
-        "",
-        UNSEEN,
-        rates_of(*with_peers("held-out")),
-        behind_others(*with_peers("held-out")),
-        held_out["ranks"],
-        "Sample by sample, two that are short:",
-        "",
-        rates_of(*with_peers("held-out-single")),
-        "## Streams of other kinds",
-        "",
-        KINDS,
-        rates_of(*with_peers("other-kinds")),
-        behind_others(*with_peers("other-kinds")),
-        "## When labels are scarce or late",
-        "",
-        "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
-        "",
-        "On KDD Cup, our rows with scarce and late labels are from before values were kept within ranges and the "
-        "ensemble had its seventh member, which have changed the rates with all labels by 0.01 at most.",
-        "",
-        scarce["progress"],
-        scarce["scarcity"],
-        "## When a class is rare",
-        "",
-        '`python benchmarks/unbalanced.py`: what [`class_weight="balanced"`](rare-events.md) is worth in chunks of '
-        "500; recall, precision and F1 are the rare class'.",
-        "",
-        unbalanced.where_rare(weighed),
-        "What it costs where no class is rare:",
-        "",
-        unbalanced.where_even(weighed),
-        "## Tables with text and dates",
-        "",
-        "`python benchmarks/nominal.py`: [the model's own encoding](your-table.md) against codes in order of "
-        "appearance, accuracy in %, mean ± standard deviation of five seeds.",
-        "",
-        nominal.table(encoded),
-        "## Speed at the paper's scale",
-        "",
-        "`python benchmarks/scale.py`: stand-ins with the shape of the two largest streams, run by `devdan run` from "
-        "gzipped CSV. Reading is the time the model waits for the reader, which reads ahead in its own thread.",
-        "",
-        scale.markdown(at_scale),
-        "## A network for each key",
-        "",
-        f"<!-- fleet: begin -->\n{fleet.markdown(json.loads(fleet.RESULTS.read_text()))}<!-- fleet: end -->\n",
-        "## Not run, or failed",
-        "",
-        parts["missing"],
-        parts["failures"] + scarce["failures"],
-        "## Settings",
-        "",
-        parts["settings"],
-    ]
-    PAGE.write_text("\n".join(text).rstrip() + "\n")
-    for path in (ROOT / "README.md", ROOT / "docs" / "index.md"):
+    pages = {
+        "benchmarks": overview(),
+        "benchmarks-paper": [
+            "# Table 1, with other common methods",
+            "",
+            PROTOCOL,
+            parts["progress"],
+            parts["table"],
+            ABOUT_THE_PAPER,
+            "## Ranks",
+            "",
+            "![Average ranks](benchmarks-ranks.svg)",
+            "",
+            parts["ranks"],
+            "## Not run, or failed",
+            "",
+            parts["missing"],
+            parts["failures"] + scarce["failures"],
+            "## Settings",
+            "",
+            parts["settings"],
+        ],
+        "benchmarks-unseen": [
+            "# Streams that nobody tuned on",
+            "",
+            UNSEEN,
+            rates_of(*with_peers("held-out")),
+            behind_others(*with_peers("held-out")),
+            held_out["ranks"],
+            "Sample by sample, two that are short:",
+            "",
+            rates_of(*with_peers("held-out-single")),
+            "## Of other kinds",
+            "",
+            KINDS,
+            rates_of(*with_peers("other-kinds")),
+            behind_others(*with_peers("other-kinds")),
+        ],
+        "benchmarks-protocols": [
+            "# Other protocols",
+            "",
+            "## Against a hundred trees",
+            "",
+            HUNDRED,
+            rates_of(*with_peers("table"), models=BESIDE),
+            "## Sample by sample",
+            "",
+            rates_of(*with_peers("single")),
+            "## In chunks of 1,000",
+            "",
+            rates_of(RESULTS / "thousand"),
+        ],
+        "benchmarks-labels": [
+            "# When labels are scarce or late",
+            "",
+            "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
+            "",
+            "On KDD Cup, our rows with scarce and late labels are from before values were kept within ranges and the "
+            "ensemble had its seventh member, which have changed the rates with all labels by 0.01 at most.",
+            "",
+            scarce["progress"],
+            scarce["scarcity"],
+        ],
+        "benchmarks-size": [
+            "# Size: millions of samples, and of keys",
+            "",
+            "## At the paper's scale",
+            "",
+            "`python benchmarks/scale.py`: stand-ins with the shape of the two largest streams, run by `devdan run` "
+            "from gzipped CSV. Reading is the time that the model waits for the reader, which reads ahead in a thread.",
+            "",
+            scale.markdown(json.loads(scale.RESULTS.read_text())),
+            "## A network for each key",
+            "",
+            f"<!-- fleet: begin -->\n{fleet.markdown(json.loads(fleet.RESULTS.read_text()))}<!-- fleet: end -->\n",
+        ],
+    }
+    for name, text in pages.items():
+        first, blank, *rest = "\n".join(text).split("\n")
+        told = (
+            []
+            if name == "benchmarks"
+            else ["Written by `python benchmarks/page.py`, which is run by `make table`.", ""]
+        )
+        (DOCS / f"{name}.md").write_text("\n".join([first, blank, *told, *rest]).rstrip() + "\n")
+    for path in (ROOT / "README.md", DOCS / "index.md"):
         put(path, "rates", headline())
-    put(ROOT / "docs" / "options.md", "options", options.markdown())
-    put(ROOT / "docs" / "rare-events.md", "weights", unbalanced.where_rare(weighed))
-    put(ROOT / "docs" / "your-table.md", "nominal", nominal.table(encoded))
-    put(ROOT / "docs" / "rare-events.md", "even", unbalanced.where_even(weighed))
-    print(PAGE.relative_to(ROOT))
+    put(DOCS / "options.md", "options", options.markdown())
+    put(DOCS / "rare-events.md", "weights", unbalanced.where_rare(weighed))
+    put(DOCS / "your-table.md", "nominal", nominal.table(encoded))
+    put(DOCS / "rare-events.md", "even", unbalanced.where_even(weighed))
+    print(", ".join(f"docs/{name}.md" for name in pages))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Speed at the paper's scale, for docs/benchmarks.md: stand-ins of SUSY and HEPMASS, run from a gzipped CSV file.
+"""Speed at the paper's scale, for docs/benchmarks-size.md: stand-ins of SUSY and HEPMASS, run from a gzipped CSV file.
 
 `python benchmarks/scale.py` saves the figures in benchmarks/results/scale.json; benchmarks/page.py writes the page.
 """

@@ -1,4 +1,4 @@
-"""Streams on which nothing was ever chosen, for docs/benchmarks.md: `make table` writes them and runs the models.
+"""Streams on which nothing was ever chosen, for docs/benchmarks-unseen.md: `make table` runs them.
 
 Thirteen are held out: five come from River; eight were written down, each for a way of being hard that the paper's
 streams and River's generators do not have, before any model had seen them. Twelve more are of other kinds: ten were

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import NamedTuple
 
@@ -16,6 +16,12 @@ from devdan.report.chart import Chart, Plot, Values, ticks
 from devdan.report.render import WIDTH, caption, framed, placed, render
 from devdan.report.words import heading, number, short, written
 
+SHAPES = Markup(  # of marks, by their ids
+    '<rect id="square" x="-4.3" y="-4.3" width="8.6" height="8.6"/>'
+    '<polygon id="diamond" points="0,-5.9 5.9,0 0,5.9 -5.9,0"/>'
+    '<circle id="ring" r="7"/><path id="beyond" d="M-7,0L3-5V5Z"/>'
+)
+_DOT = Markup('<circle id="dot" r="5"/>')  # which every page has
 _WIDE, _NARROW = 660, 235  # pixels of the speed chart
 
 
@@ -293,3 +299,27 @@ def scarcity_picture(grid: GridResults) -> str | None:
         body += caption(y, panel.title, x=x + 8) + placed(y + 14, small, panel.chart.body, x + 52, width - 68)
     rows = -(-(len(panels) - 1) // columns)
     return framed(panels[0].chart.label, top + rows * (small + 84) - 20, body, render("marks.css"))
+
+
+def cost_picture(ranks: Mapping[str, float], seconds: Mapping[str, float]) -> str:
+    """The mean rank of each model against its seconds per sample as an SVG document: at the upper left is the best."""
+    height, logs = 380, {model: math.log10(1e6 * seconds[model]) for model in ranks}
+    first, last = min(logs.values()) - 0.25, max(logs.values()) + 0.25
+    plot = Plot(1000, max(ranks.values()) + 0.6, min(ranks.values()) - 0.6)
+
+    def across(log: float) -> float:
+        return 1000 * (log - first) / (last - first)
+
+    below = [(across(n), short(10.0**n)) for n in range(math.ceil(first), math.floor(last) + 1)]
+    body = plot.axes(ticks(plot.high, plot.low, 6, smallest=1), "", below, "µs per sample, logarithmic")
+    points = [
+        Point(
+            m, plot.x(across(logs[m])), plot.y(ranks[m]), f"{m}: rank {ranks[m]:.1f}, {10 ** logs[m]:.3g} µs per sample"
+        )
+        for m in ranks
+    ]
+    label = "Mean rank against cost: " + "; ".join(point.remark for point in points)
+    inner = caption(22, "Mean rank over all streams: 1 is the best") + placed(
+        38, height, body + _labelled(points, _WIDE + 90, height), 52, WIDTH - 52 - 20
+    )
+    return framed(label, height + 90, Markup("<defs>{}</defs>").format(_DOT + SHAPES) + inner, render("marks.css"))

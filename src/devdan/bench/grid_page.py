@@ -12,7 +12,7 @@ from typing import Any
 
 from devdan.atomic import write_atomically
 from devdan.bench.grid import GridFolder
-from devdan.bench.grid_charts import legend, ranks_picture, scarcity, scarcity_picture, speed, strips
+from devdan.bench.grid_charts import SHAPES, legend, ranks_picture, scarcity, scarcity_picture, speed, strips
 from devdan.bench.grid_results import (
     COUNTERPARTS,
     GENERATIVE,
@@ -89,6 +89,7 @@ def page_of_grid(grid: GridResults) -> str:
     return render(
         "grid.html",
         title=title(grid),
+        shapes=SHAPES,
         subtitle=_subtitle(grid),
         progress=progress(grid),
         n_failed=len(grid.failures),
