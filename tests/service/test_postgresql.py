@@ -262,6 +262,32 @@ def test_while_the_database_is_gone_writes_are_refused_and_then_all_is_well(url,
         wait_until(lambda: http.get("/v1/streams/s").json()["labels"] == 1)
 
 
+def test_postgresql_crashes_and_is_started_again(url, tmp_path, server):
+    """What was acknowledged is there once, and nobody has to start the service again."""
+    with served_here(tmp_path, database=postgresql.PostgresqlDatabase(url), snapshots=0.0) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        sample = {"id": "a", "features": {"x": 1.0}, "label": 1}
+        http.post("/v1/streams/s/samples", json={"rows": [sample]}).raise_for_status()
+        process = server.get_pid()
+        os.kill(process, signal.SIGQUIT)  # at once, as in a crash; the next start recovers
+        wait_until(lambda: not (server.pgdata / "postmaster.pid").exists())
+        for path, body in (
+            ("predict", {"rows": [{"id": "b", "features": {"x": 1.0}}]}),
+            ("samples", {"rows": [sample]}),
+        ):
+            answer = http.post(f"/v1/streams/s/{path}", json=body)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert http.get("/v2/health/live").status_code == 200
+        server.ensure_postgres_running()
+        assert server.get_pid() != process
+        wait_until(lambda: http.post("/v1/streams/s/samples", json={"rows": [sample | {"id": "c"}]}).status_code == 200)
+        until(http, "/v1/streams/s", lambda shown: (shown["rows"], shown["labels"]) == (2, 2))
+        wait_until(lambda: http.get("/v2/health/ready").status_code == 200)
+    connection = postgresql.PostgresqlDatabase(url).connect()
+    assert replayed(connection, found(connection, "s")[0]).same is True
+    connection.close()
+
+
 def test_while_the_database_is_read_only_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
     """As a standby is, or one whose administrator says so: neither the writer nor the learner ends by it."""
     name = urlsplit(url).path.strip("/")

@@ -399,8 +399,13 @@ class Engine:
         model = live.predictor.model
         if model is None:
             model = models.new_model(live.settings)
-        new = None if keys is None else sorted(await self._new_keys(live, keys))
-        models.check_memory(model, live.settings, columns, values, new, labels)
+        try:
+            models.check_memory(model, live.settings, columns, values, keys, labels)
+        except InvalidError:
+            if keys is None:
+                raise
+            new = sorted(await self._new_keys(live, keys))  # the others may only not be in memory
+            models.check_memory(model, live.settings, columns, values, new, labels)
 
     async def submit(
         self,

@@ -705,7 +705,7 @@ def all_networks(connection: Connection, stream: int, seq: int) -> Iterator[tupl
 def _check_there(connection: Connection, stream: int, seq: int) -> None:
     known = connection.execute("SELECT seq, previous FROM snapshots WHERE stream = ?", (stream,))
     if not any(seq in both for both in known):
-        raise StaleError("the snapshot is too old to be read from")
+        raise StaleError("two newer snapshots were taken meanwhile; read a copy of the log instead (devdan backup)")
 
 
 # --- Quarantine ------------------------------------------------------------------------------------------------------
