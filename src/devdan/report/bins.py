@@ -84,7 +84,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """How many samples of each class a chunk, or several in a row, had, and how many of them were predicted right.
+    """How many samples of each class a chunk, or several in a row, had, and how many were called so, also rightly.
 
     Classes are numbers, as in records.
     """
@@ -93,16 +93,19 @@ class ClassCounts:
     n_chunks: int
     actual: dict[int, int]
     hits: dict[int, int]
+    called: dict[int, int]
 
     @classmethod
     def of(cls, record: Record) -> ClassCounts:
         """A single chunk."""
-        return cls(record.start + record.n_samples, 1, record.confusion.actual, record.confusion.hits)
+        counted = record.confusion
+        return cls(record.start + record.n_samples, 1, counted.actual, counted.hits, counted.predicted)
 
     def join(self, later: ClassCounts) -> ClassCounts:
         """The sums of both."""
         n_chunks = self.n_chunks + later.n_chunks
-        return ClassCounts(later.end, n_chunks, _sum(self.actual, later.actual), _sum(self.hits, later.hits))
+        names = ("actual", "hits", "called")
+        return ClassCounts(later.end, n_chunks, *(_sum(getattr(self, name), getattr(later, name)) for name in names))
 
 
 def _sum(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
@@ -228,6 +231,11 @@ def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
 def smooth_recall(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
     """The moving mean of the recall of a class; None where none of its samples is near."""
     return _smooth([(count.hits.get(c, 0), count.actual.get(c, 0)) for count in counts])
+
+
+def smooth_precision(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+    """The moving mean of the precision of a class; None where nothing near is called so."""
+    return _smooth([(count.hits.get(c, 0), count.called.get(c, 0)) for count in counts])
 
 
 def smooth_balance(counts: Sequence[ClassCounts], c: int) -> list[float | None]:

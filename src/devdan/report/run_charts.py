@@ -35,6 +35,7 @@ from devdan.report.chart import (
 )
 from devdan.report.classes import charted
 from devdan.report.events import changes_legend, drawn_changes, drawn_drifts, markers
+from devdan.report.rare import OVER_TIME, over_time
 from devdan.report.shown_run import ShownRun
 from devdan.report.words import clipped, how_many, letter, number, percent
 
@@ -302,6 +303,10 @@ def _all_series(run: ShownRun) -> Iterator[tuple[Ends, Series]]:
         for c in classes:
             name = clipped(run.summary.classes[c])
             yield [count.end for count in counts], _percentages(chart, name, of(counts, c))
+    rarest = run.summary.rarest_class
+    for name, line in () if rarest is None else zip(OVER_TIME, over_time(run, rarest), strict=True):
+        values = [None if value is None else round(value, 1) for value in line]
+        yield [count.end for count in counts], Series("rare", name, 1, " %", values)
     places = [point.end for point in run.importances]
     for column in strongest(run):
         importance = smooth_importance(run.importances, column)

@@ -14,6 +14,7 @@ from devdan.report.chart import COLOURS
 from devdan.report.classes import balance_chart, class_rows, confusions, matrix, recall_chart
 from devdan.report.events import changes_legend, event_rows, markers
 from devdan.report.keys import shown_keys
+from devdan.report.rare import rare_class
 from devdan.report.render import Tile, caption, framed, legend, placed, render
 from devdan.report.run_charts import (
     accuracy_chart,
@@ -59,6 +60,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         phases=[(phase, chart) for phase, chart in phases if chart],
         classes=[chart for chart in (recall_chart(run), balance_chart(run)) if chart],
         most_classes=COLOURS,
+        rare=rare_class(run),
         matrix=counted,
         is_narrow=counted is not None and len(counted.names) <= _NEXT_TO_ANOTHER,
         reliability=reliability_chart(run),
