@@ -388,6 +388,26 @@ def test_streams_with_keys_are_fleets(tmp_path):
     database.close()
 
 
+@pytest.mark.parametrize("n", [1, 2, 50])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_class_that_came_alone_is_not_certain(n, keyed):
+    """Laplace's rule of succession, until there is another class."""
+    fold = Fold(StreamSettings(columns=["x"], keyed=keyed))
+    keys = ["k"] * n if keyed else None
+    values = [[float(k * 7 % 13)] for k in range(n)]
+    for body in (
+        LoggedRows(0, [f"r{k}" for k in range(n)], values, [None] * n, [None] * n, keys),
+        LoggedLabels([(1, k) for k in range(n)], ["fraud"] * n),
+    ):
+        fold.apply(LogRecord(fold.seq + 1, 1, 0.0, body))
+    said = Predictor(fold.model, ["x"], fold.seq).one({"x": 1.0}, "k" if keyed else None)
+    assert (said.label, said.confidence) == ("fraud", pytest.approx((n + 1) / (n + 2)))
+    fold.apply(LogRecord(3, 1, 0.0, LoggedRows(n, ["a"], [[3.0]], [None], [None], ["k"] if keyed else None)))
+    fold.apply(LogRecord(4, 1, 0.0, LoggedLabels([(3, 0)], ["ok"])))
+    said = Predictor(fold.model, ["x"], fold.seq).one({"x": 1.0}, "k" if keyed else None)
+    assert sum(said.probabilities) == pytest.approx(1.0)
+
+
 def test_a_predictor_knows_nothing_before_the_first_label():
     model = DEVDAN(random_state=0).observe([{"x": 1.0}])
     for predictor in (Predictor(DEVDAN(), None, 0), Predictor(model, ["x"], 1)):

@@ -25,7 +25,11 @@ from devdan.service.schema import Features, Label
 
 
 class RowPrediction(msgspec.Struct, frozen=True, gc=False):
-    """The label, its probability, and that of each class in the predictor's order."""
+    """The label, its probability, and that of each class in the predictor's order.
+
+    While one class has come alone, its probability is (n + 1) / (n + 2) after n labels, by Laplace's rule of
+    succession: the rest is for classes that have not come yet. The model's own probabilities have to sum to 1.
+    """
 
     label: Label | None
     confidence: float | None
@@ -134,6 +138,9 @@ class Predictor:
 
     def _decided(self, found: Floats) -> list[RowPrediction]:
         """What is answered for these probabilities."""
+        if len(self.classes) == 1:
+            n = self._model.mixture_.n_taught
+            found = found * ((n + 1) / (n + 2))
         places = self._model.mixture_.decision.places(found, self.classes).tolist()
         return [
             RowPrediction(self.classes[place], own[place], own)
