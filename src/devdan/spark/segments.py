@@ -211,24 +211,37 @@ def _find_in(
 
 
 def packed(entries: pa.RecordBatch) -> bytes:
-    """Entries as the engine keeps them."""
+    """Entries as the engine keeps them; texts that come often are written once."""
+    columns = [_without_repeats(column) for column in entries.columns]
+    batch = pa.RecordBatch.from_arrays(columns, names=entries.schema.names)
     out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, entries.schema, options=_WRITING) as writer:
-        writer.write_batch(entries)
+    with pa.ipc.new_stream(out, batch.schema, options=_WRITING) as writer:
+        writer.write_batch(batch)
     content: bytes = out.getvalue().to_pybytes()
     return version_byte() + content
+
+
+def _without_repeats(column: pa.Array) -> pa.Array:
+    if column.type != pa.string():
+        return column
+    encoded = column.dictionary_encode()
+    return encoded if 2 * len(encoded.dictionary) < len(column) else column
 
 
 def unpacked(content: bytes, schema: pa.Schema, kind: str) -> pa.RecordBatch:
     """Entries from bytes, which may hold anything."""
     check_version(content)
     with reading(kind):
-        (entries,) = pa.ipc.open_stream(content[1:])
-        entries.validate(full=True)
-        if not entries.schema.equals(schema) or any(
-            entries.column(field.name).null_count > 0 for field in schema if not field.nullable
-        ):
+        (batch,) = pa.ipc.open_stream(content[1:])
+        batch.validate(full=True)
+        if batch.schema.names != schema.names:
             raise ValueError("it has other columns")
+        columns = [
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
+        ]
+        entries = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if any(entries.column(field.name).null_count > 0 for field in schema if not field.nullable):
+            raise ValueError("it lacks values")
     return entries
 
 

@@ -43,7 +43,7 @@ SAMPLES = pa.schema(
         pa.field("key", pa.string(), nullable=False),
         pa.field("id", pa.string(), nullable=False),
         pa.field("time", pa.int64(), nullable=False),
-        pa.field("digest", pa.binary()),
+        pa.field("digest", pa.binary(DIGEST)),
         pa.field("label", pa.string()),
         pa.field("predicted", pa.string()),
         pa.field("features", pa.large_binary()),
