@@ -36,24 +36,24 @@ JAVA = [
 USER, PASSWORD = "devdan", "secret"
 
 
-def jars():
-    """The folder with the broker's files, which are fetched if need be."""
+def jars(folder=JARS, pom=POM):
+    """The folder with the files that a POM asks for, which are fetched if need be."""
     for tool, package in (("java", "openjdk-17-jre-headless"), ("mvn", "maven")):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool}: apt-get install {package}")
-    if not JARS.exists():
-        JARS.parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(mkdtemp(dir=JARS.parent))
-        (folder / "pom.xml").write_text(POM)
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        own = Path(mkdtemp(dir=folder.parent))
+        (own / "pom.xml").write_text(pom)
         fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
-        done = subprocess.run(fetch, cwd=folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"Maven has not fetched Kafka: {done.stdout}{done.stderr}"
+        done = subprocess.run(fetch, cwd=own, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"Maven has not fetched {folder.parent.name}: {done.stdout}{done.stderr}"
         try:
-            (folder / "jars").rename(JARS)
+            (own / "jars").rename(folder)
         except OSError:  # somebody else was first
-            assert JARS.exists()
-        shutil.rmtree(folder)
-    return JARS
+            assert folder.exists()
+        shutil.rmtree(own)
+    return folder
 
 
 def free_ports(n):
