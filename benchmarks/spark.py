@@ -80,6 +80,8 @@ class Nothing(StatefulProcessor):  # type: ignore[misc]
                     "prediction": "0",
                     "probabilities": shares,
                     "version": 0,
+                    "accuracy": 0.5,
+                    "drifts": 0,
                     "label": None,
                     "error": None,
                 }

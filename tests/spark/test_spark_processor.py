@@ -19,7 +19,7 @@ from devdan.spark.processor import FleetProcessor
 from devdan.spark.result import unpack_rows
 from devdan.spark.shard import rounds
 
-RESULT = ["prediction", "probabilities", "version"]
+RESULT = ["prediction", "probabilities", "version", "accuracy", "drifts"]
 NOTHING = [np.nan] * 3
 
 
@@ -194,6 +194,34 @@ def test_ids_are_those_of_a_key():
     found = told(one, frame([("a", "1", 10, 1, *X), ("b", "1", 11, 0, *OTHER)]))
     assert found.kind.tolist() == ["prediction", "label"] * 2
     assert set(samples_of(one)) == {("a", "1"), ("b", "1")}
+
+
+def test_what_a_key_has_come_to_comes_out_with_its_predictions():
+    """Its accuracy and its drifts, as a fleet tells of them that has learned all rows before this one."""
+    random = np.random.default_rng(2)
+    rows = random.random((1000, 3))
+    labels = [int(x[0] > 0.5) if row < 600 else int(x[0] <= 0.5) for row, x in enumerate(rows)]
+    lines = [("a" if row % 50 else "b", f"{row:04}", 10 + row, labels[row], *rows[row]) for row in range(1000)]
+    one, fleet, expected_ = trial(), plan().new_fleet(), []
+    found = pd.concat([told(one, part) for part in cut(frame(lines), 3)])
+    for key, _, _, label, *x in lines:
+        known = fleet.summary().to_pylist() if fleet.__sklearn_is_fitted__() else []
+        own = next((each for each in known if each["key"] == key), {"accuracy": None, "real_drifts": 0})
+        expected_.append((own["accuracy"], own["real_drifts"]))
+        fleet.partial_fit([key], [x], [label])
+    predictions = found[found.kind == "prediction"].sort_values("id")
+    assert list(zip(predictions.accuracy, predictions.drifts, strict=True)) == expected_
+    assert max(drifts for _, drifts in expected_) > 0
+
+
+def test_predictions_are_decided_by_what_mistakes_cost_also_after_a_restart():
+    one = trial()
+    lines = [("a", f"{row}", row, int(row % 8 == 0), *X) for row in range(40)]
+    told(one, frame(lines))
+    assert told(one, frame([("a", "x", 50, None, *X)])).prediction.tolist() == ["0"]
+    one.processor._plan = plan(decide={1: {"missed": 50, "false": 1}})
+    assert told(one, frame([("a", "y", 51, None, *X)])).prediction.tolist() == ["1"]
+    assert told(one, frame([("a", "z", 52, None, *X)])).prediction.tolist() == ["1"]
 
 
 def test_a_label_tells_what_had_been_predicted_even_if_it_comes_batches_later():

@@ -17,6 +17,7 @@ def plan(**changed):
         "key_kind": "text",
         "label_kind": "numbers",
         "estimator": None,
+        "decide": "likeliest",
         "prior": False,
         "random_state": 3,
         "shards": 1,

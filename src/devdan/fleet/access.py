@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import NotFittedError
 
-from devdan.arrays import Integers
+from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
@@ -145,6 +145,15 @@ class FleetAccess(TableEstimator):
             if self.__sklearn_is_fitted__() and len(keys) > 0:
                 slots = self._networks.bring(keys, self.max_in_memory)
                 found[slots >= 0] = self._networks.slots.words(slots[slots >= 0], *names)
+            return found
+
+    def accuracies(self, keys: Sequence[Key]) -> Floats:
+        """The ``accuracy`` of some keys, as :meth:`summary` has it; NaN where there is none."""
+        with self._lock:
+            found = np.full(len(keys), np.nan)
+            if self.__sklearn_is_fitted__() and len(keys) > 0:
+                slots = self._networks.bring(keys, self.max_in_memory)
+                found[slots >= 0] = self._networks.slots.accuracies(slots[slots >= 0])
             return found
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ EVENTS = 8  # that a network of a fleet remembers
 USED, INPUTS, SETTINGS = range(8, 11)  # words of a slot that compiled code does not read
 _LAST = SETTINGS + 1
 _WIDTH = 16  # words of a slot: two cache lines
+_LATEST = 64  # predictions of a key that are remembered as right or wrong: the bits of a word
 
 
 def room_for(n_hidden: int) -> int:
@@ -176,11 +177,18 @@ class Slots:
         columns = [column for name in names for column in columns_of(name)]
         return np.ascontiguousarray(out[:, columns])
 
+    def accuracies(self, slots: Integers) -> Floats:
+        """The share of right ones among the latest predictions of each; NaN where none was compared with a label."""
+        right = np.unpackbits(self.table[slots, kernel.JUDGED].view(np.uint8)).reshape(-1, _LATEST).sum(axis=1)
+        judged = np.minimum(self.table[slots, kernel.N_JUDGED], _LATEST)
+        found: Floats = np.full(len(slots), np.nan)
+        np.divide(right, judged, out=found, where=judged > 0)
+        return found
+
 
 # --- Wherever they are -------------------------------------------------------------------------------------------
 
 
-_LATEST = 64  # predictions of a key that are remembered as right or wrong: the bits of a word
 _SPARE = 20  # a part of the memory, 1 / 20, is made free at once, so that many rows are written together
 
 
@@ -321,9 +329,7 @@ class Networks:
         table = self.slots.table
         words = self.slots.words(slots, "n_seen", "n_learned", "n_hidden", "n_drifts").T.tolist()
         samples, _, labels, units, virtual_drifts, real_drifts = words
-        right = np.unpackbits(table[slots, kernel.JUDGED].view(np.uint8)).reshape(-1, _LATEST).sum(axis=1)
-        judged = np.minimum(table[slots, kernel.N_JUDGED], _LATEST)
-        accuracy = [r / n if n > 0 else None for r, n in zip(right.tolist(), judged.tolist(), strict=True)]
+        accuracy = [None if own != own else own for own in self.slots.accuracies(slots).tolist()]  # noqa: PLR0124 (NaN)
         found = samples, labels, units, real_drifts, virtual_drifts, accuracy, table[slots, SEEN].tolist()
         return dict(zip(FIGURES, found, strict=True))
 

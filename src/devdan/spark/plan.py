@@ -42,6 +42,7 @@ class QueryPlan:
     key_kind: str
     label_kind: str
     estimator: DEVDAN | None
+    decide: Any
     prior: bool
     random_state: int
     shards: int
@@ -58,6 +59,7 @@ class QueryPlan:
         features: Any,
         label: Any,
         estimator: Any,
+        decide: Any,
         prior: Any,
         random_state: Any,
         shards: Any,
@@ -73,6 +75,7 @@ class QueryPlan:
             kind_of_column(df, "key", key),
             kind_of_column(df, "label", label),
             estimator,
+            decide,
             prior,
             check_number("random_state", random_state, 0),
             check_number("shards", shards, 1),
@@ -94,7 +97,9 @@ class QueryPlan:
 
     def new_fleet(self) -> DEVDANFleet:
         """An empty fleet of one thread; the engine runs partitions in parallel."""
-        return DEVDANFleet(self.estimator, prior=self.prior, n_jobs=1, random_state=self.random_state)
+        return DEVDANFleet(
+            self.estimator, prior=self.prior, n_jobs=1, decide=self.decide, random_state=self.random_state
+        )
 
     def key_of(self, text: str) -> Key:
         """The key that a text stands for."""

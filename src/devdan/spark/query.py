@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,7 +25,7 @@ from devdan.spark.shard import SampleEvents, Shard
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_RESULT = ("kind", "prediction", "probabilities", "version", "error")  # columns
+_RESULT = ("kind", "prediction", "probabilities", "version", "accuracy", "drifts", "error")  # columns
 _OUTPUTS = ("predictions", "labels")
 _EVALUATED = "key string, rows bigint, predicted bigint, right bigint"
 _PREDICTED = [
@@ -44,6 +44,7 @@ def learn(
     features: Sequence[str],
     label: str,
     estimator: DEVDAN | None = None,
+    decide: str | Mapping[Any, Any] = "likeliest",
     prior: bool = True,
     wait: str = "30 days",
     forget: str | None = None,
@@ -71,8 +72,9 @@ def learn(
         Name of a column of timestamps: when the features came, or the label.
     features : list of str
         Names of columns of numbers, flags, text or times.
-    estimator, prior : as in :class:`DEVDANFleet`
-        Without a prior, what a key learns depends neither on other keys nor on shards and batches.
+    estimator, decide, prior : as in :class:`DEVDANFleet`
+        Without a prior, what a key learns depends neither on other keys nor on shards and batches. ``decide`` may
+        change when a query is restarted.
     wait : str, default="30 days"
         How long, in event time, features wait for a label, a label for its features, and an id is remembered.
     forget : str or None, default=None
@@ -90,9 +92,10 @@ def learn(
     -------
     DataFrame
         With the columns ``kind``, key, id, time, ``prediction``, ``probabilities`` by class, ``version`` (rows and
-        labels that the key had learned from), label and ``error``. The kind is ``prediction`` for a row of features,
-        ``label`` for a label that was learned, ``repeated`` for what came before, and ``error`` for a row that could
-        not be used, with the reason. Prediction and probabilities are null until the shard has a class.
+        labels that the key had learned from), ``accuracy`` (of the key's latest 64 labelled rows before this one),
+        ``drifts`` (real ones that the key had signalled), label and ``error``. The kind is ``prediction`` for a row of
+        features, ``label`` for a label that was learned, ``repeated`` for what came before, and ``error`` for a row
+        that could not be used, with the reason. Prediction and probabilities are null until the shard has a class.
     """
     if output not in _OUTPUTS:
         raise ValueError(f"output must be one of {', '.join(map(repr, _OUTPUTS))}, got {output!r}")
@@ -102,6 +105,7 @@ def learn(
         features=features,
         label=label,
         estimator=estimator,
+        decide=decide,
         prior=prior,
         random_state=random_state,
         shards=shards,
@@ -154,6 +158,8 @@ def as_given(events: DataFrame, columns: tuple[str, str, str, str], told: DataFr
         functions.col("prediction").cast(label_type),
         functions.col("probabilities").cast(types.MapType(label_type, types.DoubleType())),
         "version",
+        "accuracy",
+        "drifts",
         functions.col(LABEL).cast(label_type).alias(label),
         "error",
     )
@@ -192,6 +198,7 @@ def evaluate(
     features: Sequence[str],
     label: str,
     estimator: DEVDAN | None = None,
+    decide: str | Mapping[Any, Any] = "likeliest",
     prior: bool = True,
     shards: int = 64,
     random_state: int = 0,
@@ -215,6 +222,7 @@ def evaluate(
         features=features,
         label=label,
         estimator=estimator,
+        decide=decide,
         prior=prior,
         random_state=random_state,
         shards=shards,
@@ -295,7 +303,7 @@ def predict(df: DataFrame, fleet: str | os.PathLike[str], *, key: str, features:
     if kind_of(model._example) != kind:
         raise ValueError(f"key must be a column of {kind_of(model._example)}, as in the fleet, got {kind}: {key}")
     model.classes_  # noqa: B018 (raises an error if there are none)
-    plan = QueryPlan(names, plans.schema_of(df, names), kind, "", None, False, 0, 1, 1, None, False)
+    plan = QueryPlan(names, plans.schema_of(df, names), kind, "", None, "likeliest", False, 0, 1, 1, None, False)
     clash = {"prediction", "probabilities"} & set(df.columns)
     if clash:
         raise ValueError(f"df must not have a column {clash.pop()!r} yet: rename it")

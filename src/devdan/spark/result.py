@@ -13,7 +13,7 @@ from devdan.spark.shard import SHARES, Predictions
 PACKED = "content binary"  # what workers give to the engine first
 ROWS = (
     "kind string, key string, id string, at bigint, prediction string, probabilities map<string, double>, "
-    "version bigint, label string, error string"
+    "version bigint, accuracy double, drifts bigint, label string, error string"
 )
 _SCHEMA = pa.schema(
     [
@@ -24,6 +24,8 @@ _SCHEMA = pa.schema(
         ("prediction", pa.string()),
         ("probabilities", SHARES),
         ("version", pa.int64()),
+        ("accuracy", pa.float64()),
+        ("drifts", pa.int64()),
         ("label", pa.string()),
         ("error", pa.string()),
     ]
@@ -38,6 +40,7 @@ def pack_rows(frame_events: FrameEvents, predictions: Predictions, with_labels: 
     rows = pa.array(output.rows)
     is_prediction = output.kinds == PREDICTION
     known = np.where(output.features >= 0, output.features, 0)
+    accuracies = predictions.accuracies[known]
     columns = [
         pa.array(output.kinds, pa.string()),
         frame_events.keys.take(rows),
@@ -46,6 +49,8 @@ def pack_rows(frame_events: FrameEvents, predictions: Predictions, with_labels: 
         pa.array(predictions.labels[known], pa.string(), mask=output.features < 0),
         predictions.shares(known, is_prediction),
         pa.array(predictions.versions[known], pa.int64(), mask=~is_prediction),
+        pa.array(accuracies, pa.float64(), mask=~is_prediction | np.isnan(accuracies)),
+        pa.array(predictions.drifts[known], pa.int64(), mask=~is_prediction),
         pa.array(output.labels, pa.string()),
         pa.array(output.errors, pa.string()),
     ]

@@ -38,6 +38,8 @@ class Predictions:
     def __init__(self, n_rows: int) -> None:
         self.labels = np.full(n_rows, None, object)  # as text; None while there is no class
         self.versions = np.zeros(n_rows, np.int64)  # rows and labels that the key had learned from
+        self.drifts = np.zeros(n_rows, np.int64)  # real ones that it had signalled
+        self.accuracies = np.full(n_rows, np.nan)  # of its latest predictions with labels
         self._place = np.full(n_rows, -1)  # of each row among the probabilities, in the order in which they came
         self._n = 0
         self._parts: list[tuple[tuple[str, ...], list[Floats]]] = []  # by the classes that were known
@@ -76,7 +78,7 @@ class Shard:
             return
         with statebytes.reading("what networks share"):
             self.fleet = saving.restored(DEVDANFleet, header, network)
-        self.fleet.estimator = plan.estimator
+        self.fleet.estimator, self.fleet.decide = plan.estimator, plan.decide
 
     # --- The state -----------------------------------------------------------------------------------------------
 
@@ -148,11 +150,13 @@ class Shard:
         if len(places) == 0:
             return
         fleet, own, rows = self.fleet, keys[places].tolist(), rows[places]
-        predictions.versions[rows] = fleet.counters(own, ["n_learned"]).sum(axis=1)
+        counters = fleet.counters(own, ["n_learned", "n_drifts"])
+        predictions.versions[rows], predictions.drifts[rows] = counters[:, :2].sum(axis=1), counters[:, 3]
+        predictions.accuracies[rows] = fleet.accuracies(own)
         if fleet.__sklearn_is_fitted__() and len(fleet.mixture_.classes) > 0:
             classes = fleet.classes_.tolist()
             found = fleet.predict_proba(own, X[rows])
-            best = fleet.mixture_.decision.places(found, classes)
+            best = fleet.decision_.places(found, classes)
             predictions.add(rows, tuple(map(text_of_value, classes)), found, best)
 
 
