@@ -28,6 +28,7 @@ from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
 from devdan.evaluation.adapters import adapted
 from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.histories.histories import Histories
 from devdan.model.classes import split_missing
 from devdan.model.evolving import EvolvingClassifier
 from devdan.runs.runfolder import RunError, RunFolder
@@ -106,15 +107,27 @@ def matched(model: Model, names: Sequence[str], named: bool, source: str, key: s
     return match._replace(places=[*places, *(place for place, name in enumerate(names) if name == key)])
 
 
+def histories_of(model: Model) -> Histories | None:
+    """What the model knows of the past of entities, if it learned with it."""
+    histories: Histories | None = getattr(model, "histories_", None)
+    return histories
+
+
+def columns_known(model: Model) -> list[str]:
+    """The names of the columns that a table for this model has, if it knows any."""
+    histories = histories_of(model)
+    return histories.columns_ if histories is not None else [str(n) for n in getattr(model, "feature_names_in_", ())]
+
+
 def _matched(model: Model, names: Sequence[str], named: bool, source: str) -> Matching:
-    known = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    known = columns_known(model)
     left_out = {name for name, column in model.encoding_.columns.items() if column.left_out}
     missing = [name for name in known if name not in names and name not in left_out]
     own = [place for place, name in enumerate(known) if name in names]
     if own and not missing:
         ignored = [name for name in names if name not in set(known)]
         return Matching(own, [list(names).index(known[place]) for place in own], ignored)
-    n = int(model.n_features_in_)
+    n = len(known) or int(model.n_features_in_)
     if all(map(_BY_POSITION.fullmatch, known)):
         if len(names) != n:
             raise StreamError(
@@ -141,7 +154,9 @@ def _listed(names: Sequence[str]) -> str:
 def as_written(model: Model, key: str | None = None) -> list[str]:
     """The columns to read as text: those that are nominal to the model, and keys that are text."""
     keys = [key] if key is not None and isinstance(model, DEVDANFleet) and model.has_text_keys else []
-    return keys + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
+    histories = histories_of(model)
+    entities = [] if histories is None else histories.entity_columns_
+    return keys + entities + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
 
 
 def _spelled(column: Column, known: ColumnEncoding) -> Column:
@@ -159,14 +174,27 @@ def _spelled(column: Column, known: ColumnEncoding) -> Column:
 
 
 def given(model: Model, rows: Rows, match: Matching) -> Any:
-    """Rows with the matched columns, in the form that the model takes."""
-    if model._encoding is not None:
-        known = list(model._encoding.columns.values())
-        columns: list[Column] = [Numbers(np.full(len(rows), np.nan))] * len(known)
-        for place, column in zip(match.own, rows.columns(), strict=True):
-            columns[place] = _spelled(column, known[place])
-        return Rows.of([column.name for column in known], columns, len(rows))
-    return rows if rows.others else rows.numbers
+    """Rows with the matched columns, in the form that the model, or its histories, take."""
+    if model._encoding is None:
+        return rows if rows.others else rows.numbers
+    names, known = columns_known(model) or list(model._encoding.columns), model._encoding.columns
+    columns: list[Column] = [Numbers(np.full(len(rows), np.nan))] * len(names)
+    for place, column in zip(match.own, rows.columns(), strict=True):
+        name = names[place]
+        columns[place] = _spelled(column, known[name]) if name in known else column
+    return Rows.of(names, columns, len(rows))
+
+
+def arrived(model: Model, X: Any) -> Any:
+    """The rows with what was known of their entities, if the model learned with that; they come now."""
+    histories = histories_of(model)
+    return X if histories is None else histories.arrive(X)
+
+
+def inputs(model: Model, X: Any) -> Any:
+    """What the model sees of rows that have arrived."""
+    histories = histories_of(model)
+    return X if histories is None else histories.inputs(X)
 
 
 PREDICTION = "prediction"
@@ -219,14 +247,14 @@ class Predictions:
 
     def __iter__(self) -> Iterator[PredictedBlock]:
         model, match = self.model, self._match
-        known, texts = list(model.encoding_.columns), set(as_written(model, self._key))
+        known, texts = columns_known(model) or list(model.encoding_.columns), set(as_written(model, self._key))
         names = [known[own] for own in match.own] + ([] if self._key is None else [self._key])
         as_text = [place for name, place in zip(names, match.places, strict=True) if name in texts]
         blocks: Any = self.table.read(match.places, self._keep, as_text)
         with closing(blocks):
             for rows, kept in blocks:
                 keys, features = keyed(rows, self._key)
-                X = given(model, features, match)
+                X = inputs(model, arrived(model, given(model, features, match)))
                 arguments = (keys, X) if isinstance(model, DEVDANFleet) else (X,)
                 probabilities = model.predict_proba(*arguments)
                 thresholds = np.tile(list(self.thresholds.values()), (len(probabilities), 1))
@@ -384,8 +412,11 @@ def learn_on(
             _learn_keys(model, rows, labels, known, match)
             n_labels += int(known.sum())
         elif adapter is not None:
-            taught = (given(model, rows[known], match), labels[known]) if known.any() else None
-            n_labels += adapter.learn(given(model, rows, match), taught, bool(known.all()))
+            came = arrived(model, given(model, rows, match))
+            taught = (inputs(model, came[known]), labels[known]) if known.any() else None
+            n_labels += adapter.learn(inputs(model, came), taught, bool(known.all()))
+            if taught is not None and (histories := histories_of(model)) is not None:
+                histories.teach(came[known], labels[known])
         n_samples += len(y)
         progress(n_samples)
     return LearningResult(

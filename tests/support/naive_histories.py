@@ -23,10 +23,8 @@ class NaiveHistories:
 
     def entity(self, row):
         """The texts that name it, or None."""
-        names = [row.get(column) for column in self.columns]
-        if any(name == "" or is_missing(name) for name in names):
-            return None
-        return tuple(str(int(name)) if isinstance(name, float) else str(name).strip() for name in names)
+        names = tuple(text(row.get(column)) for column in self.columns)
+        return None if None in names else names
 
     def arrive(self, row, described=True):
         """The time at which the row came, and its features, unless nobody wants them."""
@@ -93,17 +91,16 @@ class NaiveHistories:
                 found.append(math.copysign(math.log1p(abs(position)), position))
             found.append(deviation)
         for name in self.values:
-            value, shares = row.get(name), {}
+            value, shares = text(row.get(name)), {}
             for each, came in ours:
-                if each.get(name) is not None:
-                    shares[each[name]] = shares.get(each[name], 0.0) + self.weight(came, longest)
+                if text(each.get(name)) is not None:
+                    shares[text(each[name])] = shares.get(text(each[name]), 0.0) + self.weight(came, longest)
             everyone = sum(self.weight(came, longest) for _, came in self.past())
-            same = sum(self.weight(came, longest) for each, came in self.past() if each.get(name) == value)
+            same = sum(self.weight(came, longest) for each, came in self.past() if text(each.get(name)) == value)
             n = sum(self.weight(came, longest) for _, came in ours)
             usual = same / everyone if everyone > 1e-12 else 0.0
-            found.append((shares.get(value, 0.0) + usual) / (n + 1.0) if value is not None else 0.0)
-            squares = sum(share**2 for share in shares.values())
-            found.append(sum(shares.values()) ** 2 / squares if squares > 1e-24 else 0.0)
+            own = shares.get(value, 0.0)
+            found.append(math.log((own + usual + 0.01) / (n + 1.0) / (usual + 0.01)) if value is not None else 0.0)
         return found
 
     def shares(self, labels, horizon):
@@ -130,3 +127,10 @@ class NaiveHistories:
 
 def is_missing(value):
     return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def text(value):
+    """A value as a text, or None if it is missing."""
+    if value == "" or is_missing(value):
+        return None
+    return str(int(value)) if isinstance(value, float) else str(value).strip()

@@ -18,6 +18,7 @@ from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
 
 if TYPE_CHECKING:
+    from devdan.histories.histories import Histories
     from devdan.streams import Stream
 
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
@@ -51,6 +52,20 @@ def words(text: str) -> list[str]:
     except csv.Error as error:
         raise ValueError(f"a list must be words separated by commas, got {text!r}: {error}") from None
     return list(dict.fromkeys(word.strip() for word in found if word.strip()))
+
+
+def histories(given: list[str], time: str | None, key: str | None = None) -> Histories | None:
+    """The histories that options ask for, or None."""
+    if not given:
+        if time is not None:
+            raise ValueError("--time is for --history, which names the columns that say whom a row is about")
+        return None
+    if key is not None:
+        raise ValueError("--history is not for fleets: of a key, its own network knows the past; leave --key out")
+    from devdan.histories.histories import Histories
+
+    named = [word for text in given for word in words(text)]
+    return Histories([tuple(word.split("+")) if "+" in word else word for word in named], time=time)
 
 
 class Order(str, Enum):
@@ -87,6 +102,21 @@ Source = Annotated[
 Target = Annotated[
     Optional[str],
     option("COLUMN", "The column with the labels, by name or position (0 is the first, -1 the last).", panel=STREAM),
+]
+History = Annotated[
+    Optional[list[str]],
+    option(
+        "COLUMNS",
+        "Columns that say whom a row is about, separated by commas, such as customer,terminal,customer+terminal: what "
+        "was known of each before the row is added to it; may be repeated.",
+        panel=STREAM,
+    ),
+]
+Time = Annotated[
+    Optional[str],
+    option(
+        "COLUMN", "With --history: the column with the time of each row; else time is counted in rows.", panel=STREAM
+    ),
 ]
 Key = Annotated[
     Optional[str],

@@ -99,6 +99,7 @@ def compile_models(
     from devdan.bench import models
     from devdan.evaluation.measures import OF_RULES
     from devdan.fleet.fleet import compile_fleet
+    from devdan.histories.histories import compile_histories
     from devdan.model import compilation
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
@@ -106,6 +107,7 @@ def compile_models(
         if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
             raise ValueError("NUMBA_DISABLE_JIT is set, so nothing can be compiled")
         jobs = [*compilation.jobs(), compilation.Job("fleet", compile_fleet)]
+        jobs += [compilation.Job("histories", compile_histories)]
         if baselines:
             jobs += [
                 compilation.Job(name, partial(compilation.compile_kernel, models.build(name))) for name in OF_RULES

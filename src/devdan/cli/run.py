@@ -19,6 +19,7 @@ from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
 
 if TYPE_CHECKING:
+    from devdan.histories.histories import Histories
     from devdan.loggers import Log, Logger
     from devdan.runs.runfolder import RunFolder
     from devdan.runs.runjob import RunJob
@@ -33,6 +34,7 @@ Shows the progress and writes records.jsonl, summary.json, the model and report.
 - devdan run my.csv --target label --labels delay:1000
 - devdan run my.csv --target label --drop id --nominal zip --dates born=dd/mm/yyyy
 - devdan run my.csv --target label --key device
+- devdan run tx.csv --target fraud --history customer,terminal --time timestamp
 - cat log.jsonl | devdan run - --target label
 - devdan run weather --model dae --set n_hidden=20 --seed 3 --json
 
@@ -45,6 +47,8 @@ def run(
     stream: opt.Source,
     target: opt.Target = None,
     key: opt.Key = None,
+    history: opt.History = None,
+    time: opt.Time = None,
     drop: opt.Drop = None,
     header: opt.Header = None,
     nominal: opt.Nominal = None,
@@ -83,26 +87,27 @@ def run(
         chosen = models.parse_options(options or [])
         about_columns = models.about_columns(nominal or [], numeric or [], dates or [])
         learner = (models.build if key is None else models.build_fleet)(model, seed, chosen, about_columns)
-        policy = Labels.parse(labels, seed)
+        policy, histories = Labels.parse(labels, seed), opt.histories(history or [], time, key)
+        as_text = [*(nominal or []), *([] if key is None else [key]), *_entities(histories)]  # 007 and 7 are two
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
-        samples = _opened(stream, target, key, drop or [], nominal or [], chunk, order, endless, header, data)
+        samples = _opened(stream, target, key, drop or [], as_text, chunk, order, endless, header, data)
         if about_columns:
             _check_columns(stream, samples, learner, key)
         samples = samples if limit is None else samples.first(limit)
-        samples, learner, classes, scaled = prepared(samples, learner, key)
+        samples, learner, classes, scaled = prepared(samples, learner, key, histories)
         model = model if key is None else FLEET
         settings = describe(
             samples, learner, chosen, model=model, seed=seed, chunk=samples.chunk, labels=str(policy), target=target,
             key=key, header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, alerts=alerts,
-            command=opt.repeated(samples, data),
+            history=history, time=time, command=opt.repeated(samples, data),
         )  # fmt: skip
         if folder is None:
             folder = free_folder(opt.PARENT, f"{samples.name}-{model}".replace(":", "."), settings, resume)
         loggers = _loggers(logs or [], folder)
         if getattr(learner, "max_in_memory", None) is not None:  # a fleet
             learner.set_params(store=RunFolder(folder).fleet_path)
-        evaluation = Evaluation(learner, policy, classes=classes, key=key, alerts=alerts)
+        evaluation = Evaluation(learner, policy, classes=classes, key=key, alerts=alerts, histories=histories)
         with RunJob(
             folder, samples, evaluation, settings, resume=resume, overwrite=overwrite, every=every, page=RunReport
         ) as job:
@@ -112,7 +117,7 @@ def run(
             else:
                 if resume and not job.summary.n_chunks:
                     say("Nothing to resume: starting from the beginning.")
-                _compile(learner)
+                _compile(learner, histories)
                 follow(job, loggers)
         result = job.folder.summary()
     _say_if_nothing_was_scored(result, samples.chunk)
@@ -126,9 +131,10 @@ def run(
     out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
 
-def _compile(learner: Any) -> None:
+def _compile(learner: Any, histories: Histories | None) -> None:
     """Compile the model in advance, so that times do not include it."""
     from devdan.fleet.fleet import DEVDANFleet, compile_fleet
+    from devdan.histories.histories import compile_histories
     from devdan.model.compilation import compile_kernel
     from devdan.model.estimator import StreamClassifier
 
@@ -136,6 +142,8 @@ def _compile(learner: Any) -> None:
         compile_fleet()
     elif isinstance(learner, StreamClassifier):
         compile_kernel(learner)
+    if histories is not None:
+        compile_histories()
 
 
 def _opened(
@@ -143,7 +151,7 @@ def _opened(
     target: str | None,
     key: str | None,
     drop: list[str],
-    nominal: list[str],
+    as_text: list[str],
     chunk: int | None,
     order: str | None,
     endless: bool,
@@ -161,9 +169,13 @@ def _opened(
         raise ValueError("--endless is for sea and hyperplane, which are generated")
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
-    as_text = [*nominal, *([] if key is None else [key])]  # 007 and 7 are two keys
     stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop, as_text=as_text)
     return stream.shuffled() if order == "shuffled" else stream
+
+
+def _entities(histories: Histories | None) -> list[str]:
+    """The columns that name entities."""
+    return [] if histories is None else [name for name in histories.wanted_columns if name != histories.time]
 
 
 def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:

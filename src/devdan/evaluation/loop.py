@@ -158,7 +158,7 @@ class Evaluation:
                 self._adapter = FleetAdapter(self.model, self._key)
             else:
                 self._adapter = adapted(self.model, named, getattr(stream, "feature_names", None))
-            if self.histories is not None and named is not None:
+            if self.histories is not None and named is not None and not self.histories.named_classes:
                 self.histories.know_classes(named)
         chunks = enumerate(stream)
         while True:

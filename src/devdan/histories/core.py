@@ -31,6 +31,7 @@ HEAD = 5
 KEPT = 12  # values of a category column that are kept for each entity
 MOMENTS = 3  # weight, mean, sum of squared deviations
 DRAWN = 1.0  # rows or labels that the overall statistics weigh as much as
+LEAST_SHARE = 0.01  # of a value among all, which is not taken for rarer
 TINY = 1e-12
 LEAST_DEVIATION = 1e-6  # of the mean: less is rounding
 ROUNDING = 1e-14  # likewise, of what is left of a sum when much of it is taken away
@@ -41,13 +42,14 @@ INTEGERS = 9
 # Words of a group's floats: when its clock began, or its first row came; and the mean of the logarithms of gaps.
 BEGAN, LOG_GAP = range(2)
 FLOATS = 2
-# Words about a column of categories in a group: how often its value was looked for, and how often found.
-LOOKED, FOUND = range(2)
+# Words about a column in a group: of how many values it was judged whether entities tell anything about them, how far
+# they were from what was usual for their entity and for all, and whether the column is of no use.
+JUDGED, FROM_OWN, FROM_ALL, USELESS = range(4)
 
 ENOUGH_GAPS, ENOUGH_ROWS = 1000, 20_000  # after which horizons are found
+ENOUGH_VALUES, TELLING = 500, 0.98  # after which a column is judged: values must be that much nearer to the own mean
 CANDIDATES = 24  # entities that are looked at to evict one
 SPREAD = 2_654_435_769  # 2^32 by the golden ratio, so that they are far from each other
-UNINFORMATIVE, LOOKED_AT = 0.02, 500  # a column is not used if its values are found less often than that
 
 # Words of the clock, all floats.
 NOW, N_TIMES, N_LATE, N_UNTIMED, N_FAR, FAR_IN_A_ROW, FIRST = range(7)
@@ -112,7 +114,7 @@ def come(
     ladder: Floats,
     words: Floats,
     index: Integers,
-    categories: Integers,
+    judged: Floats,
     keys: Integers,
     times: Floats,
     numbers: Floats,
@@ -138,10 +140,10 @@ def come(
         if slot > 0:
             _touch(integers, horizons, words, slot, now, numbers.shape[1], values.shape[1])
         _describe(
-            integers, floats, horizons, words, categories, slot, times[row], numbers[row], values[row], given_up,
+            integers, floats, horizons, words, judged, slot, times[row], numbers[row], values[row], given_up,
             n_before + row, out[row],
         )  # fmt: skip
-        _look(integers, horizons, words, categories, slot, values[row], numbers.shape[1])
+        _judge(integers, horizons, words, judged, slot, numbers[row], values[row])
         if slot > 0:
             _note_gap(integers, floats, words, slot, times[row])
             _add(integers, words, slot, numbers[row], values[row], len(horizons), given_up, n_before + row)
@@ -162,7 +164,7 @@ def peek(
     horizons: Floats,
     words: Floats,
     index: Integers,
-    categories: Integers,
+    judged: Floats,
     keys: Integers,
     times: Floats,
     numbers: Floats,
@@ -181,7 +183,7 @@ def peek(
         for place in range(2):
             _touch(integers, horizons, scratch, place, now, numbers.shape[1], values.shape[1])
         _describe(
-            integers, floats, horizons, scratch, categories, 1 if slot > 0 else 0, times[row], numbers[row],
+            integers, floats, horizons, scratch, judged, 1 if slot > 0 else 0, times[row], numbers[row],
             values[row], given_up, row_number, out[row],
         )  # fmt: skip
 
@@ -575,7 +577,7 @@ def _describe(
     floats: Floats,
     horizons: Floats,
     words: Floats,
-    categories: Integers,
+    judged: Floats,
     slot: int,
     time: float,
     numbers: Floats,
@@ -585,7 +587,7 @@ def _describe(
     out: Floats,
 ) -> None:
     """What is known of an entity, whose sums are of the present; of one without a row, or without a name, the usual."""
-    n_horizons, longest = len(horizons), len(horizons) - 1
+    n_horizons = len(horizons)
     latest = words[slot, LATEST] if slot > 0 else np.nan
     out[0] = floats[LOG_GAP] if math.isnan(latest) else math.log1p(max(time - latest, 0.0))
     place = 1
@@ -597,7 +599,7 @@ def _describe(
             out[place] = _share(integers, words, slot, n_horizons, code, h)
             place += 1
     for k in range(len(numbers)):
-        used = given_up[k] < 0 or row < given_up[k]
+        used = (given_up[k] < 0 or row < given_up[k]) and judged[k, USELESS] == 0.0
         deviation = 0.0
         for h in range(n_horizons):
             start = _number(integers, n_horizons, k, h)
@@ -616,35 +618,52 @@ def _describe(
         out[place] = deviation if used else 0.0
         place += 1
     for k in range(len(values)):
-        start = _category(integers, n_horizons, len(numbers), k)
-        out[place], out[place + 1] = 0.0, 0.0
-        if categories[k, LOOKED] < LOOKED_AT or categories[k, FOUND] >= UNINFORMATIVE * categories[k, LOOKED]:
-            overall = words[0, HEAD + longest]
-            usual = _weight_of(words, 0, start, values[k]) / overall if overall > TINY and values[k] != 0 else 0.0
-            n = words[slot, HEAD + longest] if slot > 0 else 0.0
-            own = _weight_of(words, slot, start, values[k]) if slot > 0 and values[k] != 0 else 0.0
-            if values[k] != 0:
-                out[place] = (own + DRAWN * usual) / (n + DRAWN)
-            out[place + 1] = _n_different(words, slot, start) if slot > 0 else 0.0
-        place += 2
+        used = values[k] != 0 and judged[len(numbers) + k, USELESS] == 0.0
+        out[place] = _more_usual(integers, words, slot, n_horizons, len(numbers), k, values[k]) if used else 0.0
+        place += 1
 
 
 @compiled
-def _look(
-    integers: Integers,
-    horizons: Floats,
-    words: Floats,
-    categories: Integers,
-    slot: int,
-    values: Integers,
-    n_numbers: int,
+def _more_usual(
+    integers: Integers, words: Floats, slot: int, n_horizons: int, n_numbers: int, column: int, value: int
+) -> Any:
+    """How much more usual a value is for an entity than for all, as a logarithm."""
+    start, place = _category(integers, n_horizons, n_numbers, column), HEAD + n_horizons - 1
+    overall = words[0, place]
+    expected = LEAST_SHARE + (DRAWN * _weight_of(words, 0, start, value) / overall if overall > TINY else 0.0)
+    n = words[slot, place] if slot > 0 else 0.0
+    own = _weight_of(words, slot, start, value) if slot > 0 else 0.0
+    return math.log((own + expected) / ((n + DRAWN) * expected))
+
+
+@compiled
+def _judge(
+    integers: Integers, horizons: Floats, words: Floats, judged: Floats, slot: int, numbers: Floats, values: Integers
 ) -> None:
-    """Count how often a value is one that its entity has had."""
-    for k in range(len(values)):
-        if slot > 0 and values[k] != 0 and words[slot, N_ROWS] > 0.0:
-            start = _category(integers, len(horizons), n_numbers, k)
-            categories[k, LOOKED] += 1
-            categories[k, FOUND] += 1 if _weight_of(words, slot, start, values[k]) > 0.0 else 0
+    """Give up a column about whose values entities tell nothing: they are as far from the usual one of their entity."""
+    if slot == 0 or words[slot, N_ROWS] == 0.0:
+        return
+    n_horizons, n_numbers = len(horizons), len(numbers)
+    for k in range(n_numbers + len(values)):
+        if judged[k, JUDGED] == ENOUGH_VALUES:
+            continue
+        if k < n_numbers:
+            if math.isnan(numbers[k]):
+                continue
+            start = _number(integers, n_horizons, k, n_horizons - 1)
+            usual, weight = words[0, start + 1], words[slot, start]
+            mean = (weight * words[slot, start + 1] + DRAWN * usual) / (weight + DRAWN)
+            judged[k, FROM_OWN] += abs(numbers[k] - mean)
+            judged[k, FROM_ALL] += abs(numbers[k] - usual)
+        else:
+            value = values[k - n_numbers]
+            if value == 0:
+                continue
+            judged[k, FROM_OWN] -= _more_usual(integers, words, slot, n_horizons, n_numbers, k - n_numbers, value)
+        judged[k, JUDGED] += 1.0
+        if judged[k, JUDGED] == ENOUGH_VALUES:
+            is_telling = judged[k, FROM_OWN] < TELLING * judged[k, FROM_ALL]
+            judged[k, USELESS] = 0.0 if is_telling else 1.0
 
 
 @compiled
@@ -664,14 +683,3 @@ def _share(integers: Integers, words: Floats, slot: int, n_horizons: int, code: 
 @compiled
 def _variance(words: Floats, slot: int, start: int) -> Any:
     return words[slot, start + 2] / words[slot, start] if words[slot, start] > 0.0 else 0.0
-
-
-@compiled
-def _n_different(words: Floats, slot: int, start: int) -> Any:
-    """The number of different values lately: as many equally usual ones would be as concentrated."""
-    total, squares = 0.0, 0.0
-    for place in range(KEPT):
-        weight = words[slot, start + KEPT + place]
-        total += weight
-        squares += weight * weight
-    return total * total / squares if squares > TINY * TINY else 0.0

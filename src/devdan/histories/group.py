@@ -28,7 +28,7 @@ class Group:
         self.integers[core.ROOM] = max_entities
         self.numbers: list[str] = []
         self.values: list[str] = []
-        self.categories = np.zeros((0, 2), np.int64)
+        self.judged = np.zeros((0, 4))  # a row for each column of numbers, then of categories
         self.words = np.zeros((1, self.width))
         self.words[0, core.LATEST] = np.nan
         self.index = np.zeros(2, np.int64)
@@ -50,7 +50,7 @@ class Group:
     def n_features(self) -> int:
         n_horizons, n_classes = len(self.horizons), int(self.integers[core.N_CLASSES])
         n_shares = n_horizons * max(n_classes - 1, 0)
-        return 1 + n_horizons + n_shares + (2 * n_horizons + 1) * len(self.numbers) + 2 * len(self.values)
+        return 1 + n_horizons + n_shares + (2 * n_horizons + 1) * len(self.numbers) + len(self.values)
 
     @property
     def n_bytes(self) -> int:
@@ -70,7 +70,9 @@ class Group:
         self.numbers = [*self.numbers, *numbers]
         self.values = [*self.values, *values]
         self.integers[core.N_CLASSES] = max(n_classes, n_before)
-        self.categories = np.concatenate([self.categories, np.zeros((len(values), 2), np.int64)])
+        of_numbers, of_values = self.judged[:n_numbers], self.judged[n_numbers:]
+        new_columns = np.zeros((len(numbers), 4)), np.zeros((len(values), 4))
+        self.judged = np.concatenate([of_numbers, new_columns[0], of_values, new_columns[1]])
         self.words = np.zeros((len(before), self.width))
         end = core.HEAD + n_horizons * (1 + n_before)
         self.words[:, :end] = before[:, :end]
@@ -102,7 +104,7 @@ class Group:
         done = 0
         while True:
             done += core.come(
-                self.integers, self.floats, self.horizons, ladder, self.words, self.index, self.categories,
+                self.integers, self.floats, self.horizons, ladder, self.words, self.index, self.judged,
                 keys[done:], times[done:], numbers[done:], values[done:], given_up, n_before + done, out[done:],
             )  # fmt: skip
             if done == len(keys):
@@ -115,7 +117,7 @@ class Group:
     ) -> None:  # fmt: skip
         """Write what would be known of each row if it came next."""
         core.peek(
-            self.integers, self.floats, self.horizons, self.words, self.index, self.categories, keys, times, numbers,
+            self.integers, self.floats, self.horizons, self.words, self.index, self.judged, keys, times, numbers,
             values, given_up, n_before, np.empty((2, self.words.shape[1])), out,
         )  # fmt: skip
 
@@ -147,7 +149,7 @@ class Group:
             "columns": list(self.columns), "numbers": self.numbers, "values": self.values,
             "horizons": self.horizons.tolist(), "integers": self.integers.tolist(),
             "floats": [None if math.isnan(value) else value for value in self.floats.tolist()],
-            "categories": self.categories.tolist(), "n_words": int(self.integers[core.USED] + 1) * self.width,
+            "judged": self.judged.tolist(), "n_words": int(self.integers[core.USED] + 1) * self.width,
         }  # fmt: skip
 
     def content(self) -> Floats:
@@ -167,15 +169,15 @@ class Group:
         group.integers = integers
         group.floats = np.array([np.nan if value is None else float(value) for value in content["floats"]])
         group.numbers, group.values = check_texts(content["numbers"]), check_texts(content["values"])
-        counts = [[check_count(value) for value in row] for row in content["categories"]]
-        group.categories = np.array(counts, np.int64).reshape(-1, 2)
+        group.judged = np.array([[float(value) for value in row] for row in content["judged"]]).reshape(-1, 4)
         used = int(integers[core.USED])
         is_sound = (
             used <= integers[core.ROOM] and integers[core.ROOM] >= 1 and integers[core.SETTLED] <= 1
             and 1 <= integers[core.N_CLASSES] <= 64 and integers[core.HAND] < core.SPREAD
             and len(group.floats) == core.FLOATS and not (np.abs(group.floats) > LATEST).any()
             and not math.isnan(group.floats[core.LOG_GAP])
-            and len(group.categories) == len(group.values) and len(words) > 0 and len(words) == (used + 1) * group.width
+            and len(group.judged) == len(group.numbers) + len(group.values) and np.isfinite(group.judged).all()
+            and len(words) > 0 and len(words) == (used + 1) * group.width
         )  # fmt: skip
         if not is_sound:
             raise ValueError(f"what is kept of {group.name} does not fit together")

@@ -51,9 +51,9 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Adds to each row what was known, before it came, of the entities that it is about.
 
     For each entity: the time since its latest row, and how many rows it had lately; for each column of numbers, its
-    recent mean and deviation, and where the present value lies among them; for each column of categories, how usual the
-    present value is for it, and how many different ones it had; the share of each class among its labels that have come
-    by now. All but the first are over several horizons, as exponentially decayed sums, and are drawn towards those of
+    recent mean and deviation, and where the present value lies among them; for each column of categories, how much more
+    usual the present value is for it than for others; the share of each class among its labels that have come by now.
+    All but the first are over several horizons, as exponentially decayed sums, and are drawn towards those of
     all entities while little is known of this one.
 
     Rows and labels come separately: :meth:`arrive` adds rows, and returns them with their histories, which are those to
@@ -127,11 +127,11 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def inputs(self, rows: Rows, keep: Sequence[str] = ()) -> Rows:
-        """What a model should see of rows that have arrived: all but the columns that only name entities.
+        """What a model should see of rows that have arrived: all but the columns that alone name entities.
 
         What it could learn of a customer by its number, the histories say of customers that it has never seen, too.
         """
-        names = set(self._entity_columns) - set(keep)
+        names = self._names_only - set(keep)
         return rows.select([place for place, name in enumerate(rows.names) if name not in names])
 
     def partial_fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
@@ -197,6 +197,18 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The latest time of a row so far; NaN before the first."""
         return float(self._clock[core.NOW])
 
+    @property
+    def named_classes(self) -> list[Any]:
+        """The classes that were named before the first row."""
+        named: list[Any] = getattr(self, "_named_classes", [])
+        return named
+
+    @property
+    def wanted_columns(self) -> list[str]:
+        """The columns that rows must have."""
+        named = [name for columns in entity_columns(self.entities) for name in columns]
+        return list(dict.fromkeys([*named, *([] if self.time is None else [self.time])]))
+
     # --- What is kept --------------------------------------------------------------------------------------------
 
     def know_classes(self, labels: Sequence[Any]) -> Self:
@@ -248,9 +260,11 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 said.append(f"{unnamed:,} rows name no {group.name!r}, so they have no history of one")
             if evicted:
                 said.append(f"{evicted:,} of {group.name!r} had to make room for others: see max_entities")
-            for name, (looked, found) in zip(group.values, group.categories.tolist(), strict=True):
-                if looked >= core.LOOKED_AT and found < core.UNINFORMATIVE * looked:
-                    said.append(f"the column {name!r} has no history by {group.name!r}, since its values hardly recur")
+            for name, useless in zip([*group.numbers, *group.values], group.judged[:, core.USELESS], strict=True):
+                if useless:
+                    said.append(
+                        f"the column {name!r} has no history by {group.name!r}, which tells nothing about its values"
+                    )
         for name, row in zip(self._numbers, self._given_up.tolist(), strict=True):
             if row >= 0:
                 said.append(f"the column {name!r} has no history, since it only ever rises, as row numbers do")
@@ -279,7 +293,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         horizons = None if self.horizons is None else [_duration(value) for value in self.horizons]
         if horizons is not None:
             check_horizons(horizons)
-        for name in {name for columns in entities for name in columns} | ({self.time} - {None}):
+        for name in self.wanted_columns:
             if name not in rows.names:
                 raise ValueError(
                     f"histories need the column {name!r}, but there are only {', '.join(map(str, rows.names))}"
@@ -296,7 +310,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._said: set[str] = set()
         self.arrived_ = np.zeros(0)
         self.columns_ = [str(name) for name in rows.names]
-        named = getattr(self, "_named_classes", [])
+        named = self.named_classes
         self._codes: dict[Any, int] = {label: code for code, label in enumerate(named)}
         self._n_named = len(named)
         for group in self._groups:
@@ -306,7 +320,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Find which of the columns are numbers and which are categories; with the first rows, or as they appear."""
         numbers, values = [], []
         for name, column in zip(rows.names, rows.columns(), strict=True):
-            if name == self.time or name in self._entity_columns or name in self._numbers or name in self._values:
+            if name == self.time or name in self._names_only or name in self._numbers or name in self._values:
                 continue
             known = self._kinds.get(name)
             if known is not None and known.kind:
@@ -330,7 +344,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _batch(self, rows: Rows) -> _Batch:
         columns = dict(zip(rows.names, rows.columns(), strict=True))
         keys = {}
-        for name in self._entity_columns:
+        for name in self.entity_columns_:
             keys[name] = hashes(columns[name]) if name in columns else np.zeros(len(rows), np.int64)
         numbers, values = (
             np.full((len(rows), len(self._numbers)), np.nan),
@@ -379,6 +393,11 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _is_epoch(self) -> bool:
         return bool(self._clock[core.FIRST] >= _EPOCHS[-1][0])
 
+    @property
+    def _names_only(self) -> set[str]:
+        """The columns that alone name entities."""
+        return {group.columns[0] for group in self._groups if len(group.columns) == 1}
+
     def _keys(self, group: Group, batch: _Batch) -> Integers:
         first, *others = (batch.keys[name] for name in group.columns)
         for other in others:
@@ -388,7 +407,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return first
 
     @property
-    def _entity_columns(self) -> list[str]:
+    def entity_columns_(self) -> list[str]:
         """The columns that name entities, each once."""
         return list(dict.fromkeys(name for group in self._groups for name in group.columns))
 
@@ -450,7 +469,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             names += [f"{column}: {what}, {of}" for of in lately for what in ("mean", "position")]
             names += [f"{column}: deviation"]
         for column in group.values:
-            names += [f"{column}: usual", f"{column}: different ones"]
+            names += [f"{column}: usual"]
         return [f"{group.name}: {name}" for name in names]
 
     def _say(self) -> None:
@@ -546,6 +565,14 @@ def _as_json(numbers: Floats) -> list[float | None]:
 
 def _of_json(values: Any) -> Floats:
     return np.array([np.nan if value is None else float(value) for value in values])
+
+
+def compile_histories() -> None:
+    """Compile what histories need, or load it from the cache, so that no later call has to."""
+    rows = [{"who": text, "size": 1.5} for text in ("a", "b", "a")]
+    histories = Histories(["who", ("who", "size")], horizons=[1.0])
+    histories.partial_fit(rows, [0, 1, 0]).transform(rows)
+    histories.retract(rows, [0, 1, 0], [2.0] * 3).forget(rows, [2.0] * 3)
 
 
 # --- Entities and times -------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import re
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib.metadata import version
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 from devdan.evaluation.adapters import one_against_the_rest, takes_two_classes
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.histories.histories import Histories
 from devdan.model.classes import is_missing
 from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, StreamError
@@ -30,20 +32,27 @@ class Prepared(NamedTuple):
     scaled: bool  # whether the stream is
 
 
-def prepared(stream: Stream, model: Any, key: str | None = None) -> Prepared:
+def prepared(stream: Stream, model: Any, key: str | None = None, histories: Histories | None = None) -> Prepared:
     """Make a stream and a model suit each other.
 
     Models that do not scale their inputs get inputs in [0, 1], as in the paper. scikit-learn classifiers get the
     classes, and binary River classifiers are run one-vs-rest on more than two classes. For this, a stream that does not
-    know its classes is read once. ``key`` is the column with the keys of a fleet.
+    know its classes is read once. ``key`` is the column with the keys of a fleet. ``histories`` get the classes,
+    too, if the stream can be read twice.
     """
     is_own = isinstance(model, (StreamClassifier, DEVDANFleet))
     if key is not None and key not in (stream.feature_names or ()):
         names = ", ".join(map(repr, (stream.feature_names or ())[:20]))
         raise StreamError(f"{stream.origin or stream.name} has no column {key!r} with keys; its columns are {names}")
     scaled = is_own and model.scaling is None and stream.origin != "generated"
+    if scaled and histories is not None:
+        raise StreamError(f"histories need a model that scales its inputs, but {type(model).__name__} has scaling=None")
     takes_two, classes = takes_two_classes(model), None
     wants_classes = stream.classes is None and (takes_two or (hasattr(model, "partial_fit") and not is_own))
+    for name in [] if histories is None else histories.wanted_columns:
+        if stream.feature_names is not None and name not in stream.feature_names:
+            names = ", ".join(map(repr, stream.feature_names[:20]))
+            raise StreamError(f"{stream.origin or stream.name} has no column {name!r}; its columns are {names}")
     if stream.is_single_pass and (scaled or wants_classes):
         why = "its inputs are scaled to [0, 1] in advance" if scaled else "it must know the classes in advance"
         raise StreamError(
@@ -51,8 +60,11 @@ def prepared(stream: Stream, model: Any, key: str | None = None) -> Prepared:
             "read only once: save it to a file first"
         )
     stream = stream.scaled([*_not_scaled(stream, model), *([key] if key else [])]) if scaled else stream
-    if wants_classes:
-        classes = sorted({label for _, y in stream for label in y[~is_missing(y)].tolist()})
+    if wants_classes or (histories is not None and stream.classes is None and not stream.is_single_pass):
+        n_each = Counter(label for _, y in stream for label in y[~is_missing(y)].tolist())
+        classes = sorted(n_each)
+        if histories is not None:
+            histories.know_classes([label for label, _ in n_each.most_common()])
     if takes_two and len(classes or stream.classes or ()) > 2:
         model = one_against_the_rest(model)
     return Prepared(stream, model, classes, scaled)

@@ -28,6 +28,8 @@ _MATCHED = (
     "options",
     "target",
     "key",
+    "history",
+    "time",
     "header",
     "drop",
     "order",
