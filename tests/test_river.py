@@ -11,13 +11,15 @@ import pytest
 
 river = pytest.importorskip("river", reason="River is not installed")
 
-from river import checks, compose, drift, ensemble, evaluate, metrics, preprocessing  # noqa: E402
+from payments_stream import payments  # noqa: E402
+from river import checks, compose, drift, ensemble, evaluate, linear_model, metrics, preprocessing  # noqa: E402
 from river.datasets import Phishing, synth  # noqa: E402
 
+import devdan  # noqa: E402
 from devdan import kernel  # noqa: E402
 from devdan.kernel import Network  # noqa: E402
 from devdan.model.scales import SCALES  # noqa: E402
-from devdan.river import DEVDANClassifier  # noqa: E402
+from devdan.river import DEVDANClassifier, Histories  # noqa: E402
 
 CHECKS = [
     pytest.param(parameters, check, id=f"{getattr(check, '__name__', check)}-{k}-{n}")
@@ -289,3 +291,47 @@ def test_a_bad_value_leaves_no_trace():
         with pytest.raises(ValueError, match="column 'another'"):
             model.learn_one({"x0": 1.0, "another": value}, "up")
     assert (words(model), model.encoding_) == before
+
+
+# --- Histories ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::devdan.histories.histories.HistoryWarning")
+@pytest.mark.parametrize("late", [0, 60])
+def test_a_row_keeps_its_histories_until_its_label_is_learned(late):
+    rows, labels = payments(300)
+    ours = Histories("customer", time="day", horizons=[1.0, 5.0])
+    plain = devdan.Histories("customer", time="day", horizons=[1.0, 5.0])
+    seen, waiting = [], []
+    for x, y in zip(rows, labels.tolist(), strict=True):
+        seen.append(ours.transform_one(x))
+        came = plain.arrive([x])
+        assert seen[-1] == plain.inputs(came).dicts()[0]
+        waiting.append((x, y, seen[-1]))
+        if len(waiting) > late:
+            old, label, then = waiting.pop(0)
+            assert ours.transform_one(old) == then
+            ours.learn_one(old, label)
+            plain.teach([old], [label])
+    assert ours.histories.content().tobytes() == plain.content().tobytes()
+    assert len(ours._waiting) == late
+
+
+@pytest.mark.filterwarnings("ignore::devdan.histories.histories.HistoryWarning")
+def test_histories_in_a_pipeline():
+    rows, labels = payments(2000)
+    stream = [(x, y == "fraud") for x, y in zip(rows, labels.tolist(), strict=True)]
+
+    def auc(*first):
+        steps = *first, preprocessing.StandardScaler(), linear_model.LogisticRegression()
+        return evaluate.progressive_val_score(stream, compose.Pipeline(*steps), metrics.ROCAUC()).get()
+
+    alone = auc(compose.Select("amount", "day"))
+    assert auc(Histories("customer", time="day"), compose.Discard("country")) > alone + 0.1
+
+
+def test_rows_that_wait_for_ever_are_bounded():
+    histories = Histories("who", max_waiting=5)
+    for k in range(20):
+        histories.transform_one({"who": "a", "x": float(k % 7) + k / 100})
+    assert len(histories._waiting) == 5

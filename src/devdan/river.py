@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import from_dicts, rows_of
+from devdan.histories import histories
 from devdan.kernel.state import Event
 from devdan.model import options
 from devdan.model.classes import NO_WEIGHTS, check_sample_weight
@@ -208,6 +209,71 @@ class DEVDANClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
             code = self._codes[y] = len(self._codes)
             self._online.add_class(code, y)
         return code
+
+
+class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[misc]  # a pipeline knows only the latter
+    """What a customer, a card or a machine did before, in front of any River model: ``devdan.Histories`` for dicts.
+
+    A row comes when it is first transformed, which is when it is predicted. Until its label is learned, it keeps the
+    histories that it came with: transformed again, it is the same row, and so is one that is equal to it in everything.
+
+    Parameters
+    ----------
+    entities, time, horizons, max_entities
+        As in :class:`devdan.Histories`.
+    max_waiting : int, default=100_000
+        How many rows may wait for a label; beyond it, those that have waited longest are taken for new ones once their
+        labels come.
+
+    Examples
+    --------
+    >>> from devdan.river import Histories
+    >>> from river import linear_model, preprocessing
+    >>> model = Histories("customer", time="day") | preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    >>> x = {"customer": "Ann", "day": 1, "amount": 5.0}
+    >>> model.predict_one(x)
+    False
+    >>> model.learn_one(x, True)
+    """
+
+    def __init__(
+        self,
+        entities: str | Sequence[str | tuple[str, ...]],
+        *,
+        time: str | None = None,
+        horizons: Sequence[float | str] | None = None,
+        max_entities: int = 1_000_000,
+        max_waiting: int = 100_000,
+    ) -> None:
+        self.entities = entities
+        self.time = time
+        self.horizons = horizons
+        self.max_entities = max_entities
+        self.max_waiting = max_waiting
+        self.histories = histories.Histories(entities, time=time, horizons=horizons, max_entities=max_entities)
+        self._waiting: dict[Any, dict[Any, Any]] = {}
+
+    @classmethod
+    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
+        yield {"entities": "x"}
+
+    def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
+        """The row without the columns that name entities, and with what was known of these before it came."""
+        _check_dict(x)
+        key = frozenset((name, repr(value)) for name, value in x.items())
+        found = self._waiting.get(key)
+        if found is None:
+            rows = self.histories.arrive([x])
+            found = self._waiting[key] = self.histories.inputs(rows).dicts()[0]
+            if len(self._waiting) > self.max_waiting:
+                self._waiting.pop(next(iter(self._waiting)))
+        return dict(found)
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """The label of a row, which comes now."""
+        self.transform_one(x)
+        self._waiting.pop(frozenset((name, repr(value)) for name, value in x.items()), None)
+        self.histories.teach([x], [y])
 
 
 # --- Samples as rows ---------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_it_says_where_the_cache_is_and_when_there_is_nothing_to_do(tmp_path):
     assert "networks: " in first.stderr
     second = devdan("compile", folder=tmp_path)
     assert second.stdout.startswith("Nothing to do: everything is compiled already, in /")
-    assert second.stderr.count(": compiled already") == len(second.stderr.splitlines()) == 4
+    assert second.stderr.count(": compiled already") == len(second.stderr.splitlines()) == 5
 
 
 def test_without_any_folder_for_the_cache_it_says_what_to_do():
