@@ -400,11 +400,11 @@ def test_a_class_that_came_alone_is_not_certain(n, keyed):
         LoggedLabels([(1, k) for k in range(n)], ["fraud"] * n),
     ):
         fold.apply(LogRecord(fold.seq + 1, 1, 0.0, body))
-    said = Predictor(fold.model, ["x"], fold.seq).one({"x": 1.0}, "k" if keyed else None)
+    said = Predictor(fold.model, ["x"], fold.seq).many([{"x": 1.0}], ["k"] if keyed else None)[0]
     assert (said.label, said.confidence) == ("fraud", pytest.approx((n + 1) / (n + 2)))
     fold.apply(LogRecord(3, 1, 0.0, LoggedRows(n, ["a"], [[3.0]], [None], [None], ["k"] if keyed else None)))
     fold.apply(LogRecord(4, 1, 0.0, LoggedLabels([(3, 0)], ["ok"])))
-    said = Predictor(fold.model, ["x"], fold.seq).one({"x": 1.0}, "k" if keyed else None)
+    said = Predictor(fold.model, ["x"], fold.seq).many([{"x": 1.0}], ["k"] if keyed else None)[0]
     assert sum(said.probabilities) == pytest.approx(1.0)
 
 

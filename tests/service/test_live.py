@@ -4,7 +4,7 @@ import random
 
 import pytest
 from browser import until
-from served import served_here
+from served import metric, served_here
 from served import until as learned
 
 from devdan.service.auth import Tokens
@@ -53,9 +53,10 @@ def test_it_follows_what_happens(page, http):
     page.goto(page.address)
     assert page.title() == "s"
     assert figure(page, "Rows") == "400"
-    assert page.get_by_role("heading").all_inner_texts() == [
-        "s", "Accuracy", "Labels", "Label delay", "Structure", "Latest rows",
-    ]  # fmt: skip
+    headings = [name for name in page.get_by_role("heading").all_inner_texts() if "by the clock" not in name]
+    assert metric(http, "devdan_predictions_total") == 400 - 50  # all but those before the first label
+    assert 0 <= metric(http, "devdan_recall_ratio") <= 2
+    assert headings == ["s", "Classes", "Accuracy", "Labels", "Label delay", "Structure", "Columns", "Latest rows"]
     until(page, "document.getElementById('told').textContent == 'Follows the service.'")
     taught(http, "s", 100, 1)
     until(page, "document.querySelectorAll('.tile .figure')[2].textContent == '500'")

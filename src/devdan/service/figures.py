@@ -7,6 +7,7 @@ from itertools import islice
 
 import msgspec
 
+from devdan.model.decision import text_of
 from devdan.service import models
 from devdan.service.schema import (
     LoggedAssumptions,
@@ -17,6 +18,7 @@ from devdan.service.schema import (
     LoggedRows,
     LogRecord,
 )
+from devdan.service.watched import ByTheClock, ColumnCount, count_columns
 
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
@@ -80,6 +82,8 @@ class Counts(msgspec.Struct):
     delay_sum: float = 0.0
     latest: list[LatestRow] = []
     asked_at: int = 0  # rows when importances were last measured
+    clock: ByTheClock = msgspec.field(default_factory=ByTheClock)
+    columns: list[ColumnCount] = []
 
     @property
     def accuracy(self) -> float | None:
@@ -106,6 +110,8 @@ class Counts(msgspec.Struct):
 
     def rows(self, record: LogRecord, rows: LoggedRows) -> None:
         """Count rows that came."""
+        self.clock.rows(record.at, [None if label is None else text_of(label) for label in rows.predicted])
+        count_columns(self.columns, rows.values)
         self.span(rows.first + len(rows.ids) - 1)  # widens the spans, if that is needed
         start = 0
         while start < len(rows.ids):
@@ -137,6 +143,7 @@ class Counts(msgspec.Struct):
             span.n_correct += predicted == label
             span.confidence_labelled += confidence
             self.outcomes[body.first + place] = predicted == label
+            self.clock.label(came.at, text_of(predicted), text_of(label))
         for row in list(islice(self.outcomes, max(len(self.outcomes) - WINDOW, 0))):
             del self.outcomes[row]
         self.n_labels += len(labels.labels)
@@ -144,10 +151,11 @@ class Counts(msgspec.Struct):
 
     def corrections(self, body: LoggedCorrections, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
         """Count labels that replace others, under the time of their predictions."""
-        for (_, place), before, label, (_, own) in zip(body.rows, body.before, body.labels, rows, strict=True):
+        for (_, place), before, label, (came, own) in zip(body.rows, body.before, body.labels, rows, strict=True):
             predicted, number = own.predicted[place], own.first + place
             if predicted is None or own.confidence[place] is None:
                 continue
+            self.clock.label(came.at, text_of(predicted), text_of(label), text_of(before))
             self.span(number).n_correct += (predicted == label) - (predicted == before)
             if number in self.outcomes:
                 self.outcomes[number] = predicted == label

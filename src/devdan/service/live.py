@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -13,11 +13,15 @@ from devdan.model.decision import text_of
 from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
 from devdan.report.render import Tile, render
 from devdan.report.run_charts import columns_chart
-from devdan.report.words import clipped, how_many, number, percent
-from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.report.words import clipped, how_many, number, percent, signed
+from devdan.service.engine import Live, NotFoundError
 from devdan.service.figures import WINDOW, Counts, Span
 from devdan.service.http import Call, Operation, shown
+from devdan.service.metrics import RequestSummary
+from devdan.service.watched import PERIOD, ByTheClock, ClassCount, ClassCounts
 
+_MOST_CLASSES = 12
+_ENDLESS = float("inf")
 _NOTHING = "There is nothing to show yet: predictions begin with the first label."
 
 _DELAYS = ("1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "30 days", "later")
@@ -33,12 +37,12 @@ async def page(call: Call) -> Response:
         told = "There is no stream yet: PUT /v1/streams/… creates one, see /docs."
         return shown(render("live.html", title="devdan", told=told, stream=None, body=""))
     live = await call.engine.find(name)
-    body = Markup(_stream(call.engine, live))
+    body = Markup(_stream(call, live))
     return shown(render("live.html", title=live.name, told="As of now.", stream=live.name, body=body))
 
 
 async def part(call: Call) -> Response:
-    return shown(_stream(call.engine, await call.live()))
+    return shown(_stream(call, await call.live()))
 
 
 async def icon(call: Call) -> Response:
@@ -53,9 +57,9 @@ OPERATIONS = (
 )
 
 
-def _stream(engine: Engine, live: Live) -> str:
+def _stream(call: Call, live: Live) -> str:
     """The part of a stream's page that changes."""
-    counts = live.view.counts
+    counts, engine = live.view.counts, call.engine
     latest = [
         {
             "id": row.id,
@@ -69,7 +73,9 @@ def _stream(engine: Engine, live: Live) -> str:
         "live_stream.html",
         stream=live.name,
         streams=[_listed(one) for one in engine.streams.values()],
-        tiles=_tiles(live),
+        tiles=[*_tiles(live), *_of_requests(call.application.metrics.summary())],
+        classes=_classes(counts.clock, live.predictor.thresholds),
+        columns=_columns(counts, live.predictor.columns or ()),
         charts=charts(counts),
         nothing=_NOTHING,
         latest=latest,
@@ -104,6 +110,63 @@ def _tiles(live: Live) -> list[Tile]:
     ]
 
 
+def _of_requests(told: RequestSummary) -> list[Tile]:
+    """Of all streams, since this server has started."""
+    if told.n == 0:
+        return []
+    typical, slow = (f"{1000 * most:g}" if most < _ENDLESS else "more" for most in (told.typical, told.slow))
+    return [
+        Tile("Latency", f"≤ {slow}", "ms", f"95 % of {number(told.n)} requests to this server; half ≤ {typical} ms"),
+        Tile("Errors", number(told.errors), "", f"of this server; {number(told.refused)} requests were refused"),
+    ]
+
+
+# --- Classes and columns ---------------------------------------------------------------------------------------------
+
+
+class _ClassRow(NamedTuple):
+    name: str
+    called: str  # in the latest day
+    share: str
+    recall: str  # since the beginning, as is precision
+    precision: str
+    labels: str
+    threshold: str
+
+
+def _classes(clock: ByTheClock, thresholds: Mapping[str, float]) -> list[_ClassRow]:
+    """The commonest classes; those that were called most come first."""
+    day: dict[str, int] = {}
+    for own in clock.periods.values():
+        for name, one in own.classes.items():
+            day[name] = day.get(name, 0) + one.called
+    n_called = sum(day.values())
+    order = sorted(clock.total.classes.items(), key=lambda pair: (-pair[1].called - pair[1].actual, pair[0]))
+    return [
+        _ClassRow(
+            clipped(name),
+            number(day.get(name, 0)),
+            percent(day.get(name, 0) / n_called if n_called else None),
+            percent(one.recall),
+            percent(one.precision),
+            number(one.actual),
+            f"{thresholds[name]:.3g}" if thresholds.get(name, 2.0) <= 1.0 else "–",
+        )
+        for name, one in order[:_MOST_CLASSES]
+    ]
+
+
+def _columns(counts: Counts, names: Sequence[str]) -> list[tuple[str, str, str, str]]:
+    """Each column: the share of missing values, of all rows and recently, and how far it has shifted."""
+    rows = []
+    for name, column in zip(names, counts.columns, strict=False):
+        shift, shifted = column.shift, column.share_shifted
+        told = "–" if shift is None else f"{signed(shift, 2)} sd"
+        told = told if shifted is None else percent(shifted)
+        rows.append((clipped(name), percent(column.share_missing), percent(column.share_missing_recently), told))
+    return rows
+
+
 # --- Charts ----------------------------------------------------------------------------------------------------------
 
 
@@ -118,8 +181,71 @@ class ShownChart(NamedTuple):
 
 def charts(counts: Counts) -> list[ShownChart]:
     """The charts that have data."""
-    found = [_accuracy(counts), _labels(counts), _delays(counts), _units(counts), _importances(counts)]
+    found = [
+        *(_accuracy(counts), _called(counts.clock), _rate(counts.clock), _labels(counts), _delays(counts)),
+        *(_units(counts), _importances(counts)),
+    ]
     return [one for one in found if one is not None]
+
+
+def _by_the_clock(clock: ByTheClock) -> tuple[list[int], list[tuple[float, str]]]:
+    """The periods of the latest day from the first one on, also those without rows, and hours under an axis."""
+    first, last = min(clock.periods), max(clock.periods)
+    begin, hours = first * PERIOD, (last + 1 - first) * PERIOD / 3600
+    every = next(step for step in (0.25, 0.5, 1, 2, 4, 6) if hours / step <= 6 or step == 6) * 3600
+    at = -(-begin // every) * every
+    below = []
+    while at <= (last + 1) * PERIOD:
+        below.append(((at - begin) / PERIOD, f"{datetime.fromtimestamp(at, timezone.utc):%H:%M}"))
+        at += every
+    if len(below) < 2:  # within a quarter of an hour
+        ends = begin, (last + 1) * PERIOD
+        texts = [f"{datetime.fromtimestamp(at, timezone.utc):%H:%M}" for at in ends]
+        below = [(0.0, texts[0]), (float(last + 1 - first), texts[1])]
+    return list(range(first, last + 1)), below
+
+
+def _called(clock: ByTheClock) -> ShownChart | None:
+    """The share that each class has of the predictions, but for the one that is called most."""
+    totals = {name: one.called for name, one in clock.total.classes.items() if one.called}
+    names = sorted(totals, key=lambda name: (-totals[name], name))
+    names = (names[1:] if len(names) > 1 else names)[:COLOURS]
+    if len(clock.periods) < 2 or not names:
+        return None
+    numbers, below = _by_the_clock(clock)
+    ends, lines = [float(one - numbers[0] + 1) for one in numbers], list[list[float | None]]()
+    for name in names:
+        line: list[float | None] = []
+        for one in numbers:
+            own = clock.periods.get(one, ClassCounts())
+            n = sum(each.called for each in own.classes.values())
+            line.append(100 * own.classes.get(name, ClassCount()).called / n if n else None)
+        lines.append(line)
+    plot = filled(len(numbers), [value for line in lines for value in line])
+    if plot is None:
+        return None
+    body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", below, "UTC", most=5)
+    body += plot.stretched(*(plot.line(ends, line, f"run s{n}") for n, line in enumerate(lines)))
+    told = ", ".join(f"{name} {number(totals[name])}" for name in names)
+    about = "The share of predictions that are of each class, within the latest day, but for the one predicted most."
+    legend = [stroke(f"run s{n}", clipped(name)) for n, name in enumerate(names)]
+    return ShownChart("Predictions by the clock", about, Chart(body, f"Predictions by class: {told}.", legend), 180)
+
+
+def _rate(clock: ByTheClock) -> ShownChart | None:
+    """Rows per second."""
+    if len(clock.periods) < 2:
+        return None
+    numbers, below = _by_the_clock(clock)
+    rates: list[float | None] = [clock.periods.get(one, ClassCounts()).n_rows / PERIOD for one in numbers]
+    most = max(rate or 0.0 for rate in rates)
+    plot = Plot(len(numbers), 0, 1.1 * most or 1.0)
+    ends = [one - numbers[0] + 1 for one in numbers]
+    body = plot.axes(ticks(0, plot.high, 4), "", below, "UTC", most=5)
+    body += plot.stretched(plot.steps(ends, rates, "units"))
+    about = "Rows per second, within the latest day."
+    label = f"Rows per second, at most {number(most, 2)}."
+    return ShownChart("Rows by the clock", about, Chart(body, label, [stroke("units", "rows per second")]), 130)
 
 
 def _ends(counts: Counts) -> list[float]:
@@ -180,14 +306,14 @@ def _delays(counts: Counts) -> ShownChart | None:
         return None
     percents = [100 * n / total for n in counts.delays]
     plot = Plot(len(percents), 0, max(percents) * 1.05)
-    names = [(place + 0.5, name) for place, name in enumerate(_DELAYS)]
+    names = [(place + 0.5, name) for place, name in enumerate(_DELAYS) if place % 2 == 0]  # more overlap on a phone
     body = plot.axes(ticks(0, plot.high, 4), " %", names, "from a row to its label, up to")
     width = 100 / len(percents)
     for place, of_all in enumerate(percents):
         y = plot.y(of_all)
-        body += Markup('<rect class="level" x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"/>').format(
-            (place + 0.15) * width, y, 0.7 * width, 100 - y
-        )
+        bar = '<rect class="level" x="{:.2f}%" y="{:.2f}%" width="{:.2f}%" height="{:.2f}%"><title>{}</title></rect>'
+        told = f"{_DELAYS[place]}: {percent(of_all / 100)}"
+        body += Markup(bar).format((place + 0.15) * width, y, 0.7 * width, 100 - y, told)
     most = _DELAYS[percents.index(max(percents))]
     label = f"Delays of {number(total)} labels; most came within {most}."
     about = f"How long labels took: {number(counts.delay_sum / total, 1)} seconds on average."

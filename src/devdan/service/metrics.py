@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import cache
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -14,6 +15,19 @@ from devdan.service.engine import Engine
 from devdan.service.figures import DELAYS
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+
+
+_PAGE = "/live/"
+
+
+class RequestSummary(NamedTuple):
+    """Requests, the seconds within which half and 95 % were answered, those refused, and errors of the server."""
+
+    n: int
+    typical: float
+    slow: float
+    refused: int
+    errors: int
 
 
 class Metrics:
@@ -40,6 +54,23 @@ class Metrics:
         self._counted(route, method, status).inc()
         self._timed(route).observe(seconds)
 
+    def summary(self) -> RequestSummary:
+        """What became of all requests since the start, but those of the live page."""
+        counts: dict[float, float] = {}
+        for sample in next(iter(self._seconds.collect())).samples:
+            if sample.name.endswith("_bucket") and not sample.labels["route"].startswith(_PAGE):
+                most = float(sample.labels["le"])
+                counts[most] = counts.get(most, 0.0) + sample.value
+        n = max(counts.values(), default=0.0)
+        within = sorted(counts)
+        typical, slow = (next((most for most in within if counts[most] >= share * n), 0.0) for share in (0.5, 0.95))
+        statuses = {"4": 0.0, "5": 0.0}
+        for sample in next(iter(self._requests.collect())).samples:
+            kind = sample.labels["status"][:1]
+            if sample.name.endswith("_total") and kind in statuses:
+                statuses[kind] += sample.value
+        return RequestSummary(int(n), typical, slow, int(statuses["4"]), int(statuses["5"]))
+
     def text(self) -> bytes:
         """All metrics in the format of Prometheus."""
         return generate_latest(self.registry)
@@ -52,6 +83,22 @@ class _Streams(Collector):
     def describe(self) -> list[CounterMetricFamily]:
         """No metrics are known in advance."""
         return []
+
+    def _of_classes(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Predictions of each class, and what came of those whose labels have come."""
+        labels = ["stream", "class"]
+        called = CounterMetricFamily("devdan_predictions", "Rows that were predicted, by class", labels=labels)
+        about = "Share of the rows of a class that were predicted so, of those with labels"
+        recall = GaugeMetricFamily("devdan_recall_ratio", about, labels=labels)
+        about = "Share of the predictions of a class that were right, of those with labels"
+        precision = GaugeMetricFamily("devdan_precision_ratio", about, labels=labels)
+        for name, live in list(self._engine.streams.items()):
+            for label, own in live.view.counts.clock.total.classes.items():
+                called.add_metric([name, label], own.called)
+                for measure, share in ((recall, own.recall), (precision, own.precision)):
+                    if share is not None:
+                        measure.add_metric([name, label], share)
+        yield from (called, recall, precision)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         engine, now = self._engine, time.time()
@@ -114,3 +161,4 @@ class _Streams(Collector):
         jump = GaugeMetricFamily("devdan_clock_jump_seconds", "By how much the clock was set since the start")
         jump.add_metric([], engine.writer.clock.jump)
         yield from (queued, commits, failures, jump)
+        yield from self._of_classes()

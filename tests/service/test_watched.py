@@ -1,0 +1,110 @@
+"""What operators watch is what a slow and obvious count says, in portions of any size."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devdan.service.figures import Counts
+from devdan.service.live import charts
+from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
+from devdan.service.watched import FEW, MOST_PERIODS, PERIOD, ByTheClock, ColumnCount, count_columns
+
+VALUES = st.one_of(st.none(), st.floats(-9, 9), st.integers(-9, 9), st.booleans(), st.sampled_from("abc"))
+
+
+@given(st.lists(VALUES, min_size=1, max_size=60), st.lists(st.integers(1, 20), min_size=1))
+def test_a_column_is_counted_alike_in_portions_of_any_size(values, portions):
+    whole, column, start = ColumnCount(), ColumnCount(), 0
+    for n in portions * len(values):
+        if values[start : start + n]:
+            column.add(values[start : start + n])
+        start += n
+    for value in values:
+        whole.add([value])
+    assert column.n == len(values)
+    assert column.missing == values.count(None)
+    numbers = [float(v) for v in values if isinstance(v, (int, float)) and not isinstance(v, bool)]
+    assert column.n_numbers == len(numbers)
+    assert column.mean == pytest.approx(np.mean(numbers) if numbers else 0.0)
+    assert column.square == pytest.approx(np.var(numbers) * len(numbers) if numbers else 0.0, abs=1e-9)
+    assert sum(column.kinds) == sum(isinstance(v, (str, bool)) for v in values)
+    assert column.recent == pytest.approx(whole.recent)
+    assert column.share_missing_recently == pytest.approx(whole.share_missing_recently, abs=0.02)
+
+
+def test_a_shift_is_in_standard_deviations_or_a_share():
+    random, number, text, steady = np.random.default_rng(0), ColumnCount(), ColumnCount(), ColumnCount()
+    for k in range(400):
+        late = k >= 380  # of 20,000 rows, the latest 1,000
+        number.add((random.normal(size=50) + 2.0 * late).tolist())
+        text.add(random.choice(["a", "b", "c"] if late else ["a", "b"], 50).tolist())
+        steady.add(random.normal(size=50).tolist())
+    assert number.shift == pytest.approx(1.6, abs=0.15)  # of two standard deviations that 14 % of the memory lacks
+    assert 0.2 < text.share_shifted < 0.4
+    assert abs(steady.shift) < 0.15
+    few = ColumnCount()
+    few.add([1.0, 2.0] * (FEW // 2 - 1))
+    assert (few.shift, few.share_shifted, ColumnCount().share_missing) == (None, None, None)
+    constant = ColumnCount()
+    constant.add([1.0] * 500)
+    assert constant.shift is None
+
+
+def test_columns_beyond_the_first_ones_are_not_counted():
+    columns = []
+    count_columns(columns, [[1.0] * 300, [None] * 300])
+    assert len(columns) == 100
+    assert {(one.n, one.missing) for one in columns} == {(2, 1)}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), st.sampled_from("abcx")), max_size=40))
+def test_recall_and_precision_are_those_of_the_latest_labels(rows):
+    """Of each row what it was called, its label, and the one that replaces it, if one does."""
+    clock = ByTheClock()
+    for k, (called, label, later) in enumerate(rows):
+        at = 200.0 * k
+        clock.rows(at, [called])
+        clock.label(at, called, label)
+        if later != "x":
+            clock.label(at, called, later, label)
+    final = [(called, label if later == "x" else later) for called, label, later in rows]
+    for name in "abc":
+        own, hits = clock.total.of(name), sum(pair == (name, name) for pair in final)
+        actual = sum(label == name for _, label in final)
+        n_called = sum(called == name for called, _ in final)
+        assert (own.called, own.judged, own.actual, own.hits) == (n_called, n_called, actual, hits)
+        assert own.recall == (hits / actual if actual else None)
+        assert own.precision == (hits / n_called if n_called else None)
+        assert n_called == sum(one.of(name).called for one in clock.periods.values())
+
+
+def test_a_day_of_periods_is_kept_and_later_labels_count_in_the_total():
+    clock = ByTheClock()
+    for k in range(MOST_PERIODS + 20):
+        clock.rows(k * PERIOD, ["ok", None])
+    assert len(clock.periods) == MOST_PERIODS
+    clock.label(0.0, "ok", "fraud")
+    assert 0 not in clock.periods
+    assert clock.total.of("fraud").actual == 1
+    assert clock.total.n_rows == 2 * (MOST_PERIODS + 20)
+
+
+@pytest.mark.parametrize("n", [1, 2, 300])
+def test_charts_by_the_clock_take_two_periods(n):
+    counts = Counts()
+    for k in range(n):
+        body = LoggedRows(2 * k, [f"a{k}", f"b{k}"], [[1.0], [None]], ["ok", "fraud"], [0.9, 0.8])
+        counts.rows(LogRecord(k + 1, 1, 1e9 + 120.0 * k, body), body)
+        counts.labels(
+            LogRecord(0, 1, 2e9, None), LoggedLabels([(k + 1, 1)], ["ok"]), [(LogRecord(k + 1, 1, 1e9, body), body)]
+        )
+    titles = [one.title for one in charts(counts)]
+    assert ("Rows by the clock" in titles) == ("Predictions by the clock" in titles) == (len(counts.clock.periods) > 1)
+    assert all("nan" not in one.chart.body for one in charts(counts))
+    own = counts.clock.total.of("fraud")
+    assert (own.called, own.judged, own.hits) == (n, n, 0)
+    body = LoggedCorrections([(1, 1)], ["ok"], ["fraud"])
+    rows = LoggedRows(0, ["a", "b"], [[1.0], [None]], ["ok", "fraud"], [0.9, 0.8])
+    counts.corrections(body, [(LogRecord(1, 1, 1e9, rows), rows)])
+    assert (own.hits, counts.clock.total.of("ok").actual) == (1, n - 1)
