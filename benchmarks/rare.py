@@ -34,6 +34,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from devdan import DEVDAN, DEVDANEnsemble
 from devdan.arrays import Floats, Integers
+from devdan.evaluation.loop import prequential
 
 PAGE = Path(__file__).parents[1] / "docs" / "rare-events.md"
 RESULTS = Path(__file__).parent / "results" / "rare.json"
@@ -81,6 +82,7 @@ class Case:
     first: int = 0
     window: int = 5_000  # latest labelled rows on which peers are trained anew
     every: int = 1  # after so many chunks
+    labels: str = ""  # a policy by which labels come instead
 
 
 def of_payments(make: Callable[[int], Any], seed: int) -> Samples:
@@ -116,13 +118,16 @@ CASES = {
     "payments, raw": Case(RAW, **lately(chunks), every=4),
     "payments, chunks of 100": Case(CLEAN, **lately(partial(chunks, size=100)), every=20),
     "payments, labels 1,000 late": Case(CLEAN, **lately(partial(chunks, size=50, delay=1_000)), every=40),
+    "payments, only frauds named": Case(
+        CLEAN, **lately(partial(chunks, size=50)), labels="positives:1000+delay:0-3000"
+    ),
     "transactions": Case(transactions, days, first=288_062, window=288_062),
     **{
         name: Case(partial(real, name, 30_000), partial(chunks, size=size))
         for name, size in (("bank_additional", 500), ("ozone8h", 100), ("hflights2011", 1_000), ("nycflights13", 1_000))
     },
 }
-REAL_CASES = tuple(CASES)[4:]
+REAL_CASES = tuple(CASES)[5:]
 
 
 # --- Models ------------------------------------------------------------------------------------------------------
@@ -172,7 +177,9 @@ def prepared() -> Any:
 MODELS: dict[str, Callable[[int, Case], Any]] = {
     "DEVDAN": lambda seed, _: DEVDAN(random_state=seed),
     "DEVDAN, balanced": lambda seed, _: DEVDAN(random_state=seed, class_weight="balanced"),
+    "DEVDAN, by F1": lambda seed, _: DEVDAN(random_state=seed, decide={"1": "f1"}),
     "ensemble": lambda seed, _: DEVDANEnsemble(random_state=seed, n_jobs=1),
+    "ensemble, by F1": lambda seed, _: DEVDANEnsemble(random_state=seed, n_jobs=1, decide={"1": "f1"}),
     "ensemble, balanced": lambda seed, _: DEVDANEnsemble(
         random_state=seed, n_jobs=1, estimator=DEVDAN(class_weight="balanced")
     ),
@@ -191,6 +198,8 @@ MODELS: dict[str, Callable[[int, Case], Any]] = {
 def predicted(case: Case, samples: Samples, model: Any) -> tuple[Integers, Floats]:
     """The label and the probability of the rare class of each row, before its own label is learned."""
     X, y, _ = samples
+    if case.labels:
+        return by_policy(case, samples, model)
     labels, scores, is_ready = np.zeros_like(y), np.zeros(len(y)), False
     for now, come in case.parts(samples):
         if is_ready:
@@ -203,6 +212,25 @@ def predicted(case: Case, samples: Samples, model: Any) -> tuple[Integers, Float
             if come.stop > come.start:
                 model.teach(X[come], y[come])
         is_ready |= come.stop > come.start
+    return labels, scores
+
+
+def by_policy(case: Case, samples: Samples, model: Any) -> tuple[Integers, Floats]:
+    """:func:`predicted`, where labels come by a policy."""
+    X, y, _ = samples
+    labels, scores, at = np.zeros_like(y), np.zeros(len(y)), iter(case.parts(samples))
+    decided = model.decided
+
+    def noted(probabilities: Floats) -> Any:
+        now = next(part for part, _ in at if part.stop > ready[0])
+        labels[now] = called = decided(probabilities)
+        scores[now] = probabilities @ (model.classes_ == 1)
+        return called
+
+    ready, model.decided = [0], noted
+    stream = ((X[now], y[now]) for now, _ in case.parts(samples))
+    for record in prequential(stream, model, case.labels):
+        ready[0] = record.start + record.n_samples
     return labels, scores
 
 
