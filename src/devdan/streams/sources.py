@@ -15,6 +15,7 @@ from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
 from devdan.streams import catalogue, entries, files, lines
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
+from devdan.streams.reading import Reading
 from devdan.streams.stream import Chunk, Stream, StreamError, slices
 
 _SAMPLES = 1000  # single samples gathered into a block
@@ -38,7 +39,7 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
         return source if chunk is None else source.in_chunks_of(chunk)
     own, chunk = chunk, 500 if chunk is None else chunk
     if source == "-" if isinstance(source, str) else hasattr(source, "readline"):
-        return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **options)
+        return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **_texts(options))
     if isinstance(source, (str, os.PathLike)):
         if entries.is_name(source):
             if target is not None:
@@ -46,12 +47,20 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
             return catalogue.load(str(source), chunk=own, **options)
         if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
             raise StreamError(entries.unknown(source))
-        return files.file(Path(source), target=target, chunk=chunk, **options)
+        return files.file(Path(source), target=target, chunk=chunk, **_texts(options))
     if hasattr(source, "__arrow_c_stream__"):
         return frame(source, target=target, chunk=chunk, **options)
     if isinstance(source, tuple) and len(source) == 2:
         return arrays(*source, chunk=chunk, **options)
     return samples(source, chunk=chunk, **options)
+
+
+def _texts(options: dict[str, Any]) -> dict[str, Any]:
+    """The options with the columns that stay as they are written under one name."""
+    reading = Reading(
+        **{name: options.pop(name) for name in ("nominal", "numeric", "dates", "as_text") if name in options}
+    )
+    return {**options, "as_text": reading.as_written}
 
 
 def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
