@@ -4,6 +4,7 @@ import ast
 import hashlib
 import importlib
 import re
+from collections import Counter
 from functools import cache
 from graphlib import TopologicalSorter
 from itertools import pairwise
@@ -93,6 +94,12 @@ def test_no_test_imports_a_test():
             elif isinstance(node, ast.Import):
                 imported = {part for alias in node.names for part in alias.name.split(".")}
             assert not imported & tests, f"{path.relative_to(folder)} imports {imported & tests}"
+
+
+def test_each_test_file_has_a_name_of_its_own():
+    """Pytest imports them by their names, and refuses the second of a name in whichever process meets both."""
+    names = Counter(path.stem for path in Path(__file__).parent.rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_same_seed_gives_the_same_bits_in_another_process():

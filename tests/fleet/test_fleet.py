@@ -598,7 +598,7 @@ def test_labels_that_are_missing_are_observed_and_no_more():
         ({"prior": "yes"}, "prior must be True or False"),
         ({"max_in_memory": 0}, "max_in_memory must be an integer of at least 1 or None, got 0"),
         ({"max_in_memory": 10}, "max_in_memory=10 needs a store"),
-        ({"store": 5}, "store must be a path or None, got 5"),
+        ({"store": 5}, "store must be a path, a KeyStore or None, got 5"),
     ],
 )
 def test_options_out_of_range(options, message):
