@@ -96,7 +96,7 @@ table: $(READY)-bench  ## the missing results for docs/benchmarks.md: takes hour
 
 picture: $(READY)-test  ## the figures in the README and in "How it works", and pictures of pages, from real runs
 	$(BIN)/devdan run sea --out runs/picture --overwrite
-	$(BIN)/devdan report runs/picture --picture docs/sea.svg
+	$(BIN)/devdan report runs/picture --picture docs/sea.svg --animated
 	$(BIN)/python benchmarks/growing.py
 	$(BIN)/python website/screens.py
 

@@ -13,7 +13,7 @@ from runs import many_classes, record, save
 from devdan import DEVDAN, DEVDANFleet
 from devdan.bench import write_tables
 from devdan.evaluation.loop import prequential
-from devdan.report import RunReport, write_report
+from devdan.report import RunReport, write_picture, write_report
 from devdan.streams import open_stream, sea
 
 
@@ -339,3 +339,15 @@ def test_a_run_of_ten_million_samples_has_a_page_below_a_megabyte(browser, tmp_p
         page.locator(".plot").first.focus()
         page.keyboard.press("End")
         assert page.locator(".unseen").text_content().startswith("Sample 10,000,000: ")
+
+
+def test_an_animated_picture_uncovers_its_curves_once(browser, tmp_path, sea_records):
+    write_picture(save(tmp_path / "run", sea_records), tmp_path / "run.svg", animated=True)
+    covered = "getComputedStyle(document.querySelector('.moves')).clipPath"
+    with opened(browser, tmp_path / "run.svg") as page:
+        page.evaluate("document.getAnimations().forEach((one) => { one.pause(); one.currentTime = 3000; })")
+        assert page.evaluate(covered).split(" ", 1)[1].startswith("calc(75%")  # of the width, from the right
+        page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+        assert page.evaluate(covered).split(" ", 1)[1].startswith("calc(0% - 9px)")
+        page.emulate_media(reduced_motion="reduce")
+        assert (page.evaluate(covered), page.evaluate("document.getAnimations().length")) == ("none", 0)

@@ -319,6 +319,9 @@ def report(
         Optional[Path],
         opt.path_option("--picture", "PATH", "Draw the run as an SVG figure to this file instead."),
     ] = None,
+    animated: Annotated[
+        bool, typer.Option("--animated", help="Let the curves of --picture grow as the stream was read.")
+    ] = False,
     by: opt.By = None,
 ) -> None:
     """Write the report of a run again from its records, or compare several runs."""
@@ -329,8 +332,10 @@ def report(
         if picture is not None:
             if len(folders) > 1 or by is not None:
                 raise ValueError("--picture takes one run, and no --by")
-            write_picture(folders[0], picture)
+            write_picture(folders[0], picture, animated=animated)
             path = picture
+        elif animated:
+            raise ValueError("--animated is for --picture")
         else:
             if path is None and len(folders) == 1:
                 path = RunFolder(folders[0]).report_path

@@ -41,6 +41,6 @@ class RunReport:
         write_atomically(self._path, page_of_run(self._reader.so_far(), goes_on=goes_on).encode())
 
 
-def write_picture(folder: Path, path: Path) -> None:
-    """Write a run's accuracy and hidden units over time as a standalone SVG."""
-    write_atomically(Path(path), picture_of_run(read_run(Path(folder))).encode())
+def write_picture(folder: Path, path: Path, *, animated: bool = False) -> None:
+    """Write a run's accuracy and hidden units over time as a standalone SVG, whose curves grow if it is animated."""
+    write_atomically(Path(path), picture_of_run(read_run(Path(folder)), animated=animated).encode())

@@ -108,5 +108,5 @@ def legend(y: float, entries: Iterable[LegendEntry], x: float = 8) -> Markup:
     for entry in entries:
         body += Markup('<g transform="translate({:.0f} {})">{}</g>').format(x, y - 10, entry.look)
         body += Markup('<text x="{:.0f}" y="{}">{}</text>').format(x + entry.width + 6, y, entry.text)
-        x += entry.width + 6.4 * len(entry.text) + 22
+        x += entry.width + 6.8 * len(entry.text) + 20
     return body

@@ -84,7 +84,14 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
     )
 
 
-def picture_of_run(run: ShownRun) -> str:
+# Curves are uncovered from left to right, as the stream was read, once; still for those who want no motion.
+_ANIMATION = """
+@media (prefers-reduced-motion: no-preference) { .moves { animation: read 12s linear both; } }
+@keyframes read { from { clip-path: inset(-9px 100% -9px -9px); } to { clip-path: inset(-9px -9px -9px -9px); } }
+"""
+
+
+def picture_of_run(run: ShownRun, *, animated: bool = False) -> str:
     """Accuracy above, hidden units below: an SVG document with a transparent background, for light and dark pages."""
     rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
     body, top = caption(24, f"Accuracy on {run.title}", f"{rate} ± {spread} %"), 26
@@ -101,7 +108,8 @@ def picture_of_run(run: ShownRun) -> str:
         top += 34
         body += placed(top, height, chart.body)
         top += height + chart.lower + 58
-    return framed(f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples", top - 12, body)
+    title = f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples"
+    return framed(title, top - 12, body, _ANIMATION if animated else "")
 
 
 def _subtitle(run: ShownRun) -> str:
