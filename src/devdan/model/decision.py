@@ -167,7 +167,7 @@ class ThresholdDecision(Decision):
         farthest = np.zeros(len(probabilities))
         for place, rule in found:
             scores = probabilities[:, place]
-            by = scores / max(rule.threshold, _SMALLEST)
+            by = scores / max(rule.threshold, SMALLEST)
             farther = rule.called(scores) & (by >= farthest)
             places[farther], farthest[farther] = place, by[farther]
         return places
@@ -215,7 +215,7 @@ class ThresholdDecision(Decision):
             rule.restore(content[text_of(name)])
 
 
-_SMALLEST = float(np.finfo(np.float64).tiny)
+SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 def _rule(value: Any) -> Rule:

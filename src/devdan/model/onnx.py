@@ -1,4 +1,7 @@
-"""The current predictor as an ONNX graph: scaling, all networks, their averages and memories. It no longer learns."""
+"""The current predictor as an ONNX graph: scaling, all networks, their averages and memories, and the decision.
+
+It no longer learns: thresholds stay as they are, so that what a row is called does not depend on those before it.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.kernel import Network, Replaying
+from devdan.model.decision import SMALLEST, CostDecision, Decision, place_of
 
 OPSET = 17
 
@@ -144,6 +148,27 @@ def _softmax(graph: _Graph, units: str, output: Floats, bias: Floats) -> str:
     return graph.add("Softmax", graph.add("Add", product, graph.constant(bias)), axis=1)
 
 
+def _called(graph: _Graph, decision: Decision, labels: list[Any]) -> str:
+    """Which of the labels each row is called, as the decision's ``places`` has it."""
+    if isinstance(decision, CostDecision):
+        saved = graph.add("MatMul", "probabilities", graph.constant(-decision.costs(labels)))
+        return graph.add("ArgMax", saved, axis=1, keepdims=0)
+    rules = [(place, rule.threshold) for name, rule in decision.rules.items() for place in place_of(name, labels)]
+    own, thresholds = [place for place, _ in rules][::-1], np.array([threshold for _, threshold in rules])[::-1]
+    if not own:
+        return graph.add("ArgMax", "probabilities", axis=1, keepdims=0)
+    is_left_out = np.isin(np.arange(len(labels)), own) & (len(own) < len(labels))
+    others = graph.add("Where", graph.constant(is_left_out), graph.constant(np.float64(-1.0)), "probabilities")
+    # The last of several rules wins a tie, and the first of several places: so they are in reverse.
+    scores = graph.add("Gather", "probabilities", graph.constant(np.array(own)), axis=1)
+    reached = graph.add("GreaterOrEqual", scores, graph.constant(thresholds))
+    by = graph.add("Div", scores, graph.constant(np.maximum(thresholds, SMALLEST)))
+    by = graph.add("Where", reached, by, graph.constant(np.float64(-1.0)))
+    farthest = graph.add("Gather", graph.constant(np.array(own)), graph.add("ArgMax", by, axis=1, keepdims=0))
+    is_any = graph.add("GreaterOrEqual", graph.add("ReduceMax", by, axes=[1], keepdims=0), graph.constant(0.0))
+    return graph.add("Where", is_any, farthest, graph.add("ArgMax", others, axis=1, keepdims=0))
+
+
 def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.ModelProto:
     """A graph with the input ``X`` (double, NaN where missing) and the outputs ``label`` and ``probabilities``."""
     classes, mixture = model.classes_, model.mixture_
@@ -158,10 +183,10 @@ def to_onnx(model: Any, path: str | os.PathLike[str] | None = None) -> onnx.Mode
         graph.add("Div", powers, total, output="probabilities")
     else:
         graph.add("Sum", *parts, output="probabilities")
-    best = graph.add("ArgMax", "probabilities", axis=1, keepdims=0)
+    called = _called(graph, model.decision_, classes.tolist())
     labels = classes.astype(object) if classes.dtype.kind in "UO" else classes
     kind = TensorProto.STRING if classes.dtype.kind in "UO" else helper.np_dtype_to_tensor_dtype(classes.dtype)
-    graph.add("Gather", graph.constant(labels), best, output="label")
+    graph.add("Gather", graph.constant(labels), called, output="label")
     description = helper.make_graph(
         graph.nodes,
         type(model).__name__,
