@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -25,7 +24,6 @@ from devdan.atomic import written_atomically
 from devdan.encoding.column import NOMINAL, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
-from devdan.evaluation.adapters import adapted
 from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.histories.histories import Histories
@@ -403,20 +401,19 @@ def learn_on(
     """Learn from each chunk: samples with a label are observed and taught, the others only observed."""
     match = columns_of(model, stream, key)
     classes, notes, before = _classes(model), model.encoding_.notes, _size(model)
-    adapter = None if isinstance(model, DEVDANFleet) else adapted(model)
     n_samples = n_labels = 0
     for X, y in stream:
         rows = (X if isinstance(X, Rows) else Rows(stream.feature_names or (), X)).select(match.places)
         labels, known = split_missing(y)
         if isinstance(model, DEVDANFleet):
-            _learn_keys(model, rows, labels, known, match)
-            n_labels += int(known.sum())
-        elif adapter is not None:
+            keys, features = keyed(rows, rows.names[-1])
+            model.partial_fit(keys, given(model, features, match), y)
+        else:
             came = arrived(model, given(model, rows, match))
-            taught = (inputs(model, came[known]), labels[known]) if known.any() else None
-            n_labels += adapter.learn(inputs(model, came), taught, bool(known.all()))
-            if taught is not None and (histories := histories_of(model)) is not None:
+            model.partial_fit(inputs(model, came), y)
+            if known.any() and (histories := histories_of(model)) is not None:
                 histories.teach(came[known], labels[known])
+        n_labels += int(known.sum())
         n_samples += len(y)
         progress(n_samples)
     return LearningResult(
@@ -428,18 +425,6 @@ def learn_on(
         [label for label in _classes(model) if label not in classes],
         [note for note in model.encoding_.notes if note not in notes],
     )
-
-
-def _learn_keys(fleet: DEVDANFleet, rows: Rows, labels: Any, known: Any, match: Matching) -> None:
-    """Let the networks of a fleet learn; the keys are in the last column."""
-    keys, features = keyed(rows, rows.names[-1])
-    X = given(fleet, features, match)
-    if known.all():
-        fleet.partial_fit(keys, X, labels)
-        return
-    fleet.observe(keys, X)
-    if known.any():
-        fleet.teach(list(compress(keys, known)), given(fleet, features[known], match), labels[known])
 
 
 def _size(model: Model) -> int:

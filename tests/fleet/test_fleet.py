@@ -587,6 +587,43 @@ def test_labels_that_are_missing_are_observed_and_no_more():
 
 
 @pytest.mark.parametrize(
+    "keys",
+    [["a", "b"], [("shop", 1), ("shop", 2)], [2**60 + 1, 0.5], [2**60 + 1, 2**60 + 2], [True, False], ("a", "b")],
+    ids=repr,
+)
+def test_missing_labels_leave_keys_of_every_kind_as_they_are(keys):
+    X, y = np.random.default_rng(0).random((20, 3)), np.arange(20) % 2
+    partly = [None if row % 3 == 0 else label for row, label in enumerate(y.tolist())]
+    known = np.array([label is not None for label in partly])
+    every = type(keys)([*keys] * 10)
+    one = DEVDANFleet(random_state=0).partial_fit(every, X, partly)
+    two = DEVDANFleet(random_state=0).observe(every, X)
+    two.teach([key for key, there in zip(every, known, strict=True) if there], X[known], y[known])
+    assert states(one) == states(two)
+    assert sorted(one) == sorted(keys)
+
+
+def test_classes_are_named_for_all_keys_where_labels_are_missing():
+    X, keys = np.random.default_rng(0).random((40, 3)), ["a", "b"] * 20
+    y = [None if row % 3 == 0 else row % 2 for row in range(40)]
+    fleet = DEVDANFleet(DEVDAN(rehearse=0, random_state=7), prior=False).partial_fit(keys, X, y, classes=[0, 1, 2])
+    models = {
+        key: DEVDAN(rehearse=0, random_state=7).partial_fit(X[own::2], y[own::2], classes=[0, 1, 2])
+        for own, key in enumerate("ab")
+    }
+    assert states(fleet) == {key: words(model.mixture_.networks[0]) for key, model in models.items()}
+    none = DEVDANFleet(prior=False).partial_fit(keys, X, [None] * 40, classes=[0, 1, 2])
+    assert none.classes_.tolist() == [0, 1, 2]
+
+
+def test_missing_labels_of_rows_with_text_in_plain_lists():
+    X, keys = [[1.0, "x"], [2.0, "y"], [3.0, "x"]], ["a", "b", "a"]
+    one = DEVDANFleet(random_state=0).partial_fit(keys, X, [0, 1, None])
+    two = DEVDANFleet(random_state=0).observe(keys, X).teach(keys[:2], X[:2], [0, 1])
+    assert states(one) == states(two)
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"estimator": DEVDANEnsemble()}, r"estimator must be a DEVDAN\(rehearse=0\)"),

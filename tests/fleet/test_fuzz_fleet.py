@@ -26,7 +26,7 @@ from machines import ERRORS, GOOD_OPTIONS, START_OPTIONS, in_batches, options, s
 from devdan import DEVDAN, DEVDANFleet, ModelFileError
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, set_settings
-from devdan.model.classes import check_labels
+from devdan.model.classes import check_labels, split_missing
 
 pytestmark = pytest.mark.fuzz
 KINDS = {  # keys, few so that they come again
@@ -35,6 +35,7 @@ KINDS = {  # keys, few so that they come again
     "flags": [True, False],
     "tuples": [("a", 1), ("a", "1"), ("a",), (0.5, "x")],
 }
+MISSING = {"NaN", "Nones", "NaN among text", "missing"}  # of what are no labels: partial_fit observes these rows
 NO_KEYS = [None, np.nan, [1], {}, b"a", (), object(), np.inf, pd.NA, 2**70, ("a", None)]
 ANY = st.data()
 
@@ -75,14 +76,23 @@ class FleetFace(RuleBasedStateMachine):
             getattr(self.fleet, verb)(keys, X, *labelled, **given)
         except ERRORS:
             return
-        y = None if verb == "observe" else check_labels(y)
+        labels, known = (None, None) if verb == "observe" else split_missing(np.asarray(y))
+        if known is not None and known.all():
+            labels = check_labels(y)
         weights = np.ones(len(X)) if weights is None else np.array(weights, dtype=float)
-        for key in dict.fromkeys(keys):
-            own = np.array([other == key for other in keys]) & (weights > 0)
-            if own.any():
-                labelled = () if y is None else (y[own],)
+
+        def learn(verb, rows):
+            for key in dict.fromkeys(key for key, there in zip(keys, rows.tolist(), strict=True) if there):
+                own = np.array([other == key for other in keys]) & rows
+                labelled = () if verb == "observe" else (labels[own],)
                 more = {"sample_weight": weights[own]} if given else {}
                 getattr(self.model(key), verb)(X[own], *labelled, **more)
+
+        if known is None or known.all():
+            learn(verb, weights > 0)
+        else:  # rows without a label are observed, and no more
+            learn("observe", weights > 0)
+            learn("teach", (weights > 0) & known)
 
     @rule(data=ANY, verb=st.sampled_from(["partial_fit", "partial_fit", "observe", "teach"]), times=st.integers(1, 20))
     def learn(self, data, verb, times):
@@ -109,9 +119,27 @@ class FleetFace(RuleBasedStateMachine):
         elif what == "rows":
             X = BROKEN[data.draw(st.sampled_from(sorted(BROKEN)))](X)
         else:
-            y = MISLABELLED[data.draw(st.sampled_from(sorted(MISLABELLED)))](len(X))
+            wrong = sorted(MISLABELLED if verb == "teach" else MISLABELLED.keys() - MISSING)
+            y = MISLABELLED[data.draw(st.sampled_from(wrong))](len(X))
         with pytest.raises(ERRORS):
             getattr(self.fleet, verb)(keys, X, *((y,) if verb in ("partial_fit", "teach") else ()))
+
+    @rule(data=ANY, share=st.sampled_from([0.0, 0.3, 0.9]))
+    def learn_partly(self, data, share):
+        """Labels that are missing, or some of them, in any form."""
+        X = data.draw(tables(3))
+        y = np.ravel(data.draw(labels(len(X), self.classes))).astype(object)
+        random = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+        y[random.random(len(X)) >= share] = data.draw(st.sampled_from([None, np.nan, pd.NA]))
+        form = data.draw(st.sampled_from([np.asarray, list, pd.Series]))
+        n_rows = self.fleet.n_rows_
+        self.learn_rows("partial_fit", data.draw(self.keys(len(X))), X, form(y))
+        assert self.fleet.n_rows_ > n_rows
+
+    @rule(data=ANY, name=st.sampled_from(sorted(MISSING)))
+    def learn_without_labels(self, data, name):
+        X = data.draw(tables(3))
+        self.learn_rows("partial_fit", data.draw(self.keys(len(X))), X, MISLABELLED[name](len(X)))
 
     @rule(data=ANY)
     def predictions_are_the_models(self, data):

@@ -224,6 +224,14 @@ def test_it_may_start_from_given_weights():
     np.testing.assert_array_equal(still.observe(X).weights_["encoder"], taught.weights_["encoder"])
     with pytest.raises(ValueError, match="start with partial_fit or teach, and pass classes= there"):
         DEVDAN(initial_weights=taught.weights_).partial_fit(X[y < 2], y[y < 2])
+    some = np.where(np.arange(len(y)) % 3 > 0, y, np.nan)  # labels that are missing change nothing
+    known = clone(heir).partial_fit(X, some)
+    for name, weights in taught.weights_.items():
+        np.testing.assert_array_equal(known.weights_[name], weights)
+    assert known.mixture_.n_taught == np.isfinite(some).sum()
+    assert clone(heir).partial_fit(X, some * np.nan, classes=[0, 1, 2]).mixture_.nets[0].n_named == 3
+    with pytest.raises(ValueError, match="start with partial_fit or teach, and pass classes= there"):
+        clone(heir).partial_fit(X, some * np.nan)
     with pytest.raises(ValueError, match=r"initial_weights\['encoder'\] must have shape \(n_features, n_hidden\)"):
         DEVDAN(initial_weights={"encoder": [[1.0, 2.0]]}).observe(X)
     with pytest.raises(ValueError, match="initial_weights must be a dict"):

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from sklearn.utils.validation import _num_samples
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Instructions
-from devdan.encoding.tables import are_dicts, is_table, rows_of
 from devdan.fleet import keys as labels
 from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
@@ -27,7 +27,7 @@ from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, k
 from devdan.fleet.store import KeyStore, Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
-from devdan.model.classes import Classes, check_sample_weight, partly_labelled
+from devdan.model.classes import check_sample_weight
 from devdan.model.decision import Deciding
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-def _n_rows(X: Any) -> int:
-    """How many rows there are; almost free for an array."""
-    return len(X) if type(X) is np.ndarray and X.ndim == 2 else int(_num_samples(X))
+def _keyed(keys: Any, X: Any) -> tuple[str | None, list[Key], Any]:
+    """The column of the keys, if they come in one, the key of each row, and the rows; almost free for an array."""
+    name = keys if isinstance(keys, str) else None
+    keys, X = labels.split(keys, X)
+    n_rows = len(X) if type(X) is np.ndarray and X.ndim == 2 else int(_num_samples(X))
+    return name, labels.checked(keys, n_rows), X
 
 
 @options.documented
@@ -143,28 +146,21 @@ class DEVDANFleet(Deciding, FleetAccess):
         ``classes`` may name classes in advance, for all keys; ``sample_weight`` is as in :meth:`DEVDAN.fit`. Rows whose
         label is None or NaN are observed, and no more.
         """
-        partly = partly_labelled(y)
-        if partly is None:
-            return self._learn(keys, X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
-        given, known = partly
-        X = rows_of(X) if is_table(X) or are_dicts(X) else np.asarray(X)
-        if len(known) != len(X):
-            raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(known)}")
         with self._lock:
-            weights = None if sample_weight is None else check_sample_weight(sample_weight, len(known))
-            if known.any():
-                before = self._shared.classes if self.__sklearn_is_fitted__() else Classes()
-                self._encoded(given[known], int(known.sum()), classes, before)
-            self._learn(keys, X, None, None, GENERATIVE, GENERATIVE, weights)
-            if not known.any():
+            name, given, X = _keyed(keys, X)
+            partly = self._partly_labelled(X, y, classes, sample_weight)
+            if partly is None:
+                return self._learn(name, given, X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
+            self._learn(name, given, partly.X, None, classes, GENERATIVE, GENERATIVE, partly.weights)
+            if not partly.known.any():
                 return self
-            of_known = None if weights is None else weights[known]
-            keys = keys if isinstance(keys, str) else np.asarray(keys)[known]
-            return self._learn(keys, X[known], given[known], classes, DISCRIMINATIVE, DISCRIMINATIVE, of_known)
+            given = list(compress(given, partly.known))
+            labelled, weights = partly.labelled, partly.labelled_weights
+            return self._learn(name, given, *labelled, classes, DISCRIMINATIVE, DISCRIMINATIVE, weights)
 
     def observe(self, keys: Any, X: npt.ArrayLike) -> Self:
         """Learn from rows without labels: the generative phase."""
-        return self._learn(keys, X, None, None, GENERATIVE, GENERATIVE)
+        return self._learn(*_keyed(keys, X), None, None, GENERATIVE, GENERATIVE)
 
     def teach(
         self,
@@ -175,7 +171,7 @@ class DEVDANFleet(Deciding, FleetAccess):
         sample_weight: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn from rows whose labels have arrived: the discriminative phase; see :meth:`DEVDAN.teach`."""
-        return self._learn(keys, X, y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
+        return self._learn(*_keyed(keys, X), y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
 
     def forget(self, keys: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
         """Take labels back that were taught to these keys: they count no longer for the weights of classes.
@@ -184,8 +180,7 @@ class DEVDANFleet(Deciding, FleetAccess):
         """
         with self._lock:
             self._check_is_fitted()
-            keys, X = labels.split(keys, X)
-            given = labels.checked(keys, _n_rows(X))
+            _, given, X = _keyed(keys, X)
             self._check_kind(given)
             inputs = self._inputs(X)
             codes = self._shared.classes.known_codes(self._labels(y, len(inputs)))
@@ -205,11 +200,18 @@ class DEVDANFleet(Deciding, FleetAccess):
                 self._shared.note_inputs()
             return self
 
-    def _learn(self, keys: Any, X: Any, y: Any, classes: Any, first: int, last: int, sample_weight: Any = None) -> Self:
+    def _learn(
+        self,
+        name: str | None,
+        given: list[Key],
+        X: Any,
+        y: Any,
+        classes: Any,
+        first: int,
+        last: int,
+        sample_weight: Any = None,
+    ) -> Self:
         with self._lock:
-            name = keys if isinstance(keys, str) else None
-            keys, X = labels.split(keys, X)
-            given = labels.checked(keys, _n_rows(X))
             self._check_options()
             begins, taught = not self.__sklearn_is_fitted__(), last == DISCRIMINATIVE
             if not begins:
@@ -377,8 +379,7 @@ class DEVDANFleet(Deciding, FleetAccess):
 
     def _probabilities(self, keys: Any, X: Any) -> Floats:
         """The probability of each class, by code."""
-        keys, X = labels.split(keys, X)
-        given = labels.checked(keys, _n_rows(X))
+        _, given, X = _keyed(keys, X)
         n_classes = len(self.classes_)
         self._check_options()
         self._check_kind(given)

@@ -20,7 +20,7 @@ from devdan.arrays import Floats, Integers, all_writable
 from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import are_dicts, as_rows, in_order, is_table, rows_of
-from devdan.model.classes import NO_WEIGHTS, Classes, check_labels, check_sample_weight
+from devdan.model.classes import NO_WEIGHTS, Classes, check_labels, check_sample_weight, partly_labelled
 
 _UNLABELLED = np.empty(0, np.int64)
 _PLAIN = "?bBhHiIlLqQefd"  # number types that NumPy converts to float64 directly
@@ -35,6 +35,24 @@ class Chunk(NamedTuple):
     classes: Classes = Classes()
     n_named: int = 0  # classes known, where some were named in advance
     encoding: Encoding | None = None  # with what the chunk has taught it
+
+
+class PartlyLabelled(NamedTuple):
+    """Rows of which some have no label, and those that have one: arguments for ``partial_fit``, in two steps."""
+
+    X: Any
+    known: npt.NDArray[np.bool_]  # which rows have a label
+    labels: npt.NDArray[Any]  # of these
+    weights: Floats | None  # of all rows, if there are any
+
+    @property
+    def labelled(self) -> tuple[Any, npt.NDArray[Any]]:
+        """The rows with a label, and their labels."""
+        return self.X[self.known], self.labels
+
+    @property
+    def labelled_weights(self) -> Floats | None:
+        return None if self.weights is None else self.weights[self.known]
 
 
 class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -98,6 +116,8 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         known, n_named, codes = Classes() if afresh else self._classes, 0, _UNLABELLED
         if taught:
             codes, known, n_named = self._encoded(y, len(inputs), classes, known)
+        elif classes is not None:
+            known, n_named = self._with_named(classes, known)
         return Chunk(inputs, codes, weights, known, n_named, encoding)
 
     # --- Inputs --------------------------------------------------------------------------------------------------
@@ -265,13 +285,37 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """The labels as outputs, the classes including new ones, and how many were named in advance."""
         y, n_named = cls._labels(y, n_samples), 0
         if named is not None:
-            named = np.unique(check_labels(named))
-            if len(named) == 0:
-                raise ValueError("classes must name at least one class, got none")
-            _, known = known.encode(named)
-            n_named = len(known)
+            known, n_named = cls._with_named(named, known)
         codes, known = known.encode(y)
         return codes, known, n_named
+
+    @staticmethod
+    def _with_named(named: Any, known: Classes) -> tuple[Classes, int]:
+        """The classes including those named in advance, and how many there are."""
+        named = np.unique(check_labels(named))
+        if len(named) == 0:
+            raise ValueError("classes must name at least one class, got none")
+        _, known = known.encode(named)
+        return known, len(known)
+
+    def _partly_labelled(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> PartlyLabelled | None:
+        """Rows and labels, if some of these are missing; raises an error if those that are there cannot be learned.
+
+        So all of them can be observed before some are taught, which then raises no error any more.
+        """
+        partly = partly_labelled(y)
+        if partly is None:
+            return None
+        filled, known = partly
+        X = self._as_table(X, reset=not self.__sklearn_is_fitted__())
+        X = rows_of(X) if is_table(X) else np.asarray(X)
+        if len(known) != len(X):
+            raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(known)}")
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, len(known))
+        labels = filled[known]
+        if len(labels) > 0:
+            self._encoded(labels, len(labels), classes, self._classes if self.__sklearn_is_fitted__() else Classes())
+        return PartlyLabelled(X, known, labels, weights)
 
     def _check_is_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

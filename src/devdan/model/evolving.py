@@ -15,11 +15,10 @@ from sklearn.utils import Tags, check_random_state
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding, Instructions
-from devdan.encoding.tables import is_table, rows_of
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.kernel.state import Event
 from devdan.model import explain, modelfile, options
-from devdan.model.classes import Classes, check_sample_weight, partly_labelled
+from devdan.model.classes import Classes
 from devdan.model.decision import Deciding
 from devdan.model.estimator import Chunk, StreamClassifier
 from devdan.model.explain import Explanation, UnitList, units_of
@@ -81,25 +80,20 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         >>> model.n_seen_, model.mixture_.n_taught
         (3, 2)
         """
-        partly = partly_labelled(y)
+        partly = self._partly_labelled(X, y, classes, sample_weight)
         if partly is None:
             return self._learn(X, y, classes, GENERATIVE, DISCRIMINATIVE, sample_weight)
-        return self._learn_partly(X, *partly, classes, sample_weight)
+        if classes is None and partly.known.any() and self._has_initial_outputs and not self.__sklearn_is_fitted__():
+            classes = partly.labels
+        self._learn(partly.X, None, classes, GENERATIVE, GENERATIVE, partly.weights)
+        if not partly.known.any():
+            return self
+        return self._learn(*partly.labelled, classes, DISCRIMINATIVE, DISCRIMINATIVE, partly.labelled_weights)
 
-    def _learn_partly(
-        self, X: Any, labels: npt.NDArray[Any], known: npt.NDArray[np.bool_], classes: Any, sample_weight: Any
-    ) -> Self:
-        """Observe all samples, and teach those whose label is known; raises an error before the model changes."""
-        X = self._as_table(X, reset=not self.__sklearn_is_fitted__())
-        X = rows_of(X) if is_table(X) else np.asarray(X)
-        if len(known) != len(X):
-            raise ValueError(f"X and y must have the same number of samples, got {len(X)} and {len(known)}")
-        weights = None if sample_weight is None else check_sample_weight(sample_weight, len(known))
-        y, of_known = labels[known], None if weights is None else weights[known]
-        if known.any():
-            self._encoded(y, len(y), classes, self._classes if self.__sklearn_is_fitted__() else Classes())
-        self._learn(X, None, None, GENERATIVE, GENERATIVE, weights)
-        return self._learn(X[known], y, classes, DISCRIMINATIVE, DISCRIMINATIVE, of_known) if known.any() else self
+    @property
+    def _has_initial_outputs(self) -> bool:
+        """Whether it starts from given weights of outputs, whose classes must then be known before it learns."""
+        return "output" in (getattr(self, "initial_weights", None) or {})
 
     def observe(self, X: npt.ArrayLike) -> Self:
         """Learn from an unlabelled chunk: the generative phase."""
@@ -157,8 +151,8 @@ class EvolvingClassifier(Deciding, StreamClassifier):
     ) -> Self:
         with self._unharmed():
             afresh = afresh or not self.__sklearn_is_fitted__()
-            if classes is None and afresh and "output" in (getattr(self, "initial_weights", None) or {}):
-                classes = y  # the outputs exist already, so their classes must be known
+            if classes is None and y is not None and afresh and self._has_initial_outputs:
+                classes = y
             chunk = self._checked(X, y, classes, last == DISCRIMINATIVE, sample_weight, afresh)
             if chunk is None:
                 return self
