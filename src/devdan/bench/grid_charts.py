@@ -319,7 +319,7 @@ def cost_picture(ranks: Mapping[str, float], seconds: Mapping[str, float]) -> st
         for m in ranks
     ]
     label = "Mean rank against cost: " + "; ".join(point.remark for point in points)
-    inner = caption(22, "Mean rank over all streams: 1 is the best") + placed(
+    inner = caption(22, "Mean rank by accuracy: 1 is the best") + placed(
         38, height, body + _labelled(points, _WIDE + 90, height), 52, WIDTH - 52 - 20
     )
     return framed(label, height + 90, Markup("<defs>{}</defs>").format(_DOT + SHAPES) + inner, render("marks.css"))
