@@ -630,6 +630,10 @@ def test_numbers_as_labels_may_be_missing_too():
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.classes_.dtype.kind == "i"
     assert (model.n_seen_, model.mixture_.n_taught) == (5, 4)
+    flags = DEVDAN(random_state=1).partial_fit(X, [True, False, np.nan, True, False, True])
+    assert flags.classes_.tolist() == [False, True]
+    large = DEVDAN(random_state=1).partial_fit(X, [2**60 + 1, 2**60, np.nan, 2**60, 2**60, 2**60])
+    assert large.classes_.tolist() == [2**60, 2**60 + 1]
 
 
 def test_a_saved_model_goes_on_bit_for_bit(tmp_path):

@@ -126,9 +126,16 @@ def check_labels(y: Any) -> npt.NDArray[Any]:
 
 
 def _as_array(y: Any) -> npt.NDArray[Any]:
-    """A list of labels as an array; NumPy would make texts of None and NaN beside texts."""
+    """A list of labels as an array; NumPy would make texts of None and NaN beside texts, and floats of other numbers.
+
+    >>> _as_array([True, np.nan, False])
+    array([True, nan, False], dtype=object)
+    """
     labels = np.asarray(y)
-    is_mixed = labels.dtype.kind == "U" and not all(isinstance(label, str) for label in y)
+    if labels.dtype.kind == "U":
+        is_mixed = not all(isinstance(label, str) for label in y)
+    else:
+        is_mixed = labels.dtype.kind == "f" and any(isinstance(label, (int, np.integer, np.bool_)) for label in y)
     return np.asarray(y, dtype=object) if is_mixed else labels
 
 
