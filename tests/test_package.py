@@ -82,6 +82,20 @@ def test_imports_never_lead_back():
     sorted_.prepare()  # a CycleError names the modules
 
 
+# Adapters are called as what they adapt, in the words of the library that they are for.
+SAME_CLASSES = {"DEVDANClassifier", "Histories"}
+
+
+def test_a_name_of_a_class_says_which_class_it_is():
+    found = Counter(
+        node.name
+        for path in MODULES.values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, n in found.items() if n > 1} == SAME_CLASSES
+
+
 def test_no_test_imports_a_test():
     """What several tests share is in tests/support."""
     folder = Path(__file__).parent

@@ -212,7 +212,7 @@ class PredictedBlock(NamedTuple):
     numbers: Floats
 
 
-class Predictions:
+class TablePredictions:
     r"""The predictions of a model for a table, block by block. ``ignored`` are columns that the model does not know.
 
     For a fleet, ``key`` is the column with the keys; by default, the one that it learned from.
@@ -221,7 +221,7 @@ class Predictions:
     >>> from devdan import DEVDAN
     >>> from devdan.streams import lines
     >>> model = DEVDAN(random_state=0).fit([{"x": 1.0}, {"x": 5.0}], ["low", "high"])
-    >>> predictions = Predictions(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
+    >>> predictions = TablePredictions(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
     >>> predictions.head, predictions.ignored, [block.kept for block in predictions]
     (['id', 'prediction', 'p(high)', 'p(low)'], [], [[['a']], [['b']]])
     """
@@ -273,7 +273,7 @@ class PredictionWriter(Protocol):
 
 
 class _Csv:
-    def __init__(self, file: IO[bytes], predictions: Predictions, proba: bool) -> None:
+    def __init__(self, file: IO[bytes], predictions: TablePredictions, proba: bool) -> None:
         self._file, self._proba = file, proba
         self._write_rows([predictions.head if proba else predictions.head[: predictions.n_kept + 1]])
 
@@ -292,7 +292,7 @@ class _Csv:
 
 
 class _Json:
-    def __init__(self, file: IO[bytes], predictions: Predictions, proba: bool) -> None:
+    def __init__(self, file: IO[bytes], predictions: TablePredictions, proba: bool) -> None:
         self._file, self._proba, self._head = file, proba, predictions.head
 
     def write(self, block: PredictedBlock) -> None:
@@ -309,7 +309,7 @@ class _Json:
 
 
 class _Parquet:
-    def __init__(self, file: IO[bytes], predictions: Predictions, proba: bool) -> None:
+    def __init__(self, file: IO[bytes], predictions: TablePredictions, proba: bool) -> None:
         self._file, self._proba = file, proba
         self._head = predictions.head if proba else predictions.head[: predictions.n_kept + 1]
         self._classes = pa.array(predictions.classes.tolist()).type
@@ -332,7 +332,7 @@ class _Parquet:
             self._writer.close()
 
 
-_FORMATS: dict[str, Callable[[IO[bytes], Predictions, bool], PredictionWriter]] = {
+_FORMATS: dict[str, Callable[[IO[bytes], TablePredictions, bool], PredictionWriter]] = {
     ".csv": _Csv, ".parquet": _Parquet, ".jsonl": _Json,
 }  # fmt: skip
 
@@ -344,7 +344,7 @@ def check_format(path: Path) -> None:
 
 
 @contextmanager
-def into_file(path: Path, predictions: Predictions, proba: bool) -> Iterator[PredictionWriter]:
+def into_file(path: Path, predictions: TablePredictions, proba: bool) -> Iterator[PredictionWriter]:
     """Write to a file that appears when it is complete."""
     with written_atomically(path) as file:
         writer = _FORMATS[path.suffix.lower()](file, predictions, proba)
@@ -352,7 +352,7 @@ def into_file(path: Path, predictions: Predictions, proba: bool) -> Iterator[Pre
         writer.close()
 
 
-def onto(file: IO[bytes], predictions: Predictions, proba: bool) -> PredictionWriter:
+def onto(file: IO[bytes], predictions: TablePredictions, proba: bool) -> PredictionWriter:
     """Write to an open file: lines of JSON if the table has them, otherwise CSV."""
     return (_Json if predictions.table.is_json else _Csv)(file, predictions, proba)
 

@@ -24,7 +24,7 @@ from processes import Started, environment
 from typer.testing import CliRunner
 
 from devdan import DEVDAN, DEVDANEnsemble, ModelFileError, open_model
-from devdan.apply import Predictions
+from devdan.apply import TablePredictions
 from devdan.cli import app
 from devdan.cli.console import stoppable
 from devdan.model import modelfile
@@ -334,7 +334,7 @@ def test_memory_does_not_grow_with_the_file(made, tmp_path):
     for n in (400_000, 1_200_000):
         (tmp_path / "t.csv").write_text("age,city,joined,member\n" + n * line)
         tracemalloc.start()
-        assert sum(len(block.labels) for block in Predictions(model, files.table(tmp_path / "t.csv"))) == n
+        assert sum(len(block.labels) for block in TablePredictions(model, files.table(tmp_path / "t.csv"))) == n
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]

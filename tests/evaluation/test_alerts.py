@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.evaluation.alerts import Alerts, Budget, CostCount, Periods, n_found, with_later
+from devdan.evaluation.alerts import AlertBudget, Alerts, CostCount, Periods, n_found, with_later
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record, Summary
 
@@ -30,7 +30,7 @@ def test_periods_do_not_depend_on_chunks(seed, sizes, period):
     """A class that appears late has had the score 0; what is left of a period counts when it is complete."""
     random, n = np.random.default_rng(seed), sum(sizes)
     scores, true = random.integers(0, 5, (n, 3)) / 5, random.integers(0, 3, n)
-    budget, alerts = Budget(max(1, period // 3), period), None
+    budget, alerts = AlertBudget(max(1, period // 3), period), None
     periods, start = Periods(budget), 0
     known = np.cumsum([random.integers(1, 3) for _ in sizes]).clip(max=3)  # classes that have appeared
     for size, m in zip(sizes, known.tolist(), strict=True):
@@ -106,7 +106,7 @@ def test_without_costs_nothing_has_a_price(model):
 
 
 def test_nothing_is_told_of_more_classes_than_are_looked_at_one_by_one():
-    periods = Periods(Budget(1, 5))
+    periods = Periods(AlertBudget(1, 5))
     assert periods.add(np.full((4, 2), 0.5), np.zeros(4, int)) is None
     assert periods.add(np.full((30, 13), 0.1), np.zeros(30, int)) is None
     assert Alerts(1, 5, 2, (1.0,), (0,)).recall(0) is Alerts(1, 5, 2, (1.0,), (0,)).precision(1) is None

@@ -308,7 +308,7 @@ def test_learning_that_is_behind_is_not_ready(http, monkeypatch):
 
 
 def test_a_part_says_what_it_waits_for_once_and_waits_longer_each_time(caplog):
-    part = supervision.Part("writer")
+    part = supervision.ServicePart("writer")
     waits = [part.waits(UnavailableError("the disk is full")) for _ in range(8)]
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
     part.goes_on()

@@ -359,7 +359,7 @@ class SparkSubject:
             one.check(entries)
             one.take(pa.Table.from_batches([entries]), 0)
             answer = one.learn(self.events, X, N_ROWS)
-            shares = answer.shares(self.events.rows, self.events.is_new).to_pylist()
+            shares = answer.probabilities(self.events.rows, self.events.is_new).to_pylist()
             for own in shares:
                 if own is not None:
                     assert abs(sum(share for _, share in own) - 1) < 1e-6

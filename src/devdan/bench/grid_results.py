@@ -14,7 +14,7 @@ from statistics import fmean, geometric_mean, pstdev
 from typing import Any, NamedTuple
 
 from devdan.bench.grid import Cell, GridFolder, GridPlan, stopped_after
-from devdan.bench.ranking import Ranking, rank
+from devdan.bench.ranking import ModelRanking, rank
 from devdan.evaluation.measures import MAJORITY, OF_RULES, SCRIPTS, in_tables, leading
 
 GENERATIVE = ("devdan-paper", "devdan-no-generative")  # the same model with the generative phase on and off
@@ -199,7 +199,7 @@ class GridResults:
         return self.complete(lambda stream, model: (stream, model) in self.scores)
 
     @cached_property
-    def ranking(self) -> Ranking:
+    def ranking(self) -> ModelRanking:
         """The ranking of the models over the streams."""
         streams, models = self.block
         return rank(models, [[self.scores[stream, model] for model in models] for stream in streams])

@@ -22,7 +22,7 @@ class Friedman(NamedTuple):
     p: float
 
 
-class Ranking(NamedTuple):
+class ModelRanking(NamedTuple):
     """The ranking of the models; rank 1 is the best."""
 
     models: list[str]  # from best to worst
@@ -33,7 +33,7 @@ class Ranking(NamedTuple):
     why_not: str  # why there is no test
 
 
-def rank(models: Sequence[str], rates: Sequence[Sequence[float]]) -> Ranking:
+def rank(models: Sequence[str], rates: Sequence[Sequence[float]]) -> ModelRanking:
     """Rank models by their rates, one row per stream; higher is better, ties share their mean rank.
 
     >>> ranking = rank(["a", "b", "c"], [[90, 80, 80], [90, 70, 60]])
@@ -45,7 +45,7 @@ def rank(models: Sequence[str], rates: Sequence[Sequence[float]]) -> Ranking:
     means = [sum(row[place] for row in rows) / n for place in range(k)] if n else []
     order = sorted(range(len(means)), key=lambda place: means[place])
     why_not = _lacking(rates, k)
-    return Ranking(
+    return ModelRanking(
         [models[place] for place in order],
         [means[place] for place in order],
         n,
@@ -114,7 +114,7 @@ class RankDiagram(NamedTuple):
     label: str
 
 
-def diagram(ranking: Ranking, two_sided: bool) -> RankDiagram:
+def diagram(ranking: ModelRanking, two_sided: bool) -> RankDiagram:
     """Models by average rank, the best at the left; bars join those that do not differ significantly.
 
     The names are on both sides, or all at the left.

@@ -18,7 +18,7 @@ from devdan.bench.rule_kernel import (
     N_RULES,
     N_SEEN,
     N_STORED,
-    Rule,
+    FuzzyRule,
     Rules,
     RuleSettings,
 )
@@ -99,11 +99,11 @@ class RuleBase:
         header[N_CLASSES] = n_classes
         self.rules = old._replace(header=header, rows=grown.rows)
 
-    def active(self) -> Iterator[Rule]:
+    def active(self) -> Iterator[FuzzyRule]:
         """The active rules, as views."""
         return self._first(self.n_rules)
 
-    def _first(self, n: int) -> Iterator[Rule]:
+    def _first(self, n: int) -> Iterator[FuzzyRule]:
         return (rule_kernel.views(row, self.n_features, self.n_classes) for row in self.rules.rows[:n])
 
     @property

@@ -60,7 +60,7 @@ class Rules(NamedTuple):
     events: Integers  # (room, EVENT): a ring buffer: the newest overwrites the oldest
 
 
-class Rule(NamedTuple):
+class FuzzyRule(NamedTuple):
     """A row's parts by name, as writable views."""
 
     scalars: Floats
@@ -87,13 +87,13 @@ def row_size(u: int, m: int) -> int:
     return SCALARS + m + u + m * (u + 1) + u * u + (u + 1) ** 2
 
 
-def views(row: Floats, u: int, m: int) -> Rule:
+def views(row: Floats, u: int, m: int) -> FuzzyRule:
     """The parts of a row by name."""
     a = SCALARS + m
     b = a + u
     c = b + m * (u + 1)
     d = c + u * u
-    return Rule(
+    return FuzzyRule(
         row[:SCALARS],
         row[SCALARS:a],
         row[a:b],
@@ -465,7 +465,7 @@ def add_rule(rules: Rules, settings: RuleSettings, x: Floats, label: int, deviat
 
 
 @compiled
-def adapt(rule: Rule, x: Floats, label: int, offset: Floats, bent: Floats, factor: Floats) -> bool:
+def adapt(rule: FuzzyRule, x: Floats, label: int, offset: Floats, bent: Floats, factor: Floats) -> bool:
     """Update the winner's running mean and covariance, the latter as its inverse and log-volume.
 
     Returns whether, after some updates, the covariance must be floored.
@@ -532,7 +532,7 @@ def floor_spreads(rules: Rules) -> None:
 
 @compiled
 def step_consequent(
-    rule: Rule, x: Floats, label: int, strength: float, decay: float, bent: Floats, faded: Floats
+    rule: FuzzyRule, x: Floats, label: int, strength: float, decay: float, bent: Floats, faded: Floats
 ) -> None:
     """FWGRLS on the rule's own error: ψ = Q x_e / (R / Λ + x_eᵀ Q x_e), W ← W − ϖ Q W + ψ (t − x_eᵀ W)ᵀ."""
     Q, W = rule.covariance, rule.consequent

@@ -15,7 +15,7 @@ from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress, say, show_notes, stoppable, stopped
 
 if TYPE_CHECKING:
-    from devdan.apply import Predictions
+    from devdan.apply import TablePredictions
     from devdan.fleet.fleet import DEVDANFleet
     from devdan.model.evolving import EvolvingClassifier
 
@@ -54,7 +54,7 @@ def predict(
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or one JSON object in
     each line, which is answered with another.
     """
-    from devdan.apply import Predictions, check_format, into_file, model_path
+    from devdan.apply import TablePredictions, check_format, into_file, model_path
     from devdan.fleet.fleet import open_model
     from devdan.streams import files, lines
 
@@ -68,7 +68,9 @@ def predict(
                 table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)
             else:
                 table = files.table(file, header=header)
-            predictions = Predictions(learned, table, [name for text in keep or [] for name in opt.words(text)], key)
+            predictions = TablePredictions(
+                learned, table, [name for text in keep or [] for name in opt.words(text)], key
+            )
             if predictions.ignored:
                 note(f"columns that the model does not know are ignored: {', '.join(predictions.ignored[:20])}")
             for label, rule in learned.decision_.rules.items():
@@ -93,7 +95,7 @@ def predict(
     out.print(f"{n_rows:,} predictions: {path}", highlight=False)
 
 
-def _print(predictions: Predictions, proba: bool) -> None:
+def _print(predictions: TablePredictions, proba: bool) -> None:
     """Print each block at once; the reader may close the pipe early."""
     from devdan.apply import onto
 

@@ -21,18 +21,18 @@ from devdan.model.decision import CostDecision, decision_of, is_decision
 LONGEST_PERIOD = 1_000_000  # samples
 
 
-class Budget(NamedTuple):
+class AlertBudget(NamedTuple):
     """As many alerts of each class in each period of scored samples.
 
-    >>> Budget.parse("50/5000")
-    Budget(n_alerts=50, period=5000)
+    >>> AlertBudget.parse("50/5000")
+    AlertBudget(n_alerts=50, period=5000)
     """
 
     n_alerts: int = 10
     period: int = 1000
 
     @classmethod
-    def parse(cls, text: str) -> Budget:
+    def parse(cls, text: str) -> AlertBudget:
         numbers = [int(part) for part in text.split("/")] if re.fullmatch(r"\d{1,9}/\d{1,9}", text) else []
         if len(numbers) != 2 or not 1 <= numbers[0] <= numbers[1] <= LONGEST_PERIOD:
             raise ValueError(
@@ -87,7 +87,7 @@ def n_found(scores: Floats, belongs: Floats, n_alerts: int) -> float:
 class Periods:
     """Cuts scored samples into periods, and counts what the alerts of each find; memory is that of one period."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: AlertBudget) -> None:
         self.budget = budget
         self._parts: list[tuple[Floats, Integers]] = []
         self._n = 0

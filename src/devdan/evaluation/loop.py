@@ -14,7 +14,7 @@ from devdan.arrays import Integers
 from devdan.encoding.rows import Rows, joined
 from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model, last_step
-from devdan.evaluation.alerts import Alerts, Budget, CostCount, Costs, Periods
+from devdan.evaluation.alerts import AlertBudget, Alerts, CostCount, Costs, Periods
 from devdan.evaluation.counts import Binned, binned
 from devdan.evaluation.histograms import Scored, scored
 from devdan.evaluation.labels import NEVER, Labels
@@ -26,7 +26,7 @@ from devdan.model.evolving import EvolvingClassifier
 
 _NO_LABEL = -1  # before the first one
 _NO_SAMPLES = np.zeros(0, np.int64)
-_ALERTS = str(Budget())
+_ALERTS = str(AlertBudget())
 
 
 def prequential(
@@ -147,7 +147,7 @@ class Evaluation:
         self._clocks: list[float] = []
         self._coming: list[Pending] = []  # chunks with labels that have not arrived
         self._n_each: Counter[Any] = Counter()  # labels of each class, if one is assumed where none comes
-        self._periods, self._cost = Periods(Budget.parse(alerts)), CostCount.of(last_step(model))
+        self._periods, self._cost = Periods(AlertBudget.parse(alerts)), CostCount.of(last_step(model))
 
     def over(self, stream: Iterable[tuple[Any, Any]]) -> Iterator[Record]:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""

@@ -83,7 +83,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class ClassCounts:
+class BinnedClassCounts:
     """How many samples of each class a chunk, or several in a row, had, and how many were called so, also rightly.
 
     Classes are numbers, as in records.
@@ -96,16 +96,18 @@ class ClassCounts:
     called: dict[int, int]
 
     @classmethod
-    def of(cls, record: Record) -> ClassCounts:
+    def of(cls, record: Record) -> BinnedClassCounts:
         """A single chunk."""
         counted = record.confusion
         return cls(record.start + record.n_samples, 1, counted.actual, counted.hits, counted.predicted)
 
-    def join(self, later: ClassCounts) -> ClassCounts:
+    def join(self, later: BinnedClassCounts) -> BinnedClassCounts:
         """The sums of both."""
         n_chunks = self.n_chunks + later.n_chunks
         names = ("actual", "hits", "called")
-        return ClassCounts(later.end, n_chunks, *(_sum(getattr(self, name), getattr(later, name)) for name in names))
+        return BinnedClassCounts(
+            later.end, n_chunks, *(_sum(getattr(self, name), getattr(later, name)) for name in names)
+        )
 
 
 def _sum(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
@@ -129,7 +131,7 @@ class ColumnImportances:
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """One chunk, or several in a row, with all that measures are computed from."""
 
     start: int
@@ -138,14 +140,14 @@ class Part:
     summary: Summary
 
     @classmethod
-    def of(cls, record: Record) -> Part:
+    def of(cls, record: Record) -> RunPart:
         """A single chunk."""
         return cls(record.start, record.start + record.n_samples, 1, Summary([record], begins=record.chunk == 0))
 
-    def join(self, later: Part) -> Part:
+    def join(self, later: RunPart) -> RunPart:
         """Both in one; neither is any more."""
         self.summary.join(later.summary)
-        return Part(self.start, later.end, self.n_chunks + later.n_chunks, self.summary)
+        return RunPart(self.start, later.end, self.n_chunks + later.n_chunks, self.summary)
 
 
 class Joinable(Protocol):
@@ -228,17 +230,17 @@ def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
     return _smooth([(bin.same, bin.compared) for bin in bins])
 
 
-def smooth_recall(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+def smooth_recall(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
     """The moving mean of the recall of a class; None where none of its samples is near."""
     return _smooth([(count.hits.get(c, 0), count.actual.get(c, 0)) for count in counts])
 
 
-def smooth_precision(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+def smooth_precision(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
     """The moving mean of the precision of a class; None where nothing near is called so."""
     return _smooth([(count.hits.get(c, 0), count.called.get(c, 0)) for count in counts])
 
 
-def smooth_balance(counts: Sequence[ClassCounts], c: int) -> list[float | None]:
+def smooth_balance(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
     """The moving mean of the share of a class among the scored samples."""
     return _smooth([(count.actual.get(c, 0), sum(count.actual.values())) for count in counts])
 

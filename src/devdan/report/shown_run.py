@@ -17,10 +17,10 @@ from devdan.report.bins import (
     MOST_COLUMN_POINTS,
     MOST_PARTS,
     Bin,
+    BinnedClassCounts,
     Bins,
-    ClassCounts,
     ColumnImportances,
-    Part,
+    RunPart,
 )
 from devdan.report.keys import KeyFigures
 from devdan.report.words import NOTHING, how_many, moment, number
@@ -45,11 +45,11 @@ class ShownRun:
     summary: Summary = field(default_factory=Summary)
     bins: Bins[Bin] = field(default_factory=Bins)
     beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
-    counts: Bins[ClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
+    counts: Bins[BinnedClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     n_events: int = 0
     importances: Bins[ColumnImportances] = field(default_factory=lambda: Bins(most=MOST_COLUMN_POINTS))
-    parts: Bins[Part] = field(default_factory=lambda: Bins(most=MOST_PARTS))
+    parts: Bins[RunPart] = field(default_factory=lambda: Bins(most=MOST_PARTS))
     keys: KeyFigures = field(default_factory=KeyFigures)  # none unless the model is a fleet
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
@@ -93,10 +93,10 @@ class ShownRun:
         chunk = Bin.of(record)
         self.bins.add(chunk)
         if self.compared:
-            self.parts.add(Part.of(record))
+            self.parts.add(RunPart.of(record))
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
-        self.counts.add(ClassCounts.of(record))
+        self.counts.add(BinnedClassCounts.of(record))
         self.events += record.events or ()
         self.n_events += len(record.events or ())
         if record.importances is not None:

@@ -13,6 +13,7 @@ import msgspec
 from devdan.label_join import OTHER_FEATURES, KnownId, Verdict, join_features, join_label, other_label
 from devdan.service import models, sql
 from devdan.service.schema import (
+    Contradiction,
     EarlyLabels,
     InvalidError,
     Label,
@@ -24,7 +25,6 @@ from devdan.service.schema import (
     LoggedLabels,
     LoggedRows,
     LogRecord,
-    Refused,
     Submission,
     SubmissionOutcome,
     SubmittedRow,
@@ -223,7 +223,7 @@ class _StreamGroup:
                 name = next(name for name in features if name not in known_columns)
                 return SubmissionOutcome(error=f"the stream has no column {name!r}: its columns are {_listed(columns)}")
             values.append([features.get(name) for name in columns])
-        verdicts, refused = list[Verdict](), list[Refused]()
+        verdicts, refused = list[Verdict](), list[Contradiction]()
         for row, own in zip(submission.rows, values, strict=True):
             known = _UNKNOWN if row.is_new else self._known(row.id)
             verdict = join_features(known, known.has_features and self._is_same(row, own), reread=reread)
@@ -233,7 +233,7 @@ class _StreamGroup:
                 self._new.append(row)
                 self._values.append(own)
             elif verdict is Verdict.CONTRADICTING:
-                refused.append(Refused(row.id, f"{OTHER_FEATURES} or another key"))
+                refused.append(Contradiction(row.id, f"{OTHER_FEATURES} or another key"))
         return SubmissionOutcome(
             rows=verdicts.count(Verdict.NEW), repeated_rows=verdicts.count(Verdict.REPEATED), refused=refused
         )
@@ -322,7 +322,7 @@ class _StreamGroup:
             elif verdict is Verdict.EARLY:
                 self._early[id_] = label
             elif verdict is Verdict.CONTRADICTING:
-                refused.append(Refused(id_, other_label(known)))
+                refused.append(Contradiction(id_, other_label(known)))
         return outcome._replace(
             accepted=verdicts.count(Verdict.LEARNED),
             corrected=verdicts.count(Verdict.CORRECTED),

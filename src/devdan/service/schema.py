@@ -349,7 +349,7 @@ class Submission(NamedTuple):
     replaces: bool = False
 
 
-class Refused(NamedTuple):
+class Contradiction(NamedTuple):
     """A row or label that contradicts what is known of its id."""
 
     id: str
@@ -366,7 +366,7 @@ class SubmissionOutcome(NamedTuple):
     repeated: int = 0
     waiting: int = 0
     expired: int = 0
-    refused: Sequence[Refused] = ()
+    refused: Sequence[Contradiction] = ()
     error: str | None = None
     gone: bool = False  # the stream does not exist (any more)
 

@@ -59,7 +59,7 @@ class SteadyClock:
         return steady + self._offset
 
 
-class Part:
+class ServicePart:
     """A part of the process: what it waits for, if it does, and when it last gave a sign of life."""
 
     def __init__(self, name: str) -> None:
@@ -103,16 +103,16 @@ class Supervisor:
     """The parts of a process, and the fault that ends it, if there is one; ``end`` is told to end it."""
 
     def __init__(self) -> None:
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, ServicePart] = {}
         self.failure: str | None = None
         self.end: Callable[[], object] = lambda: None
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> ServicePart:
         """The part of this name."""
-        return self.parts.setdefault(name, Part(name))
+        return self.parts.setdefault(name, ServicePart(name))
 
     @contextmanager
-    def guarding(self, part: Part) -> Iterator[None]:
+    def guarding(self, part: ServicePart) -> Iterator[None]:
         """Do the work of a part: an error that comes out of it ends the process."""
         try:
             yield

@@ -96,7 +96,7 @@ class OutputRow(NamedTuple):
     error: str | None = None
 
 
-class Output(NamedTuple):
+class OutputRows(NamedTuple):
     """Rows of the result, in columns."""
 
     kinds: npt.NDArray[np.object_]
@@ -259,7 +259,7 @@ class FrameEvents:
         ]
         return pa.RecordBatch.from_arrays([self.keys.take(rows), self.ids.take(rows), *arrays], schema=SAMPLES)
 
-    def output(self, with_labels: bool) -> Output:
+    def output(self, with_labels: bool) -> OutputRows:
         """The rows of the result, in order; those of labels that were learned only if they are wanted."""
         simple = self._simple
         learned = np.array([row for row in simple.tolist() if self._label_list[row] is not None], np.int64)
@@ -271,11 +271,11 @@ class FrameEvents:
         if self._output:
             kinds, rows, features, labels, errors = zip(*self._output, strict=True)
             parts.append((_objects(kinds), np.array(rows), np.array(features), _objects(labels), _objects(errors)))
-        together = Output._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        together = OutputRows._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(self._rank[together.rows], kind="stable")
         if not with_labels:
             order = order[together.kinds[order] != LEARNED]
-        return Output._make(column[order] for column in together)
+        return OutputRows._make(column[order] for column in together)
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:

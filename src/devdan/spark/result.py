@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from devdan.spark.events import PREDICTION, FrameEvents
-from devdan.spark.shard import SHARES, Predictions
+from devdan.spark.shard import PROBABILITIES, ShardPredictions
 
 PACKED = "content binary"  # what workers give to the engine first
 ROWS = (
@@ -22,7 +22,7 @@ _SCHEMA = pa.schema(
         ("id", pa.string()),
         ("at", pa.int64()),
         ("prediction", pa.string()),
-        ("probabilities", SHARES),
+        ("probabilities", PROBABILITIES),
         ("version", pa.int64()),
         ("accuracy", pa.float64()),
         ("drifts", pa.int64()),
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
 )
 
 
-def pack_rows(frame_events: FrameEvents, predictions: Predictions, with_labels: bool) -> bytes | None:
+def pack_rows(frame_events: FrameEvents, predictions: ShardPredictions, with_labels: bool) -> bytes | None:
     """What a shard tells, as Arrow streams have it; None if it is nothing."""
     output = frame_events.output(with_labels)
     if len(output.rows) == 0:
@@ -47,7 +47,7 @@ def pack_rows(frame_events: FrameEvents, predictions: Predictions, with_labels: 
         frame_events.ids.take(rows),
         frame_events.times.take(rows),
         pa.array(predictions.labels[known], pa.string(), mask=output.features < 0),
-        predictions.shares(known, is_prediction),
+        predictions.probabilities(known, is_prediction),
         pa.array(predictions.versions[known], pa.int64(), mask=~is_prediction),
         pa.array(accuracies, pa.float64(), mask=~is_prediction | np.isnan(accuracies)),
         pa.array(predictions.drifts[known], pa.int64(), mask=~is_prediction),

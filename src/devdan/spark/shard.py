@@ -19,7 +19,7 @@ from devdan.kernel import CHANGED
 from devdan.spark import statebytes
 from devdan.spark.plan import QueryPlan, text_of_value, value_of
 
-SHARES = pa.map_(pa.string(), pa.float64())  # probabilities by class
+PROBABILITIES = pa.map_(pa.string(), pa.float64())  # by class
 _AT_ONCE = 1000  # networks that are checked together
 
 
@@ -32,7 +32,7 @@ class SampleEvents(NamedTuple):
     labels: npt.NDArray[np.object_]  # texts to be taught, or None
 
 
-class Predictions:
+class ShardPredictions:
     """What was predicted of rows of features, and by what."""
 
     def __init__(self, n_rows: int) -> None:
@@ -53,16 +53,16 @@ class Predictions:
             self._parts.append((names, []))
         self._parts[-1][1].append(found)
 
-    def shares(self, rows: Integers, wanted: npt.NDArray[np.bool_]) -> pa.Array:
+    def probabilities(self, rows: Integers, wanted: npt.NDArray[np.bool_]) -> pa.Array:
         """The probabilities of some rows, where they are wanted and known, by class."""
         if not self._parts:
-            return pa.nulls(len(rows), SHARES)
+            return pa.nulls(len(rows), PROBABILITIES)
         arrays = []
         for names, found in self._parts:
-            shares = np.concatenate(found)
-            offsets = pa.array(np.arange(len(shares) + 1) * len(names), pa.int32())
-            keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(len(names)), len(shares))))
-            arrays.append(pa.MapArray.from_arrays(offsets, keys, pa.array(shares.reshape(-1))))
+            probabilities = np.concatenate(found)
+            offsets = pa.array(np.arange(len(probabilities) + 1) * len(names), pa.int32())
+            keys = pa.array(names, pa.string()).take(pa.array(np.tile(np.arange(len(names)), len(probabilities))))
+            arrays.append(pa.MapArray.from_arrays(offsets, keys, pa.array(probabilities.reshape(-1))))
         places = self._place[rows]
         return pa.concat_arrays(arrays).take(pa.array(places, mask=(places < 0) | ~wanted))
 
@@ -124,9 +124,9 @@ class Shard:
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, events: SampleEvents, X: Any, n_rows: int) -> Predictions:
+    def learn(self, events: SampleEvents, X: Any, n_rows: int) -> ShardPredictions:
         """Let the networks learn from events, those of a key one by one; what was predicted, by row of features."""
-        predictions = Predictions(n_rows)
+        predictions = ShardPredictions(n_rows)
         texts = dict.fromkeys(events.keys.tolist())
         numbers = {text: number for number, text in enumerate(texts)}
         codes = np.fromiter(map(numbers.__getitem__, events.keys.tolist()), np.int64, len(events.keys))
@@ -146,7 +146,7 @@ class Shard:
                 self.fleet.observe(keys[own].tolist(), X[events.rows[own]])
         return predictions
 
-    def _predict(self, places: Integers, keys: Any, rows: Integers, X: Any, predictions: Predictions) -> None:
+    def _predict(self, places: Integers, keys: Any, rows: Integers, X: Any, predictions: ShardPredictions) -> None:
         if len(places) == 0:
             return
         fleet, own, rows = self.fleet, keys[places].tolist(), rows[places]
