@@ -236,19 +236,12 @@ class DEVDANFleet(Deciding, FleetAccess):
                 kept = np.flatnonzero(check_sample_weight(sample_weight, len(given)))
                 given, slots = [given[row] for row in kept.tolist()], slots[kept]
             if self._shared.mixture.decision.learns and n_known > 0:
-                self._decide(slots, chunk, n_known, first, last)
+                out = self._predicted(slots, chunk.X)[:, :n_known]
+                self._shared.mixture.follow(out, chunk.codes, first, last)
             self._n_rows += len(given)
             self._key_name = name or self._key_name
             self._step(given, slots, chunk, first, last)
             return self
-
-    def _decide(self, slots: Integers, chunk: Chunk, n_known: int, first: int, last: int) -> None:
-        """Let the decision, which all keys share, know what rows were predicted before they are learned from."""
-        self._refresh(slots, told=False)
-        out = np.zeros((len(slots), len(self._shared.classes)))
-        predict_rows(self._networks.slots, self._shared, slots, chunk.X, out, self.n_jobs)
-        codes = chunk.codes if last == DISCRIMINATIVE else None
-        self._shared.mixture.decision.follow(out[:, :n_known], first == GENERATIVE, codes)
 
     def _step(self, given: Sequence[Key], slots: Integers, chunk: Chunk, first: int, last: int) -> None:
         """Let the networks learn: the prior beside those that are known, then the new ones."""
@@ -380,13 +373,16 @@ class DEVDANFleet(Deciding, FleetAccess):
     def _probabilities(self, keys: Any, X: Any) -> Floats:
         """The probability of each class, by code."""
         _, given, X = _keyed(keys, X)
-        n_classes = len(self.classes_)
+        self.classes_  # noqa: B018 (raises an error if there are none)
         self._check_options()
         self._check_kind(given)
         rows = self._inputs(X)
-        slots = self._networks.bring(given, self.max_in_memory)
+        return self._predicted(self._networks.bring(given, self.max_in_memory), rows)
+
+    def _predicted(self, slots: Integers, rows: Floats) -> Floats:
+        """The same for rows of the networks in these slots."""
         self._refresh(slots, told=False)
-        out = np.zeros((len(rows), n_classes))
+        out = np.zeros((len(rows), len(self._shared.classes)))
         predict_rows(self._networks.slots, self._shared, slots, rows, out, self.n_jobs)
         return out
 

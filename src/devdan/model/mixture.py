@@ -274,10 +274,12 @@ class Mixture:
             self.replace(k, resized(state, hidden=room_for(2 * self.nets[k].max_hidden)))
 
     def _decide(self, X: Floats, codes: Integers, first: int, last: int) -> None:
-        """Let the decision know of rows, and of labels, what they were predicted before they are learned from."""
         if self.decision.learns and self.n_taught > 0:
-            known = codes if last == DISCRIMINATIVE else None
-            self.decision.follow(self.predict(X, self.nets[0].n_classes), first == GENERATIVE, known)
+            self.follow(self.predict(X, self.nets[0].n_classes), codes, first, last)
+
+    def follow(self, predicted: Floats, codes: Integers, first: int, last: int) -> None:
+        """Let the decision know of rows, and of labels, what they were predicted before they are learned from."""
+        self.decision.follow(predicted, first == GENERATIVE, codes if last == DISCRIMINATIVE else None)
 
     def learn_each(self, X: Floats, codes: Integers, weights: Floats, last: int) -> None:
         """Learn from each row as a chunk of its own: observed and, up to ``last``, taught."""
