@@ -7,14 +7,13 @@ import httpx
 import numpy as np
 import pytest
 from keyed_logs import MOST, begun, by_hand, check_beside_a_fleet_by_hand, committed, features, label_of, saved
-from old_logs import age
 from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
 from devdan import DEVDANFleet
 from devdan.fleet import saving
 from devdan.model.modelfile import ModelFileError
-from devdan.service import engine, keys, sql
+from devdan.service import engine, sql
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import NotFetchedError, Predictor
 from devdan.service.replay import found, replayed
@@ -244,38 +243,6 @@ def test_a_network_that_is_damaged_is_never_used(connection, damage):
     for key in fleet:
         with pytest.raises(ModelFileError):
             fold.model.predict_proba([key], [features(random.Random(1), 3)])
-
-
-@pytest.mark.parametrize("most", [3, 1000])
-def test_a_log_of_format_2_goes_on(tmp_path, most):
-    """Its snapshots were whole fleets."""
-    source, path = random.Random(6), tmp_path / "fleet"
-    settings = {"keyed": True, "max_in_memory": most}
-
-    def sent(http, k):
-        rows = [row | {"label": label_of(row["features"])} for row in batch(source, 100, k, 30)]
-        http.post("/v1/streams/s/samples", json={"rows": rows}).raise_for_status()
-        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 100 * (k + 1))
-
-    with served_here(tmp_path / "data") as http:
-        http.put("/v1/streams/s", json=settings).raise_for_status()
-        sent(http, 0)
-    log = SqliteDatabase(tmp_path / "data", lock=False).connect()
-    (stream,) = found(log, "s")
-    kept = sql.snapshot(log, stream.number, sql.LATEST)
-    fleet = keys.whole(log, stream.number, stream.settings, kept)
-    fleet.save(path)
-    age(log, 2)
-    log.execute("UPDATE snapshots SET model = ?", (path.read_bytes(),))
-    asked = batch(source, 50, "asked", 30)
-    own, dicts = [row["key"] for row in asked], [row["features"] for row in asked]
-    with served_here(tmp_path / "data") as http:
-        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
-        said = http.post("/v1/streams/s/predict", json={"rows": asked}).json()["predictions"]
-        assert [list(one["probabilities"].values()) for one in said] == fleet.predict_proba(own, dicts).tolist()
-        sent(http, 1)
-    assert replayed(log, found(log, "s")[0]).same is True
-    log.close()
 
 
 def test_after_kills_with_more_keys_than_stay_in_memory_everything_counts_once(tmp_path):

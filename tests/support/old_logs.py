@@ -1,25 +1,17 @@
-"""Logs of older formats, made from new ones, and what a log's tables look like."""
+"""Logs of an older format, made from new ones, and what a log's tables look like."""
 
 from devdan.service import sql
 
-# What a log of each format lacked that the next one has: statements that make a log one of that format.
-OLDER = {
-    1: ("DROP TABLE forgotten", "DROP TABLE audit", "UPDATE format SET version = 1"),
-    2: (
-        "DROP TABLE networks",
-        "ALTER TABLE streams DROP COLUMN n_keys",
-        "ALTER TABLE snapshots DROP COLUMN previous",
-        "UPDATE format SET version = 2",
-    ),
-}
+BEFORE = sql.FORMAT - 1  # a format that never was, without what these statements take away
+_MISSING = ("DROP TABLE audit", "ALTER TABLE streams DROP COLUMN n_keys")
+MIGRATIONS = {BEFORE: ("ALTER TABLE streams ADD COLUMN n_keys BIGINT NOT NULL DEFAULT 0",)}  # missing tables are made
 
 
-def age(connection, to):
-    """Make a log one of an older format."""
+def age(connection):
+    """Make a log one of that format."""
     with connection.transaction():
-        for before in range(sql.FORMAT - 1, to - 1, -1):
-            for statement in OLDER[before]:
-                connection.execute(statement)
+        for statement in (*_MISSING, f"UPDATE format SET version = {BEFORE}"):
+            connection.execute(statement)
 
 
 def tables(connection):

@@ -13,7 +13,6 @@ import copy
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -23,7 +22,7 @@ from devdan.arrays import Floats
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.store import FIGURES, Kept, KeyStore, Row, Store
-from devdan.model.modelfile import SQLITE, ModelFileError, plain
+from devdan.model.modelfile import ModelFileError, plain
 from devdan.service import models, sql
 from devdan.service.schema import StreamSettings
 from devdan.service.sql import Connection, Snapshot
@@ -98,25 +97,8 @@ def of_log(connection: Connection, stream: int, settings: StreamSettings, kept: 
         assert isinstance(fleet, DEVDANFleet)
         fleet.set_params(store=LogKeys(connection, stream), max_in_memory=settings.max_in_memory)
         return fleet
-    most, old = settings.max_in_memory, _of_format_2(kept)
-    if old is not None:  # the next snapshot has all its networks
-        fleet = _restored(*saving.shared_of(old), most, LogKeys(connection, stream))
-        saving.take(fleet, saving.all_rows(old))
-        saving.mark_saved(fleet, has_changed=True)
-        return fleet
     n_keys, header, network = _shared_of(kept)
-    return _restored(header, network, most, LogKeys(connection, stream, kept.seq, n_keys))
-
-
-def _of_format_2(kept: Snapshot) -> DEVDANFleet | None:
-    """The fleet of a snapshot that was a fleet's file, with the networks of all keys; None if it is no such one."""
-    assert kept.model is not None
-    if not kept.model.startswith(SQLITE):
-        return None
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "fleet"
-        path.write_bytes(kept.model)
-        return DEVDANFleet.load(path)
+    return _restored(header, network, settings.max_in_memory, LogKeys(connection, stream, kept.seq, n_keys))
 
 
 def shared(fleet: DEVDANFleet) -> bytes | None:
@@ -162,11 +144,7 @@ def whole(
         assert isinstance(new, DEVDANFleet)
         new.set_params(store=path, max_in_memory=most)
         return new
-    old = _of_format_2(kept)
-    if old is not None:
-        rows, (header, network) = saving.all_rows(old), saving.shared_of(old)
-    else:
-        rows, (_, header, network) = LogKeys(connection, stream, kept.seq).rows(), _shared_of(kept)
+    rows, (_, header, network) = LogKeys(connection, stream, kept.seq).rows(), _shared_of(kept)
     if path is None:
         fleet = _restored(header, network, None, None)
         saving.take(fleet, rows)

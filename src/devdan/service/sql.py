@@ -87,16 +87,8 @@ CREATE TABLE IF NOT EXISTS quarantine (stream BIGINT PRIMARY KEY, problem TEXT N
 """
 
 
-FORMAT = 3  # of the tables and of what is in them
-MIGRATIONS: dict[int, tuple[str, ...]] = {  # the statements that make a log of each format one of the next
-    1: (),  # there are records of what is forgotten, and the tables `forgotten` and `audit`
-    2: (  # a snapshot has the networks of keys in the table `networks`
-        "ALTER TABLE streams ADD COLUMN n_keys BIGINT NOT NULL DEFAULT 0",
-        "UPDATE streams SET n_keys = "
-        "(SELECT COUNT(*) FROM members WHERE members.stream = streams.number AND members.kind = 'key')",
-        "ALTER TABLE snapshots ADD COLUMN previous BIGINT NOT NULL DEFAULT 0",
-    ),
-}
+FORMAT = 1  # of the tables and of what is in them
+MIGRATIONS: dict[int, tuple[str, ...]] = {}  # the statements that make a log of each earlier format one of the next
 
 
 class UnavailableError(RuntimeError):
@@ -248,13 +240,14 @@ class Database(ABC):
                 connection.execute("CREATE TABLE IF NOT EXISTS format (version BIGINT NOT NULL)")
                 if not connection.execute("SELECT version FROM format"):
                     if connection.execute(connection.has_clock):
-                        raise FormatError("the log is older than the first format that can be read; begin a new one")
+                        raise FormatError("the log has no format number, so it cannot be read; begin a new one")
                     connection.execute("INSERT INTO format VALUES (?)", (FORMAT,))
                 ((version,),) = connection.execute("SELECT version FROM format")
-                for before in range(version, FORMAT):
-                    for statement in MIGRATIONS[before]:
+                while version in MIGRATIONS:
+                    for statement in MIGRATIONS[version]:
                         connection.execute(statement)
-                    connection.execute("UPDATE format SET version = ?", (before + 1,))
+                    version += 1
+                    connection.execute("UPDATE format SET version = ?", (version,))
                 check_format(connection)
                 for table in filter(None, [*TABLES.split(";"), *further.split(";")]):
                     connection.execute(table)
