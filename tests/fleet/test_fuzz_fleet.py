@@ -26,7 +26,7 @@ from machines import ERRORS, GOOD_OPTIONS, START_OPTIONS, in_batches, options, s
 from devdan import DEVDAN, DEVDANFleet, ModelFileError
 from devdan.kernel import Network
 from devdan.kernel.state import check_state, set_settings
-from devdan.model.classes import check_labels, split_missing
+from devdan.model.classes import check_labels, partly_labelled
 
 pytestmark = pytest.mark.fuzz
 KINDS = {  # keys, few so that they come again
@@ -76,9 +76,9 @@ class FleetFace(RuleBasedStateMachine):
             getattr(self.fleet, verb)(keys, X, *labelled, **given)
         except ERRORS:
             return
-        labels, known = (None, None) if verb == "observe" else split_missing(np.asarray(y))
-        if known is not None and known.all():
-            labels = check_labels(y)
+        labels, known = None, np.ones(len(X), bool)
+        if verb != "observe":
+            labels, known = partly_labelled(y) or (check_labels(y), known)
         weights = np.ones(len(X)) if weights is None else np.array(weights, dtype=float)
 
         def learn(verb, rows):
@@ -88,7 +88,7 @@ class FleetFace(RuleBasedStateMachine):
                 more = {"sample_weight": weights[own]} if given else {}
                 getattr(self.model(key), verb)(X[own], *labelled, **more)
 
-        if known is None or known.all():
+        if known.all():
             learn(verb, weights > 0)
         else:  # rows without a label are observed, and no more
             learn("observe", weights > 0)
