@@ -336,7 +336,7 @@ def test_kill_9_at_random_moments_loses_nothing_that_was_saved(path, in_sqlite):
 def test_a_full_disk_while_networks_go_to_the_store(path):
     fleet, twin = learned(store=path, max_in_memory=10), learned()
     fleet.save()
-    store = fleet._store._connection
+    store = fleet.content().networks.store._connection
     (n_pages,) = store.execute("PRAGMA page_count").fetchone()
     store.execute(f"PRAGMA max_page_count = {n_pages}")
     rows = next(portions(seed=8, n_portions=1, n_keys=400, most=900))

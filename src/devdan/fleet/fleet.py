@@ -6,7 +6,6 @@ import os
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,8 @@ from devdan.fleet import keys as labels
 from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.keys import Key
-from devdan.fleet.networks import INPUTS, SETTINGS, Networks
+from devdan.fleet.networks import INPUTS, SETTINGS
+from devdan.fleet.saving import FleetContent, Saves
 from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, kept_of, learn_rows, predict_rows
 from devdan.fleet.store import KeyStore, Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
@@ -105,10 +105,7 @@ class DEVDANFleet(Deciding, FleetAccess):
     """
 
     _seed: int
-    _store: KeyStore | None
-    _id: str  # of the fleet, in stores
-    _n_saves: int
-    _saved_at: tuple[str, int]  # where it was last saved, and how many saves there had been then
+    _saves: Saves
     _settled: tuple[Any, ...] | None = None  # parameters that have been checked
 
     def __init__(
@@ -337,15 +334,26 @@ class DEVDANFleet(Deciding, FleetAccess):
     def _begin(self, shared: Shared, example: Key) -> None:
         """Become a fleet that has seen nothing yet but how its rows look."""
         own = self.store
-        self._store = Store.create(own, exclusive=True) if isinstance(own, (str, os.PathLike)) else own
-        self._hold(shared, example, self._store)
-        self._n_rows = self._n_saves = 0
-        self._key_name = None
-        self._id, self._saved_at = uuid.uuid4().hex, ("", 0)
+        store = Store.create(own, exclusive=True) if isinstance(own, (str, os.PathLike)) else own
+        networks = saving.networks_in(store, shared, example)
+        self._hold(FleetContent(shared, networks, example, self._seed, 0, None, Saves(uuid.uuid4().hex)))
 
-    def _hold(self, shared: Shared, example: Key, store: KeyStore | None, n_keys: int = 0) -> None:
-        check = partial(saving.check_rows, shared, labels.kind_of(example))
-        self._shared, self._example, self._networks = shared, example, Networks(check, store, n_keys)
+    def content(self) -> FleetContent:
+        """All that it is but its options and the names of its columns; not a copy."""
+        own = self._shared, self._networks, self._example, self._seed, self._n_rows, self._key_name, self._saves
+        return FleetContent(*own)
+
+    def resume(self, content: FleetContent) -> None:
+        """Go on from what another fleet was; raises a ``ValueError`` unless the options fit."""
+        self._check_options()
+        given, theirs = self._options(), content.shared.mixture.options
+        options.check(given)
+        if not all(options.same(given[name], theirs[name]) for name in theirs):
+            raise ValueError("its estimator has other options than its networks")
+        self._hold(content)
+
+    def _hold(self, content: FleetContent) -> None:
+        self._shared, self._networks, self._example, self._seed, self._n_rows, self._key_name, self._saves = content
         self._settled = self.prior, self.n_jobs, self.max_in_memory, self.store, self.decide
 
     def _check_kind(self, keys: Sequence[Key]) -> None:
@@ -442,11 +450,11 @@ class DEVDANFleet(Deciding, FleetAccess):
     def close(self) -> None:
         """Let go of the store, so that others can have it; the fleet cannot be used after this."""
         with self._lock:
-            if self.__sklearn_is_fitted__() and isinstance(self._store, Store):
-                self._store.close()
+            if self.__sklearn_is_fitted__() and isinstance(self._networks.store, Store):
+                self._networks.store.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        if self.__sklearn_is_fitted__() and isinstance(self._store, Store):
+        if self.__sklearn_is_fitted__() and isinstance(self._networks.store, Store):
             raise TypeError("a fleet with a store cannot be copied or pickled: save it to another file and load that")
         with self._lock:
             content: dict[str, Any] = super().__getstate__()

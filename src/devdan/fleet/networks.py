@@ -198,7 +198,8 @@ class Networks:
     def __init__(self, check: Callable[[Sequence[Row]], None], store: KeyStore | None = None, n_keys: int = 0) -> None:
         self.slots = Slots()
         self.gone: set[str] = set()  # keys that were deleted since the last save, if there is no store
-        self._check, self._store, self._n_keys = check, store, n_keys
+        self.store = store
+        self._check, self._n_keys = check, n_keys
         self._tick = 0  # how often networks were asked for
 
     def __len__(self) -> int:
@@ -216,8 +217,8 @@ class Networks:
         """What is kept of a key, no copy; None if it is not known."""
         if key in self.slots.index:
             return self.slots.get(self.slots.index[key])
-        if self._store is not None:
-            for row in self._read(self._store, [text_of(key)]):
+        if self.store is not None:
+            for row in self._read(self.store, [text_of(key)]):
                 return row.kept
         return None
 
@@ -230,8 +231,8 @@ class Networks:
         self.slots.table[slot, CHANGED] = 1
 
     def remove(self, key: Key) -> None:
-        if self._store is not None:
-            self._store.forget(text_of(key))
+        if self.store is not None:
+            self.store.forget(text_of(key))
         else:
             self.gone.add(text_of(key))
         if key in self.slots.index:
@@ -244,7 +245,7 @@ class Networks:
         """The slot of each key, from the store if it is there, or -1 if it is new; others go there to make room."""
         self._tick += 1
         slots = self.slots.find(keys)
-        if self._store is not None:
+        if self.store is not None:
             if slots.min() < 0:
                 self._fetch(keys, slots)
                 slots = self.slots.find(keys)
@@ -256,9 +257,9 @@ class Networks:
 
     def _fetch(self, keys: Sequence[Key], slots: Integers) -> None:
         """Take in those that are in the store."""
-        assert self._store is not None
+        assert self.store is not None
         missing = {text_of(key): key for key, slot in zip(keys, slots.tolist(), strict=True) if slot < 0}
-        for row in self._read(self._store, list(missing)):
+        for row in self._read(self.store, list(missing)):
             self.slots.add(missing[row.text], row.kept)
 
     def _read(self, store: KeyStore, texts: Sequence[str]) -> list[Row]:
@@ -270,9 +271,13 @@ class Networks:
             raise ModelFileError(f"{store} does not hold a valid fleet: {error}") from error
         return [row for row, _ in found]
 
+    def check(self, rows: Sequence[Row]) -> None:
+        """Raise a ``ValueError`` unless compiled code is safe with all of these rows."""
+        self._check(rows)
+
     def take(self, rows: Sequence[Row]) -> None:
         """Take in what a file holds."""
-        self._check(rows)
+        self.check(rows)
         self.take_checked((of_text(row.text), row.kept) for row in rows)
 
     def take_checked(self, networks: Iterable[tuple[Key, Kept]]) -> None:
@@ -286,17 +291,17 @@ class Networks:
         """Let those that were not used for longest go to the store, but none that is in use now."""
         if n_needed <= most:
             return
-        assert self._store is not None
+        assert self.store is not None
         slots = self.slots.in_use()
         used = self.slots.table[slots, USED]
         may_go = used < self._tick
-        if not self._store.takes_changes:
+        if not self.store.takes_changes:
             may_go &= self.slots.table[slots, CHANGED] == 0
         slots, used = slots[may_go], used[may_go]
         n_out = min(n_needed - most + most // _SPARE, len(slots))
         out = slots[np.argsort(used, kind="stable")[:n_out]]
-        if self._store.takes_changes:
-            self._store.put(self.rows(out[self.slots.table[out, CHANGED] == 1]))
+        if self.store.takes_changes:
+            self.store.put(self.rows(out[self.slots.table[out, CHANGED] == 1]))
         for slot in out.tolist():
             self.slots.remove(slot)
 
@@ -338,15 +343,30 @@ class Networks:
         """How many have changed since the last save, or a little more."""
         return int(np.count_nonzero(self.slots.table[:, CHANGED]))
 
+    def changed_rows(self) -> Iterator[Row]:
+        """What a store keeps of those in memory that have changed since the last save."""
+        slots = self.slots.in_use()
+        return self.rows(slots[self.slots.table[slots, CHANGED] == 1])
+
+    def all_rows(self) -> Iterator[Row]:
+        """What a store keeps of all, wherever they are."""
+        yield from self.rows(self.slots.in_use())
+        yield from self.rows_elsewhere()
+
+    def note_saved(self) -> None:
+        """All are saved as they are."""
+        self.slots.table[:, CHANGED] = 0
+        self.gone.clear()
+
     def figures_elsewhere(self) -> list[tuple[Any, ...]]:
         """The texts and figures of keys that are not in memory."""
-        if self._store is None:
+        if self.store is None:
             return []
         here = set(map(text_of, self.slots))
-        return [row for row in self._store.figures() if row[0] not in here]
+        return [row for row in self.store.figures() if row[0] not in here]
 
     def rows_elsewhere(self) -> Iterator[Row]:
         """What the store has of keys that are not in memory."""
-        if self._store is not None:
+        if self.store is not None:
             here = set(map(text_of, self.slots))
-            yield from (row for row in self._store.rows() if row.text not in here)
+            yield from (row for row in self.store.rows() if row.text not in here)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from devdan.arrays import Floats
-from devdan.fleet.keys import kind_of, of_text, text_of
-from devdan.fleet.networks import EVENTS
+from devdan.fleet.keys import Key, kind_of, of_text, text_of
+from devdan.fleet.networks import EVENTS, Networks
 from devdan.fleet.shared import DEFAULT, Shared, scale_of
 from devdan.fleet.store import Kept, KeyStore, Row, Store
-from devdan.kernel import CHANGED, EVOLVING, Evolving
+from devdan.kernel import EVOLVING, Evolving
 from devdan.kernel.state import HEADER, LARGEST_COUNT, SETTINGS, aligned, check_state, check_states, sizes_of
 from devdan.model import modelfile, options
 from devdan.model.devdan import DEVDAN
@@ -28,52 +30,78 @@ from devdan.model.modelfile import ModelFileError
 _AT_ONCE = 1000  # rows that are checked together
 
 
+@dataclass
+class Saves:
+    """Which fleet it is, in stores, and how often and where it was saved."""
+
+    id: str
+    number: int = 0  # saves so far
+    place: str = ""  # where it was last saved, if it has no store
+    number_there: int = 0  # and how many saves there had been then
+
+
+class FleetContent(NamedTuple):
+    """All that a fleet is but its options and the names of its columns."""
+
+    shared: Shared
+    networks: Networks
+    example: Key  # one of the keys, which says of which kind they are
+    seed: int
+    n_rows: int
+    key_name: str | None
+    saves: Saves
+
+
+def networks_in(store: KeyStore | None, shared: Shared, example: Key) -> Networks:
+    """The networks of a fleet that has a store, or none; what comes from the store is checked."""
+    check = partial(check_rows, shared, kind_of(example))
+    return Networks(check, store, 0 if store is None else store.count())
+
+
 def save(fleet: Any, path: str | os.PathLike[str] | None) -> None:
     """Save a fleet to its store, or to another file; there only what has changed, if it was last saved there."""
     if path is None:
         raise ValueError("path must be given, as this fleet has no store")
     place = os.path.realpath(path)
-    if isinstance(fleet._store, Store) and place == os.path.realpath(fleet._store.path):
-        _write(fleet, fleet._store, afresh=False)
+    own, saves = fleet.content().networks.store, fleet.content().saves
+    if isinstance(own, Store) and place == os.path.realpath(own.path):
+        _write(fleet, own, afresh=False)
         return
     store = Store.open_or_create(path)
     try:
         found = store.header()
         there = None if found is None else (found[0].get("id"), place, found[0].get("n_saves"))
-        _write(fleet, store, afresh=there != (fleet._id, *fleet._saved_at))
+        _write(fleet, store, afresh=there != (saves.id, saves.place, saves.number_there))
     finally:
         store.close()
-    if fleet._store is None:
-        fleet._saved_at = place, fleet._n_saves
+    if own is None:
+        saves.place, saves.number_there = place, saves.number
 
 
 def _write(fleet: Any, store: Store, afresh: bool) -> None:
-    networks, shared = fleet._networks, fleet._shared
-    slots = networks.slots.in_use()
-    if not afresh:
-        slots = slots[networks.slots.table[slots, CHANGED] == 1]
-    rows = chain(networks.rows(slots), networks.rows_elsewhere() if afresh else ())
-    header = header_of(fleet) | {"n_saves": fleet._n_saves + 1}
-    store.save(header, shared.network(), rows, networks.gone, afresh)
-    fleet._n_saves += 1
-    if store is fleet._store or fleet._store is None:
-        networks.slots.table[:, CHANGED] = 0
-        networks.gone.clear()
+    networks, saves = fleet.content().networks, fleet.content().saves
+    rows = networks.all_rows() if afresh else networks.changed_rows()
+    header = _header_of(fleet) | {"n_saves": saves.number + 1}
+    store.save(header, fleet.content().shared.network(), rows, networks.gone, afresh)
+    saves.number += 1
+    if networks.store in (store, None):
+        networks.note_saved()
 
 
-def header_of(fleet: Any) -> dict[str, Any]:
+def _header_of(fleet: Any) -> dict[str, Any]:
     """All but the networks."""
+    own: FleetContent = fleet.content()
     return {
-        "id": fleet._id,
-        "n_saves": fleet._n_saves,
-        "n_rows": fleet._n_rows,
-        "seed": fleet._seed,
-        "example": text_of(fleet._example),
-        "key_name": fleet._key_name,
+        "id": own.saves.id,
+        "n_saves": own.saves.number,
+        "n_rows": own.n_rows,
+        "seed": own.seed,
+        "example": text_of(own.example),
+        "key_name": own.key_name,
         "options": {name: getattr(fleet, name) for name in ("prior", "n_jobs", "max_in_memory", "decide")},
         "estimator": modelfile.options_as_json(fleet.kept_estimator().get_params(deep=False)),
         "random_state": int(fleet.random_state) if isinstance(fleet.random_state, (int, np.integer)) else None,
-        "shared": _header_of(fleet),
+        "shared": _header_of_shared(own.shared) | {"columns": modelfile.columns_of(fleet)},
     }
 
 
@@ -82,45 +110,22 @@ def header_of(fleet: Any) -> dict[str, Any]:
 
 def shared_of(fleet: Any) -> tuple[dict[str, Any], Floats]:
     """All but the networks of keys: a header and a network, the same whenever the fleet is the same."""
-    return header_of(fleet) | {"id": "", "n_saves": 0}, fleet._shared.network()
-
-
-def n_changed(fleet: Any) -> int:
-    """How many networks in memory have changed since :func:`mark_saved`, or one more."""
-    return int(fleet._networks.n_changed) if fleet.__sklearn_is_fitted__() else 0
-
-
-def changes(fleet: Any) -> list[Row]:
-    """The networks that have changed since :func:`mark_saved`."""
-    slots = fleet._networks.slots.in_use()
-    return list(fleet._networks.rows(slots[fleet._networks.slots.table[slots, CHANGED] == 1]))
-
-
-def mark_saved(fleet: Any, has_changed: bool = False) -> None:
-    """The store has all networks as they are; or none that is in memory."""
-    fleet._networks.slots.table[:, CHANGED] = has_changed
+    return _header_of(fleet) | {"id": "", "n_saves": 0}, fleet.content().shared.network()
 
 
 def take(fleet: Any, rows: Iterable[Row]) -> None:
     """Take in networks that come from elsewhere, which are checked."""
     rows = iter(rows)
     while part := list(islice(rows, _AT_ONCE)):
-        fleet._networks.take(part)
-
-
-def all_rows(fleet: Any) -> Iterator[Row]:
-    """The networks of all keys, wherever they are."""
-    networks = fleet._networks
-    yield from networks.rows(networks.slots.in_use())
-    yield from networks.rows_elsewhere()
+        fleet.content().networks.take(part)
 
 
 def are_same(one: Any, other: Any) -> bool:
     """Whether two fleets are the same, bit for bit, wherever their networks are."""
     if len(one) != len(other) or _shared_bytes(one) != _shared_bytes(other):
         return False
-    for row in all_rows(one):
-        found = other._networks.get(of_text(row.text))
+    for row in one.content().networks.all_rows():
+        found = other.content().networks.get(of_text(row.text))
         if found is None or _bytes_of(found) != _bytes_of(row.kept):
             return False
     return True
@@ -188,35 +193,35 @@ def restored(
         store=None if limit is None else str(store.path) if isinstance(store, Store) else store,
         random_state=header["random_state"],
     )
-    fleet._check_options()
-    given, ours = fleet._options(), shared.mixture.options
-    options.check(given)
-    if not all(options.same(given[name], ours[name]) for name in ours):
-        raise ValueError("its estimator has other options than its networks")
     counts = header["n_saves"], header["n_rows"], header["seed"]
     numbers = *counts, *shared.n_offered, shared.n_settings
     if len(numbers) != 6 or not all(isinstance(number, int) and 0 <= number < 2 * LARGEST_COUNT for number in numbers):
         raise ValueError("its counters are out of range")
-    fleet._n_saves, fleet._n_rows, fleet._seed = counts
-    fleet._store = None if limit is None else store
-    n_keys = 0 if fleet._store is None else fleet._store.count()
-    fleet._hold(shared, of_text(header["example"]), fleet._store, n_keys)
-    modelfile.take_columns(fleet, header["shared"]["columns"], shared.mixture)
-    fleet._key_name = None if header["key_name"] is None else str(header["key_name"])
+    n_saves, n_rows, seed = counts
+    example, key_name = of_text(header["example"]), header["key_name"]
     place = os.path.realpath(store.path) if isinstance(store, Store) else ""
-    fleet._id, fleet._saved_at = str(header["id"]), (place, fleet._n_saves)
+    fleet.resume(
+        FleetContent(
+            shared,
+            networks_in(None if limit is None else store, shared, example),
+            example,
+            seed,
+            n_rows,
+            None if key_name is None else str(key_name),
+            Saves(str(header["id"]), n_saves, place, n_saves),
+        )
+    )
+    modelfile.take_columns(fleet, header["shared"]["columns"], shared.mixture)
     return fleet
 
 
 # --- What networks share -----------------------------------------------------------------------------------------
 
 
-def _header_of(fleet: Any) -> dict[str, Any]:
+def _header_of_shared(shared: Shared) -> dict[str, Any]:
     """All that the networks share, but the prior's own network."""
-    shared: Shared = fleet._shared
     return {
         "options": modelfile.options_as_json(shared.mixture.options),
-        "columns": modelfile.columns_of(fleet),
         "mixture": modelfile.header_of_mixture(shared.mixture),
         "inputs": shared.inputs,
         "n_settings": shared.n_settings,

@@ -245,7 +245,7 @@ class _Pickler(pickle.Pickler):
         if not isinstance(value, DEVDANFleet) or not value.__sklearn_is_fitted__():
             return None
         self.fleet = value
-        return value._n_saves + 1
+        return value.content().saves.number + 1
 
 
 class _Unpickler(pickle.Unpickler):
@@ -261,7 +261,7 @@ class _Unpickler(pickle.Unpickler):
                 self._fleet = DEVDANFleet.load(self._fleet_path)
             except (FileNotFoundError, ModelFileError) as error:
                 raise _OtherFleetError from error
-        if self._fleet._n_saves != n_saves:
+        if self._fleet.content().saves.number != n_saves:
             self._fleet.close()
             raise _OtherFleetError
         return self._fleet

@@ -114,7 +114,7 @@ def changes(fleet: DEVDANFleet) -> list[tuple[str, bytes]]:
     """The networks of a snapshot: those that have changed since the one before."""
     if not fleet.__sklearn_is_fitted__():
         return []
-    return [(row.text, _packed(row)) for row in saving.changes(fleet)]
+    return [(row.text, _packed(row)) for row in fleet.content().networks.changed_rows()]
 
 
 def note_saved(fleet: DEVDANFleet, seq: int) -> None:
@@ -122,13 +122,15 @@ def note_saved(fleet: DEVDANFleet, seq: int) -> None:
     store = fleet.store
     assert isinstance(store, LogKeys)
     if fleet.__sklearn_is_fitted__():
-        saving.mark_saved(fleet)
+        fleet.content().networks.note_saved()
         store.seq, store.n_keys = seq, len(fleet)
 
 
 def is_due(fleet: DEVDANFleet) -> bool:
     """Whether so many have changed that a snapshot must be taken, or there would be too many in memory."""
-    return isinstance(fleet.store, LogKeys) and 2 * saving.n_changed(fleet) > (fleet.max_in_memory or 0)
+    if not isinstance(fleet.store, LogKeys) or not fleet.__sklearn_is_fitted__():
+        return False
+    return 2 * fleet.content().networks.n_changed > (fleet.max_in_memory or 0)
 
 
 # --- Whole fleets ----------------------------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ class Shard:
                 Row(text_of(self.plan.key_of(key)), (), kept) for key, _, kept in statebytes.unpack_networks(entries)
             )
             while part := list(islice(rows, _AT_ONCE)):
-                self.fleet._networks._check(part)
+                self.fleet.content().networks.check(part)
 
     def take(self, entries: pa.Table, now: int) -> None:
         """Take in networks that were checked; one that was not seen for too long is as if it had never been."""
@@ -100,20 +100,19 @@ class Shard:
                     self._times[key] = time
                     found.append((self.plan.key_of(key), kept))
         if found:
-            self.fleet._networks.take_checked(found)
+            self.fleet.content().networks.take_checked(found)
 
     def header(self) -> tuple[dict[str, Any] | None, Floats]:
         """What is to be kept for all keys; no header before anything was learned."""
         if not self.fleet.__sklearn_is_fitted__():
             return None, np.empty(0)
-        self.fleet._id = ""  # chance has no place in a state
-        return saving.header_of(self.fleet), self.fleet._shared.network()
+        return saving.shared_of(self.fleet)
 
     def networks(self, times: dict[str, int]) -> pa.RecordBatch:
         """What is to be kept of each key that has learned; ``times`` says when it was last seen."""
         keys, seen, networks = [], [], []
         if self.fleet.__sklearn_is_fitted__():
-            slots = self.fleet._networks.slots
+            slots = self.fleet.content().networks.slots
             for key, time in times.items():
                 slot = slots.index.get(self.plan.key_of(key), -1)
                 if slot >= 0 and slots.table[slot, CHANGED] == 1:
