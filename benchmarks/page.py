@@ -39,10 +39,10 @@ FIRST = """\
 
 ![Mean rank against processor time per sample](benchmarks-cost.svg)
 
-Every method predicts a chunk before it learns from it, once. Shown is the mean rank of its accuracy over the {n} streams
-on which all of these methods were run, of the paper's, those that [nobody tuned on](benchmarks-unseen.md) and real
-ones; and what a sample costs, the geometric mean over the same streams. Nothing is set for any of them. The runs were
-made while the machine did other work: for times, see [speed](../benchmarks/results/speed-amd-epyc.md).
+Every method predicts a chunk before it learns from it, once. Shown is the mean rank of its accuracy over the {n}
+streams on which all of these methods were run, of the paper's, those that [nobody tuned on](benchmarks-unseen.md) and
+real ones; and what a sample costs, the geometric mean over the same streams. Nothing is set for any of them. The runs
+were made while the machine did other work: for times, see [speed](../benchmarks/results/speed-amd-epyc.md).
 """
 
 QUESTIONS = """\

@@ -47,7 +47,7 @@ def test_streams_are_listed_with_what_is_needed_to_get_them():
     for entry in entries.ENTRIES.values():
         assert entry.features is None or len(entry.features) == entry.n_features
         assert entry.classes is None or len(entry.classes) == entry.n_classes
-        assert entry.saved_as is None or entry.saved_as in entry.files
+        assert entry.saved_as is None or entry.content or entry.saved_as in entry.files
         assert entry.sha256 is None or len(entry.sha256) == 64
     assert entries.is_name("sea")
     assert not entries.is_name("see")
@@ -297,7 +297,7 @@ def test_what_is_not_on_this_machine_says_how_to_get_it(tmp_path):
         catalogue.load("susy", data=tmp_path)
     assert str(tmp_path) in str(caught.value)
     with pytest.raises(
-        StreamError, match=r"rfid\.csv, .* not published, .* 3 columns of features and a column called target"
+        StreamError, match=r"rfid\.csv, .* no address; .* 3 columns of features and a column called target"
     ):
         open_stream("rfid")
     for name in entries.ENTRIES:
@@ -337,5 +337,5 @@ def test_real_streams_are_as_they_are_listed(name):
 
 
 def test_a_real_stream_that_is_missing_says_where_it_comes_from(tmp_path):
-    with pytest.raises(StreamError, match=r"wall_robot is not on .* none of real/wall_robot\.npz, .* UCI 194"):
-        open_stream("wall_robot", data=tmp_path)
+    with pytest.raises(StreamError, match=r"keystroke is not on .* none of real/keystroke\.npz, .* CMU"):
+        open_stream("keystroke", data=tmp_path)

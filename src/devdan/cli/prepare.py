@@ -43,7 +43,7 @@ def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
         "n_classes": entry.n_classes,
         "origin": entry.origin,
         "here": str(path.relative_to(entries.data_folder(data))) if path else made,
-        "get": f"devdan fetch {entry.name}" if entry.url else None,
+        "get": f"devdan fetch {entry.name}" if entry.can_be_fetched else None,
         "chunk": entry.chunk,
         "about": entry.about,
         "licence": entry.licence,
@@ -51,14 +51,14 @@ def _row(entry: entries.Entry, data: Path | None) -> dict[str, Any]:
 
 
 def _fetchable(incomplete: str) -> list[str]:
-    return [name for name, entry in entries.ENTRIES.items() if entry.url and name.startswith(incomplete)]
+    return [name for name, entry in entries.ENTRIES.items() if entry.can_be_fetched and name.startswith(incomplete)]
 
 
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Streams to download.", autocompletion=_fetchable)],
     data: Data = None,
 ) -> None:
-    """Download the paper's streams to the data folder; an interrupted download resumes where it stopped."""
+    """Download streams to the data folder; an interrupted download resumes where it stopped."""
     with clear_errors():
         for name in names:
             _fetch(name, data)

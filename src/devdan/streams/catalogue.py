@@ -197,7 +197,7 @@ def _mapped(stream: Stream, change: Callable[[Any, Any], Chunk]) -> Stream:
 
 def _missing(entry: Entry, folder: Path) -> str:
     sought = f"{entry.name} is not on this machine: {folder} contains none of {', '.join(entry.files)}"
-    if entry.url:
+    if entry.can_be_fetched:
         return f"{sought}; `devdan fetch {entry.name}` downloads it, or set DEVDAN_DATA to the folder that contains it"
     width = f"{entry.n_features} columns of features"
     if entry.suite == "real":
@@ -207,6 +207,7 @@ def _missing(entry: Entry, folder: Path) -> str:
             f"classes); store it there as NPZ, in order of time, with the labels in {labels}"
         )
     return (
-        f"{sought}. It is not published, as far as we know, so you need your own file: {width} and a column called "
-        f"target with one of {entry.n_classes} classes (in rfid.npz, the arrays X and y)"
+        f"{sought}. We know of no address; the paper's authors link their data from their repositories. You need your "
+        f"own file: {width} and a column called target with one of {entry.n_classes} classes (in rfid.npz, the arrays "
+        "X and y)"
     )

