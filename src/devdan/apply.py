@@ -89,9 +89,12 @@ def network_of(model: Model, key: str | None) -> EvolvingClassifier:
         raise StreamError(f"the fleet has no key {key!r}; it has {len(model):,} others") from None
 
 
-def keyed(rows: Rows, key: str | None) -> tuple[list[Any], Rows]:
-    """The keys, which are in the last column, and the rows without them; no keys if ``key`` is None."""
-    return ([], rows) if key is None else labels.split(rows.names[-1], rows)
+def keyed(rows: Rows, key: str | None) -> tuple[tuple[Any, ...], Rows]:
+    """What a model's methods take before rows, and the rows: a fleet's take keys, which are in the last column."""
+    if key is None:
+        return (), rows
+    keys, rows = labels.split(rows.names[-1], rows)
+    return (keys,), rows
 
 
 def matched(model: Model, names: Sequence[str], named: bool, source: str, key: str | None = None) -> Matching:
@@ -253,8 +256,7 @@ class TablePredictions:
             for rows, kept in blocks:
                 keys, features = keyed(rows, self._key)
                 X = inputs(model, arrived(model, given(model, features, match)))
-                arguments = (keys, X) if isinstance(model, DEVDANFleet) else (X,)
-                probabilities = model.predict_proba(*arguments)
+                probabilities = model.predict_proba(*(*keys, X))
                 thresholds = np.tile(list(self.thresholds.values()), (len(probabilities), 1))
                 yield PredictedBlock(kept, model.decided(probabilities), np.hstack([probabilities, thresholds]))
 
@@ -385,11 +387,11 @@ class LearningResult(NamedTuple):
     new_notes: list[str]
 
 
-def columns_of(model: Model, stream: Stream, key: str | None = None) -> Matching:
-    """The positions of the model's columns in the stream, and that of the keys if it is a fleet."""
+def columns_of(model: Model, stream: Stream, key: str | None = None) -> tuple[str | None, Matching]:
+    """The column with the keys if it is a fleet, and the positions of the model's columns in the stream, keys last."""
     names = stream.feature_names or ()
     key = key_column(model, key, names, stream.origin)
-    return matched(model, names, not all(map(_MADE_UP.fullmatch, names)), stream.origin, key)
+    return key, matched(model, names, not all(map(_MADE_UP.fullmatch, names)), stream.origin, key)
 
 
 def learn_on(
@@ -399,36 +401,29 @@ def learn_on(
     key: str | None = None,
 ) -> LearningResult:
     """Learn from each chunk: samples with a label are observed and taught, the others only observed."""
-    match = columns_of(model, stream, key)
-    classes, notes, before = _classes(model), model.encoding_.notes, _size(model)
+    key, match = columns_of(model, stream, key)
+    classes, notes, before = _classes(model), model.encoding_.notes, model.size_
     n_samples = n_labels = 0
     for X, y in stream:
         rows = (X if isinstance(X, Rows) else Rows(stream.feature_names or (), X)).select(match.places)
         labels, known = split_missing(y)
-        if isinstance(model, DEVDANFleet):
-            keys, features = keyed(rows, rows.names[-1])
-            model.partial_fit(keys, given(model, features, match), y)
-        else:
-            came = arrived(model, given(model, rows, match))
-            model.partial_fit(inputs(model, came), y)
-            if known.any() and (histories := histories_of(model)) is not None:
-                histories.teach(came[known], labels[known])
+        keys, features = keyed(rows, key)
+        came = arrived(model, given(model, features, match))
+        model.partial_fit(*(*keys, inputs(model, came), y))
+        if known.any() and (histories := histories_of(model)) is not None:
+            histories.teach(came[known], labels[known])
         n_labels += int(known.sum())
         n_samples += len(y)
         progress(n_samples)
     return LearningResult(
         n_samples,
         n_labels,
-        "keys" if isinstance(model, DEVDANFleet) else "hidden units",
-        before,
-        _size(model),
+        model.size_[1],
+        before[0],
+        model.size_[0],
         [label for label in _classes(model) if label not in classes],
         [note for note in model.encoding_.notes if note not in notes],
     )
-
-
-def _size(model: Model) -> int:
-    return len(model) if isinstance(model, DEVDANFleet) else model.n_hidden_
 
 
 def _classes(model: Model) -> list[Any]:

@@ -113,6 +113,7 @@ def test_labels_that_are_taken_back_are_the_keys_own(chosen):
     assert states(fleet) == models.states()
     before = states(fleet)
     assert states(fleet.forget([-1], X[:1], y[:1])) == before
+    assert states(fleet.forget(keys, X)) == before  # networks keep no samples
     with pytest.raises(ValueError, match="y must hold classes that were taught, got 77"):
         fleet.forget(keys[:1], X[:1], [77])
 
@@ -783,6 +784,15 @@ def test_the_summary_has_a_row_for_each_key():
     assert pairs.summary()["key"].to_pylist() == ['["a",1]', '["b",2]']
     numbers = DEVDANFleet().partial_fit([2**62 + 1, 0.5], X[:2], y[:2])
     assert numbers.summary()["key"].to_pylist() == [2.0**62, 0.5]
+
+
+def test_how_large_it_is_and_the_model_of_all_rows():
+    keys, X, y = next(portions())
+    fleet, model = DEVDANFleet(random_state=0).partial_fit(keys, X, y), DEVDAN(random_state=0).partial_fit(X, y)
+    assert (fleet.n_keys, fleet.size_) == (len(fleet), (len(fleet), "keys"))
+    assert (model.n_keys, model.size_) == (0, (model.n_hidden_, "hidden units"))
+    assert words(fleet.common_.mixture_.networks[0]) == words(fleet.prior_.mixture_.networks[0])
+    assert model.common_ is model
 
 
 def test_what_it_shows():

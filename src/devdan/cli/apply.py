@@ -151,7 +151,7 @@ def learn(
                     drop=drop or [],
                     as_text=as_written(learned, key or getattr(learned, "key_name_", None)),
                 )
-                ignored = columns_of(learned, stream, key).ignored
+                ignored = columns_of(learned, stream, key)[1].ignored
                 if ignored:
                     note(f"columns that the model does not know are ignored: {', '.join(ignored[:20])}")
                 with progress(stream.name, stream.n_samples or stream.estimated_samples) as show:

@@ -203,6 +203,21 @@ class FleetAccess(TableEstimator):
         return labels.kind_of(self._example) == labels.TEXT
 
     @property
+    def n_keys(self) -> int:
+        """How many keys it has."""
+        return len(self)
+
+    @property
+    def size_(self) -> tuple[int, str]:
+        """How large it is, and of what that is the number."""
+        return len(self), "keys"
+
+    @property
+    def common_(self) -> DEVDAN:
+        """The model of all rows: the prior."""
+        return self.prior_
+
+    @property
     def prior_(self) -> DEVDAN:
         self._check_is_fitted()
         if not self._shared.is_prior:

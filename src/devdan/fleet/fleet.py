@@ -34,6 +34,7 @@ from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import Chunk
 from devdan.model.evolving import EvolvingClassifier
 from devdan.model.mixture import seeds_of
+from devdan.model.scales import Scale
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -170,16 +171,19 @@ class DEVDANFleet(Deciding, FleetAccess):
         """Learn from rows whose labels have arrived: the discriminative phase; see :meth:`DEVDAN.teach`."""
         return self._learn(*_keyed(keys, X), y, classes, DISCRIMINATIVE, DISCRIMINATIVE, sample_weight)
 
-    def forget(self, keys: Any, X: npt.ArrayLike, y: npt.ArrayLike) -> Self:
+    def forget(self, keys: Any, X: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Self:
         """Take labels back that were taught to these keys: they count no longer for the weights of classes.
 
         What the networks have learned from them stays, and so does what the prior has; see :meth:`DEVDAN.forget`.
+        Without labels, nothing is forgotten: the networks replay no samples, so they keep none.
         """
         with self._lock:
             self._check_is_fitted()
             _, given, X = _keyed(keys, X)
             self._check_kind(given)
             inputs = self._inputs(X)
+            if y is None:
+                return self
             codes = self._shared.classes.known_codes(self._labels(y, len(inputs)))
             slots = self._networks.bring(given, self.max_in_memory)
             self._refresh(slots)
@@ -302,6 +306,10 @@ class DEVDANFleet(Deciding, FleetAccess):
 
     def _instructions(self) -> Instructions:
         return self._member._instructions()
+
+    def _scales(self) -> list[Scale]:
+        """The time scale of each network of a key: there is one."""
+        return self._member._scales()
 
     def _check_options(self) -> None:
         chosen = self.prior, self.n_jobs, self.max_in_memory, self.store, self.decide

@@ -287,6 +287,21 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         return self.mixture_
 
     @property
+    def n_keys(self) -> int:
+        """How many keys it has, which are a fleet's: none."""
+        return 0
+
+    @property
+    def size_(self) -> tuple[int, str]:
+        """How large it is, and of what that is the number."""
+        return self.n_hidden_, "hidden units"
+
+    @property
+    def common_(self) -> EvolvingClassifier:
+        """The model of all rows: itself, where a fleet has others beside it."""
+        return self
+
+    @property
     def classes_(self) -> npt.NDArray[Any]:
         if self._fitted().nets[0].n_classes == 0:
             name = type(self).__name__

@@ -61,7 +61,6 @@ def new_model(settings: StreamSettings) -> Model:
         model: Model = kind(**usual | settings.options)
         if settings.keyed:
             model = DEVDANFleet(model, n_jobs=1, random_state=seed)
-            model._member  # noqa: B018 (which checks what a fleet cannot have)
         model.check_options()
         if settings.columns is not None:
             check_columns(settings.columns)
@@ -105,9 +104,8 @@ def check_memory(
     """
     is_begun = model.__sklearn_is_fitted__()
     n_classes = (len(model.mixture_.classes) if is_begun else 0) + len(set(labels or ()))
-    n_keys, most = 0, settings.max_in_memory
-    if isinstance(model, DEVDANFleet):
-        n_keys = min(len(model) + len(set(keys or ())), most)
+    most = settings.max_in_memory
+    n_keys = min(model.n_keys + len(set(keys or ())), most)
     if fits(model, settings.max_memory, len(columns), n_classes, n_keys):
         return
     if isinstance(model, DEVDANFleet) and len(model) < most:
@@ -142,11 +140,10 @@ def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int
         scales = mixture.scales
         rooms = tuple((net.max_features, net.max_hidden, net.max_classes) for net in mixture.nets)
     else:
-        network = model._member if isinstance(model, DEVDANFleet) else model
-        scales = tuple(network._scales())
+        scales = tuple(model._scales())
         rooms = ((0, 0, 0),) * len(scales)
     n_words = _n_words(scales, rooms, n_inputs, n_classes)
-    if isinstance(model, DEVDANFleet):
+    if n_keys > 0:
         hidden = room_for(max(_KEY_UNITS, scales[0].n_hidden))
         n_words += n_keys * Evolving.n_words(room(n_inputs, hidden, n_classes))
     return 8 * n_words
@@ -154,10 +151,7 @@ def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int
 
 def _chosen(model: Model) -> dict[str, Any]:
     """The options of the networks."""
-    if model.__sklearn_is_fitted__():
-        return model.mixture_.options
-    network = model._member if isinstance(model, DEVDANFleet) else model
-    return network._options()
+    return model.mixture_.options if model.__sklearn_is_fitted__() else model._options()
 
 
 @lru_cache(maxsize=1024)
@@ -202,18 +196,17 @@ def _inputs_at_most(model: Model, columns: Sequence[str], values: Sequence[Seque
 
 def observe(model: Model, X: Rows, keys: Sequence[str] | None) -> None:
     """Let the model learn from rows, each for its key if there are keys."""
-    if isinstance(model, DEVDANFleet):
-        model.observe(keys, X)
-    else:
-        model.observe(given(model, X))
+    model.observe(*_keyed(model, X, keys))
 
 
 def teach(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[Label]) -> None:
     """Let the model learn from rows whose labels have come."""
-    if isinstance(model, DEVDANFleet):
-        model.teach(keys, X, list(labels))
-    else:
-        model.teach(given(model, X), list(labels))
+    model.teach(*_keyed(model, X, keys, list(labels)))
+
+
+def _keyed(model: Model, X: Rows, keys: Sequence[str] | None, *labels: Sequence[Label]) -> tuple[Any, ...]:
+    """What the model's methods take: a fleet's take keys first."""
+    return (keys, X, *labels) if keys else (given(model, X), *labels)
 
 
 def forget(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[Label]) -> None:
@@ -223,11 +216,7 @@ def forget(model: Model, X: Rows, keys: Sequence[str] | None, labels: Sequence[L
     if not taught:
         return
     X, labels = X[np.array(taught)], [labels[place] for place in taught]
-    if isinstance(model, DEVDANFleet):
-        assert keys is not None
-        model.forget([keys[place] for place in taught], X, labels)
-    else:
-        model.forget(given(model, X), labels)
+    model.forget(*_keyed(model, X, keys and [keys[place] for place in taught], labels))
 
 
 def forget_sample(model: Model, X: Rows, key: str | None, label: Label | None, alone: Sequence[str]) -> None:
@@ -236,11 +225,11 @@ def forget_sample(model: Model, X: Rows, key: str | None, label: Label | None, a
     """
     if not model.__sklearn_is_fitted__():
         return
+    keys = None if key is None else [key]
     with suppress(ValueError):  # a row that the model could not take then, as it cannot now
         if label is not None:
-            forget(model, X, None if key is None else [key], [label])
-        if not isinstance(model, DEVDANFleet):  # whose networks keep no rows
-            model.forget(given(model, X))
+            forget(model, X, keys, [label])
+        model.forget(*_keyed(model, X, keys))
     if alone:
         model.forget_values(X, alone)
 
@@ -249,19 +238,19 @@ def structure(model: Model) -> tuple[int, int, int]:
     """Hidden units, and virtual and real drifts; of a fleet, those of the network that all keys share."""
     if not model.__sklearn_is_fitted__():
         return 0, 0, 0
-    network = model.prior_ if isinstance(model, DEVDANFleet) else model
-    virtual, real = network.drifts_.values()
-    return network.n_hidden_, virtual, real
+    common = model.common_
+    virtual, real = common.drifts_.values()
+    return common.n_hidden_, virtual, real
 
 
 def importances(model: Model) -> dict[str, float]:
     """How much the columns matter that matter most; of a fleet, to the network that all keys share."""
-    network = model.prior_ if isinstance(model, DEVDANFleet) else model
+    common = model.common_
     try:
-        found = network.importances(ASKED).tolist()
+        found = common.importances(ASKED).tolist()
     except NotFittedError:  # it has no label yet
         return {}
-    named = sorted(zip(map(str, network.encoding_.columns), found, strict=True), key=lambda pair: -pair[1])
+    named = sorted(zip(map(str, common.encoding_.columns), found, strict=True), key=lambda pair: -pair[1])
     return {name: round(share, 4) for name, share in named[:_MOST_NAMED] if share > 0}
 
 
@@ -302,7 +291,7 @@ def _column(values: Sequence[Any], name: str) -> Column:
     return column_of(values, name)
 
 
-def given(model: EvolvingClassifier, rows: Rows) -> Any:
+def given(model: Model, rows: Rows) -> Any:
     """Rows in the form that the model takes: one from a file may know no names, and only numbers."""
     if model.__sklearn_is_fitted__() and model.mixture_.encoding is None:
         return rows if rows.others or "feature_names_in_" in model.__dict__ else rows.numbers

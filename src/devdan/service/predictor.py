@@ -63,7 +63,7 @@ class Predictor:
         self.classes: list[Any] = []
         self.names: list[str] = []
         self.thresholds: dict[str, float] = {}  # from which on a class is called, by its name
-        self.n_keys = len(model) if isinstance(model, DEVDANFleet) else 0
+        self.n_keys = 0 if model is None else model.n_keys
         if model is None or not model.__sklearn_is_fitted__():
             return
         if isinstance(model, DEVDANFleet):
