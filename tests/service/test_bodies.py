@@ -1,6 +1,7 @@
 """What requests bring: rows read straight into the order of the columns, and Arrow IPC, are as JSON by name."""
 
 import struct
+import tracemalloc
 from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -160,6 +161,54 @@ def test_what_would_unpack_to_too_much_is_refused_before(table, says, monkeypatc
     monkeypatch.setattr("devdan.service.arrow.arrow_column", lambda *_: pytest.fail("it was read"))
     with pytest.raises(LimitError, match=says):
         arrow_rows(content, LIMITS)
+
+
+def repeated(text, n_rows, depth=1):
+    """A text for many rows: in a dictionary, or in a dictionary of a dictionary."""
+    values = pa.array([text])
+    for _ in range(depth):
+        values = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int16()), values)
+    return values
+
+
+TEXT = "x" * 2**22
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([200], pa.int32()), [TEXT])
+LISTS = pa.ListViewArray.from_arrays(pa.array([0] * 200, pa.int32()), pa.array([1] * 200, pa.int32()), pa.array([TEXT]))
+NAMED = pa.array([f"r{k}" for k in range(200)])
+
+
+@pytest.mark.parametrize("column", [repeated(TEXT, 200), repeated(TEXT, 200, 2), RUNS, LISTS])
+@pytest.mark.parametrize(
+    ("read", "name", "others"),
+    [
+        (arrow_rows, "id", {"x": pa.nulls(200)}),
+        (arrow_rows, "key", {"x": pa.nulls(200)}),
+        (arrow_rows, "x", {}),
+        (arrow_labels, "id", {"label": NAMED}),
+        (arrow_labels, "label", {"id": NAMED}),
+    ],
+)
+def test_a_text_that_a_message_repeats_never_takes_the_memory_of_all(read, name, others, column):
+    """A few kilobytes, and 800 MB as texts; Arrow itself does not read the dictionary of a dictionary."""
+    content = ipc(pa.table({name: column, **others}), compression="zstd", rows=1000)
+    assert len(content) < 5000
+    tracemalloc.start()
+    try:
+        with pytest.raises((LimitError, InvalidError), match=r"8388608 characters, got 83886|holds|cannot be read"):
+            read(content, LIMITS)
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
+
+
+def test_texts_of_dictionaries_count_as_often_as_rows_have_them():
+    words = pa.DictionaryArray.from_arrays(pa.array([0, None, 1, 0]), pa.array(["four", None, "unused"]))
+    content = ipc(pa.table({"id": words, "x": pa.nulls(4)}), rows=4)
+    assert [row.id for row in arrow_rows(content, Limits(body=200))] == ["four", None, None, "four"]
+    table = pa.table({"id": repeated("k" * 20, 10), "key": repeated("k" * 20, 10), "x": pa.nulls(10)})
+    assert len(arrow_rows(ipc(table, rows=10), Limits(body=400))) == 10
+    with pytest.raises(LimitError, match="399 characters, got 400"):
+        arrow_rows(ipc(table, rows=10), Limits(body=399))
 
 
 def test_a_gigabyte_of_nothing_is_never_unpacked(monkeypatch):

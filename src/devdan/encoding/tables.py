@@ -276,7 +276,7 @@ def arrow_column(values: Any, name: str) -> Column:
     try:
         if pa.types.is_dictionary(kind):
             return _from_dictionary(values, name)
-        if _is_text(kind):
+        if is_text_type(kind):
             return _from_dictionary(pc.dictionary_encode(values), name, declared=False)
         if pa.types.is_boolean(kind):
             return Numbers(_floats(pc.cast(values, pa.uint8())), flags=True)
@@ -298,7 +298,8 @@ def arrow_column(values: Any, name: str) -> Column:
     )
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
+    """Whether Arrow has texts of this type."""
     import pyarrow as pa  # noqa: PLC0415
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
@@ -325,7 +326,7 @@ def _from_dictionary(values: Any, name: str, declared: bool = True) -> Column:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    if not _is_text(values.type.value_type):
+    if not is_text_type(values.type.value_type):
         known = arrow_column(values.dictionary, name)
         texts = ["" if value is None else _text(value) for value in _spelled(known)]
     else:

@@ -7,7 +7,6 @@ three times, by the bytes of its buffers when unpacked, by its values, and by th
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from devdan.arrays import Integers
 from devdan.encoding.rows import Column, Numbers, Times
-from devdan.encoding.tables import arrow_column
+from devdan.encoding.tables import arrow_column, is_text_type
 from devdan.service.bodies import LabelIn, LabelsIn, RowIn, check_number
 from devdan.service.schema import InvalidError, LimitError, Limits, Value
 
@@ -42,12 +42,13 @@ def arrow_rows(content: bytes, limits: Limits) -> list[RowIn]:
     table = _table(content, limits)
     names = [name for name in table.column_names if name not in _NO_FEATURES]
     values = [_values(table[name], name) for name in names]
-    _check_texts((value for column in values for value in column if isinstance(value, str)), limits)
+    spelled = (len(value) for column in values for value in column if isinstance(value, str))
+    _check_characters(sum(spelled), limits)  # also of numbers and times that became texts
     rows: list[dict[str, Any]] = [{"features": {}} for _ in range(len(table))]
     for name, column in zip(names, values, strict=True):
         for row, value in zip(rows, column, strict=True):
             row["features"][name] = value
-    return _converted(rows, table, ("id", "key"), list[RowIn], limits)
+    return _converted(rows, table, ("id", "key"), list[RowIn])
 
 
 def arrow_labels(content: bytes, limits: Limits) -> LabelsIn:
@@ -58,7 +59,7 @@ def arrow_labels(content: bytes, limits: Limits) -> LabelsIn:
     replaces = (table.schema.metadata or {}).get(b"replaces", b"false")
     if replaces not in (b"true", b"false"):
         raise InvalidError(f"replaces must be true or false in the schema's metadata, got {replaces[:20]!r}")
-    labels = _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn], limits)
+    labels = _converted([{} for _ in range(len(table))], table, ("id", "label"), list[LabelIn])
     return LabelsIn(labels, replaces == b"true")
 
 
@@ -148,35 +149,40 @@ def _unpack(form: str, data: Any, place: int) -> tuple[Any, ...]:
 
 def _check_values(table: Any, limits: Limits) -> None:
     """Raise an error if there are too many values, or too many characters in them, before they become objects."""
-    parts = [_different(chunk) for column in table.columns for chunk in column.chunks]
-    n_values, most = max(len(table) * table.num_columns, sum(map(len, parts))), limits.body // _LEAST
+    chunks = [chunk for column in table.columns for chunk in column.chunks]
+    n_values = max(len(table) * table.num_columns, sum(len(_levels(chunk)[-1]) for chunk in chunks))
+    most = limits.body // _LEAST
     if n_values > most:
         raise LimitError(f"a body may have {most} values, got {n_values}; send them in parts")
-    _check_characters(sum(map(_characters, parts)), limits)
+    _check_characters(sum(map(_characters, chunks)), limits)
 
 
-def _different(values: Any) -> Any:
-    """The values of a dictionary, of which there may be more than rows; else as they are."""
-    while pa.types.is_dictionary(values.type):
-        values = values.dictionary
-    return values
+def _levels(values: Any) -> list[Any]:
+    """An array and, if it is a dictionary, the values that it refers to, of which there may be more than rows."""
+    levels = [values]
+    while pa.types.is_dictionary(levels[-1].type):
+        levels.append(levels[-1].dictionary)
+    return levels
 
 
 def _characters(values: Any) -> int:
-    """How many bytes the texts of an array have, each counted as often as it is there."""
+    """How many bytes the texts of an array have, each counted as often as it is there: in rows, or in a dictionary."""
+    return max(int(_lengths(level).sum()) for level in _levels(values))
+
+
+def _lengths(values: Any) -> Integers:
+    """How many bytes each text of an array has; what is no text has none."""
     kind = values.type
+    if pa.types.is_dictionary(kind):  # one text for many rows, but each row keeps it
+        places = pc.fill_null(pc.cast(values.indices, pa.int64()), -1).to_numpy(zero_copy_only=False)
+        return np.asarray(np.append(_lengths(values.dictionary), 0)[places], np.int64)
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):  # many may be the same bytes
         words = np.frombuffer(values.buffers()[1], "<i4") if len(values) > 0 else np.empty(0, np.int32)
         lengths = words[4 * values.offset : 4 * (values.offset + len(values)) : 4]
-        return int(np.maximum(lengths, 0).sum(dtype=np.int64))
+        return np.asarray(np.maximum(lengths, 0), np.int64)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return int(pc.sum(pc.binary_length(values)).as_py() or 0)
-    return 0
-
-
-def _check_texts(texts: Iterable[str], limits: Limits) -> None:
-    """A dictionary sends a text once for many rows, but each row keeps it."""
-    _check_characters(sum(map(len, texts)), limits)
+        return np.asarray(pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False), np.int64)
+    return np.zeros(len(values), np.int64)
 
 
 def _check_characters(size: int, limits: Limits) -> None:
@@ -208,17 +214,24 @@ def _as_json(read: Column, name: str) -> list[Value]:
     return read.objects()
 
 
-def _converted(
-    rows: list[dict[str, Any]], table: Any, names: tuple[str, ...], kind: type[Body], limits: Limits
-) -> Body:
+def _is_single(kind: Any) -> bool:
+    """Whether each value is one text, number, flag or time, rather than a list, or a run that repeats what it has."""
+    while pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return is_text_type(kind) or pa.types.is_primitive(kind) or pa.types.is_null(kind)
+
+
+def _converted(rows: list[dict[str, Any]], table: Any, names: tuple[str, ...], kind: type[Body]) -> Body:
     """Rows with these columns of the table added, as bodies of JSON have them."""
     for name in names:
         if name in table.column_names:
+            column = table[name]
+            if not _is_single(column.type):
+                raise InvalidError(f"the column {name!r} holds {column.type}, not texts, whole numbers or flags")
             try:
-                values = table[name].to_pylist()
+                values = column.to_pylist()
             except _UNREADABLE as error:  # such as a time that Python cannot tell
                 raise InvalidError(f"the column {name!r} cannot be read: {error}") from error
-            _check_texts((value for value in values if isinstance(value, str)), limits)
             for row, value in zip(rows, values, strict=True):
                 row[name] = value
     try:
