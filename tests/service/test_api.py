@@ -255,27 +255,28 @@ def test_a_queue_that_is_full_says_when_to_come_again(tmp_path):
         assert http.post("/v1/streams/s/predict", json=rows("a")).status_code == 200
 
 
-def test_large_requests_leave_room_for_small_ones_and_for_others(tmp_path):
+@pytest.mark.parametrize(("queued", "size", "fit"), [(100, 20, 2), (50_000, 1000, 22)])  # clients send a thousand
+def test_large_requests_leave_room_for_small_ones_and_for_others(tmp_path, queued, size, fit):
     (tmp_path / "t").write_text(f"{'a' * 16} predict\n{'b' * 16} predict,admin\n")
-    gate, many = threading.Event(), iter(range(1000))
-    with served_here(tmp_path / "data", limits=Limits(queued=100), tokens=Tokens(tmp_path / "t")) as http:
+    gate, many = threading.Event(), iter(range(10**6))
+    with served_here(tmp_path / "data", limits=Limits(queued=queued), tokens=Tokens(tmp_path / "t")) as http:
 
         def post(token, n_rows):
             body = rows(*(f"r{next(many)}" for _ in range(n_rows)))
             return http.post("/v1/streams/s/predict", json=body, headers={"authorization": f"Bearer {token * 16}"})
 
         http.put("/v1/streams/s", json={}, headers={"authorization": f"Bearer {'b' * 16}"})
-        engine = http.application.engine
+        engine, n = http.application.engine, fit + 6
         engine.writer.run_job(lambda connection: gate.wait(SECONDS))
-        with ThreadPoolExecutor(30) as pool:
-            large = [pool.submit(post, "a", 20) for _ in range(8)]
-            wait_until(lambda: sum(one.done() for one in large) == 6)
-            small = [pool.submit(post, "a", 1) for _ in range(4)]
-            others = [pool.submit(post, "b", 10)]
-            wait_until(lambda: engine.writer.queued == 54 or any(one.done() for one in [*small, *others]))
+        with ThreadPoolExecutor(n + 5) as pool:
+            large = [pool.submit(post, "a", size) for _ in range(n)]
+            wait_until(lambda: size * sum(one.done() for one in large) + engine.writer.queued == size * n)
+            small, others = [pool.submit(post, "a", 1) for _ in range(4)], [pool.submit(post, "b", size // 2)]
+            expected = engine.writer.queued + 4 + size // 2
+            wait_until(lambda: engine.writer.queued == expected or any(one.done() for one in [*small, *others]))
             gate.set()
             assert [one.result().status_code for one in [*small, *others]] == [200] * 5
-            assert sorted(one.result().status_code for one in large) == [200] * 2 + [429] * 6
+            assert sorted(one.result().status_code for one in large) == [200] * fit + [429] * 6
         assert not engine.rows_queued._own
         assert not http.application.bytes_answered._own
 

@@ -1,5 +1,6 @@
 """Backups of a log, and formats that change."""
 
+import os
 import shutil
 import sqlite3
 import threading
@@ -147,6 +148,20 @@ def test_a_log_that_is_damaged_is_not_backed_up(tmp_path):
     with pytest.raises(sql.DamagedError):
         back_up(tmp_path / "data", tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir()) == []  # what is left would keep a disk full
+
+
+@pytest.mark.parametrize("target", ["new", "there"])
+def test_nobody_else_may_read_a_backup(tmp_path, target):
+    SqliteDatabase(tmp_path / "data").close()
+    (tmp_path / "there").mkdir(mode=0o755)
+    umask = os.umask(0)
+    try:
+        back_up(tmp_path / "data", tmp_path / target)
+    finally:
+        os.umask(umask)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / target).iterdir()} == {0o600}
+    if target == "new":  # the mode of a folder that was there is its owner's choice
+        assert (tmp_path / target).stat().st_mode & 0o777 == 0o700
 
 
 def begun(folder, statement):

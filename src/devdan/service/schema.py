@@ -24,6 +24,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _MAX_WAITING = 100_000
 _IN_MEMORY, _MOST_KEYS = 10_000, 1_000_000
 _MEMORY, _MOST_MEMORY = 512, 900  # MiB; SQLite takes a snapshot of up to a gigabyte
+_SMALL, _RESERVED = 0.01, 0.1  # shares of what there is: up to which a request is small, and that only such may have
 
 
 class InvalidError(ValueError):
@@ -42,14 +43,16 @@ class FairShares:
     """How much of something each sender has, of which there is a limit for all together.
 
     A sender may have as much as is left once it has that. So one alone gets half, two get a third each, and however
-    much some send, there is room for others, and for what is small.
+    much some send, there is room for others. The last tenth is for small requests alone, so that those of a sender do
+    not have to wait behind its own large ones.
 
-    >>> shares = FairShares(90, "rows wait")
-    >>> shares.take("a", 45)
-    >>> shares.check("b", 20, 45)
-    >>> shares.check("a", 1, 45)
+    >>> shares = FairShares(1000, "rows wait")
+    >>> shares.take("a", 450)
+    >>> shares.check("b", 200, 450)
+    >>> shares.check("a", 1, 450)
+    >>> shares.check("a", 100, 450)
     Traceback (most recent call last):
-    devdan.service.schema.BusyError: 45 rows wait already, 45 of this sender; send it again later
+    devdan.service.schema.BusyError: 450 rows wait already, 450 of this sender; send it again later
     """
 
     def __init__(self, most: int, what: str) -> None:
@@ -59,7 +62,8 @@ class FairShares:
     def check(self, sender: str, size: int, used: int) -> None:
         """Raise a ``BusyError`` unless a sender may have so much more, where so much is used by all."""
         own = self._own.get(sender, 0)
-        if used > 0 and own + size > self._most - used - size:
+        most = self._most * (1.0 if size <= _SMALL * self._most else 1.0 - _RESERVED)
+        if used > 0 and own + size > most - used - size:
             raise BusyError(f"{used} {self._what} already, {own} of this sender; send it again later")
 
     def take(self, sender: str, size: int) -> None:

@@ -262,9 +262,10 @@ def back_up(folder: Path, target: Path) -> Backup:
     source = SqliteDatabase(folder, lock=False)
     if (target / FILE).exists():
         raise FileExistsError(f"there is a log in {target} already; name another folder for the backup")
-    target.mkdir(parents=True, exist_ok=True)
+    target.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = target / f"{FILE}.part"
     part.unlink(missing_ok=True)
+    _keep_private(part, create=True)
     try:
         copied = _copied(source.path, part)
     except BaseException:
