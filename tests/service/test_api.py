@@ -777,6 +777,17 @@ def test_open_inference_protocol(http, stream):
     assert [one["name"] for one in only] == ["label"]
 
 
+def test_outputs_of_the_open_inference_protocol_have_thresholds(http):
+    decide = {"fraud": {"threshold": 0.3}}
+    http.put("/v1/streams/decided", json={"options": {"decide": decide}}).raise_for_status()
+    taught = [{"features": {"x": 1.0}, "label": label} for label in ("fraud", "fine")]
+    http.post("/v1/streams/decided/samples", json={"rows": taught}).raise_for_status()
+    until(http, "/v1/streams/decided", lambda shown: shown["labels"] == 2)
+    tensors = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP64", "data": [1]}]}
+    outputs = {one["name"]: one for one in http.post("/v2/models/decided/infer", json=tensors).json()["outputs"]}
+    assert outputs["probabilities"]["parameters"] == {"classes": "fine, fraud", "thresholds": ", 0.3"}
+
+
 @pytest.mark.parametrize("name", ["more", ["q"], None, {}])
 def test_rows_of_a_request_with_unknown_outputs_are_not_kept(http, stream, name):
     tensors = {"inputs": [{"name": "x", "shape": [1], "datatype": "FP64", "data": [1]}], "id": "q"}

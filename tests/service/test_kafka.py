@@ -1,6 +1,7 @@
 """Kafka in front of the service: librdkafka's mock, and in ``make test-kafka`` a real broker, too."""
 
 import json
+import sqlite3
 import sys
 import threading
 
@@ -11,7 +12,7 @@ import pytest
 from commandline import run
 from kafka_cluster import all_are_read
 from prometheus_client import CollectorRegistry
-from served import Process, limit, logged, metric, until, wait_until
+from served import Process, limit, logged, metric, served_here, until, wait_until
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 
@@ -22,9 +23,9 @@ from kafka_service import labels, rows, service, topics  # noqa: E402
 from devdan.service import bodies, ledger  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
 from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
-from devdan.service.schema import Limits  # noqa: E402
+from devdan.service.schema import InvalidError, Limits  # noqa: E402
 from devdan.service.sql import NotStorableError  # noqa: E402
-from devdan.service.store import SqliteDatabase  # noqa: E402
+from devdan.service.store import FILE, SqliteDatabase  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -302,6 +303,90 @@ def test_a_message_that_makes_an_unexpected_error_becomes_a_dead_letter_alone(cl
         assert "it is too large" in dict(letter.headers())["devdan.reason"].decode()
         wait_until(lambda: "kafka" not in http.get("/v2/health/ready").json().get("problems", {}))
         dead.stop()
+
+
+@pytest.mark.parametrize("settings", [b"\xc1", b"\x81\xa5model\xa4none"])
+def test_a_stream_that_cannot_be_loaded_holds_no_messages_of_others_up(cluster, tmp_path, settings):
+    """Its settings cannot be read, or it is in quarantine without a model: neither ends by itself."""
+    folder, kafka = tmp_path / "data", topics(f"unloadable{len(settings)}")
+    with served_here(folder) as http:
+        http.put("/v1/streams/bad", json={}).raise_for_status()
+    spoil(folder, settings)
+    dead = Reader(cluster, kafka.dead(kafka.rows))
+    with service(cluster, kafka, folder) as http:
+        until(http, "/v1/streams/bad", lambda shown: shown["quarantine"])
+        for k in range(3):
+            cluster.send(kafka.rows, rows(**{f"bad{k}": 1.0}), headers={"stream": b"bad"})
+            cluster.send(kafka.rows, rows(**{f"good{k}": 1.0}))
+        http.predictions.of("good0", "good1", "good2")
+        letters = dead.until(lambda messages: messages if len(messages) == 3 else None)
+        reasons = {dict(one.headers())["devdan.reason"].decode() for one in letters}
+        (shown,) = reasons
+        assert http.get("/v1/streams/bad").json()["quarantine"] in shown
+        wait_until(lambda: metric(http, "devdan_kafka_lag") == 0)
+        assert metric(http, "devdan_kafka_paused") == 0
+        wait_until(lambda: "kafka" not in http.get("/v2/health/ready").json().get("problems", {}))
+    dead.stop()
+
+
+def spoil(folder, settings):
+    """Write settings of the stream bad that cannot be used."""
+    log = sqlite3.connect(folder / FILE)
+    log.execute("UPDATE streams SET settings = ? WHERE name = 'bad'", (settings,))
+    log.commit()
+    log.close()
+
+
+def test_answers_have_the_threshold_from_which_on_their_label_is_called(cluster, shared):
+    """Also when they are given again, as the log has them."""
+    shared.put("/v1/streams/decided", json={"options": {"decide": {"high": {"threshold": 0.01}}}}).raise_for_status()
+    taught = [{"features": {"x": k, "city": "Bonn"}, "label": "high" if k % 5 == 0 else "low"} for k in range(60)]
+    for part in (taught[:20], taught[20:40], taught[40:]):
+        shared.post("/v1/streams/decided/samples", json={"rows": part}).raise_for_status()
+    until(shared, "/v1/streams/decided", lambda shown: shown["labels"] == 60)
+    for n in (1, 2):
+        cluster.send(shared.topics.rows, rows(decided=5.0), headers={"stream": b"decided"})
+        found = shared.predictions.until(lambda messages, n=n: of_key(messages, b"decided", n))
+        assert len({one.value() for one in found}) == 1
+        answer = json.loads(found[0].value())
+        assert (answer["label"], answer["threshold"]) == ("high", 0.01)
+    cluster.send(shared.topics.rows, rows(undecided=1.0))
+    assert "threshold" not in shared.predictions.of("undecided")[0]
+
+
+def of_key(messages, key, n):
+    """The messages with this key, once there are so many."""
+    found = [one for one in messages if one.key() == key]
+    return found if len(found) == n else None
+
+
+def test_an_unexpected_error_of_the_consumer_ends_the_process(cluster, tmp_path, monkeypatch, caplog):
+    """The process is started again from outside, which reads again what is not committed."""
+
+    def fails(clients):
+        raise ZeroDivisionError("by chance")
+
+    ended = []
+    with service(cluster, topics("ended"), tmp_path / "data") as http:
+        http.application.engine.supervisor.end = lambda: ended.append(True)
+        assert http.get("/v2/health/live").status_code == 200
+        monkeypatch.setattr(KafkaClients, "consume", fails)
+        wait_until(lambda: http.get("/v2/health/live").status_code == 503)
+        assert http.get("/v2/health/ready").json()["problems"]["kafka"] == "it has ended"
+    assert ended == [True]
+    assert "kafka has ended by an unexpected error, ZeroDivisionError: by chance; the process ends" in caplog.text
+
+
+@pytest.mark.parametrize("exactly_once", [False, True])
+def test_the_producer_is_idempotent_whatever_a_file_says(exactly_once):
+    """A retry within the producer is the same message to the broker; a file cannot take that away."""
+    given = KafkaSettings("127.0.0.1:1", "r", "l", "p", "s", exactly_once=exactly_once)
+    assert given.produces()["enable.idempotence"] is True
+    for name, value in (("enable.idempotence", "false"), ("acks", "1"), ("max.in.flight", "100")):
+        set_ = given._replace(config={name: value})
+        assert set_.produces()["enable.idempotence"] is True
+        with pytest.raises(InvalidError, match=r"enable.idempotence cannot be set|`acks|max.in.flight"):
+            set_.check()
 
 
 def test_a_stream_that_is_deleted_is_made_again_for_what_comes_then(cluster, tmp_path):

@@ -62,6 +62,10 @@ class NotReadyError(UnavailableError):
     """The model of a stream is not there yet; the message says why."""
 
 
+class UnusableError(NotReadyError):
+    """The model of a stream will not be there by itself; the message says why."""
+
+
 class Live:
     """A stream at work: its settings, and what the learner has published last."""
 
@@ -84,14 +88,14 @@ class Live:
         """Raise an error unless there is something to predict from."""
         self.check_undamaged()
         if not self.is_loaded and self.problem is not None:
-            raise NotReadyError(f"the stream is in quarantine, and its model cannot be loaded: {self.problem}")
+            raise UnusableError(f"the stream is in quarantine, and its model cannot be loaded: {self.problem}")
         if not self.is_loaded:
             raise NotReadyError("the model of the stream is being loaded; send the request again later")
 
     def check_undamaged(self) -> None:
         """Raise an error if nothing can be done with it but to delete it."""
         if self.damage is not None:
-            raise NotReadyError(self.damage)
+            raise UnusableError(self.damage)
 
     def count_labels(self, outcome: SubmissionOutcome) -> dict[str, int]:
         """Count labels that came; returns how many there were of each outcome."""
@@ -128,6 +132,14 @@ class Answer(NamedTuple):
     predictions: list[RowPrediction]
     predictor: Predictor
     outcome: SubmissionOutcome | None = None
+
+
+class KnownPrediction(NamedTuple):
+    """What was answered for a row: the label, its probability, and that from which on it is called, if there is one."""
+
+    label: Label | None
+    confidence: float | None
+    threshold: float | None
 
 
 class SampleStatus(NamedTuple):
@@ -265,7 +277,7 @@ class Engine:
 
         stream, is_new = await self.write(job)
         if stream.damage is not None:
-            raise NotReadyError(stream.damage)
+            raise UnusableError(stream.damage)
         if stream.settings != settings:
             raise ConflictError("there is a stream of this name with other settings; delete it, or choose another name")
         if stream.number not in self._numbers:
@@ -336,7 +348,10 @@ class Engine:
         except ValueError as error:  # a model of numbers was given something else
             raise InvalidError(str(error)) from error
         submitted = [
-            SubmittedRow(row.id or new_id(), row.features, row.key, own.label, own.confidence, None, row.id is None)
+            SubmittedRow(
+                *(row.id or new_id(), row.features, row.key, own.label, own.confidence, None, row.id is None),
+                own.threshold,
+            )
             for row, own in zip(rows, predictions, strict=True)
         ]
         return Answer(submitted, predictions, predictor)
@@ -447,17 +462,19 @@ class Engine:
                 if not promise.done():
                     promise.set_exception(UnavailableError("the log does not answer"))
 
-    async def logged(self, live: Live, ids: Sequence[str]) -> dict[str, tuple[Label | None, float | None]]:
-        """What was predicted for rows in the log, by their ids: the label and its probability."""
+    async def logged(self, live: Live, ids: Sequence[str]) -> dict[str, KnownPrediction]:
+        """What was predicted for rows in the log, by their ids."""
 
-        def find(connection: Connection) -> dict[str, tuple[Label | None, float | None]]:
+        def find(connection: Connection) -> dict[str, KnownPrediction]:
             known = sql.known_ids(connection, live.number, ids)
             records = {seq: connection.record(live.number, seq) for seq in {one.seq for one in known.values()}}
             found = {}
             for id_, facts in known.items():
                 record = records[facts.seq]
                 if record is not None and isinstance(record.body, LoggedRows):
-                    found[id_] = record.body.predicted[facts.place], record.body.confidence[facts.place]
+                    body, place = record.body, facts.place
+                    threshold = None if body.thresholds is None else body.thresholds[place]
+                    found[id_] = KnownPrediction(body.predicted[place], body.confidence[place], threshold)
             return found
 
         return await self.read(find)

@@ -131,6 +131,7 @@ def _without(body: LogBody, told: LoggedForgetting) -> LogBody:
     place = told.row[1]
     blank = {"ids": ERASED, "values": [None] * len(body.values[place]), "predicted": None, "confidence": None}
     blank |= {} if body.keys is None else {"keys": ERASED}
+    blank |= {} if body.thresholds is None else {"thresholds": None}
     lists = {name: [*getattr(body, name)] for name in blank}
     for name, nothing in blank.items():
         lists[name][place] = nothing

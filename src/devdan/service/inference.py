@@ -14,6 +14,7 @@ from devdan.service import answers
 from devdan.service.bodies import RowIn, check_rows, parsed, parser
 from devdan.service.engine import ConflictError, Live
 from devdan.service.http import Call, Operation, answered
+from devdan.service.predictor import Predictor
 from devdan.service.schema import InvalidError
 
 _NUMBERS = {"FP64", "FP32", "FP16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"}
@@ -117,7 +118,7 @@ async def infer(call: Call) -> Response:
             "shape": [n, len(names)],
             "datatype": "FP64",
             "data": [probability for said in predictions for probability in said.probabilities],
-            "parameters": {"classes": ", ".join(names)},
+            "parameters": {"classes": ", ".join(names), **_thresholds(predictor)},
         },
         {"name": "id", "shape": [n], "datatype": "BYTES", "data": [row.id for row in submitted]},
     ]
@@ -128,6 +129,12 @@ async def infer(call: Call) -> Response:
         "id": asked.id or submitted[0].id,
         "outputs": [one for one in outputs if not wanted or one["name"] in wanted],
     })  # fmt: skip
+
+
+def _thresholds(predictor: Predictor) -> dict[str, str]:
+    """From which probability on each class is called, in their order, if the stream decides by such."""
+    known = predictor.thresholds
+    return {"thresholds": ", ".join(str(known.get(name, "")) for name in predictor.names)} if known else {}
 
 
 def _rows(live: Live, asked: Inference) -> list[RowIn]:

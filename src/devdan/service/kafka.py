@@ -39,13 +39,12 @@ except ModuleNotFoundError as error:
 from prometheus_client import CollectorRegistry
 
 from devdan.service import arrow, bodies, sql
-from devdan.service.engine import Engine, Live, NotFoundError
+from devdan.service.engine import ConflictError, Engine, KnownPrediction, Live, NotFoundError, UnusableError
 from devdan.service.kafka_metrics import KafkaMetrics, library, logger
 from devdan.service.schema import (
     LONGEST,
     BusyError,
     InvalidError,
-    Label,
     LimitError,
     Source,
     StreamSettings,
@@ -372,9 +371,15 @@ class _GoneError(RuntimeError):
     """A stream was deleted meanwhile."""
 
 
-_PASSING = (  # not the message's fault
-    UnavailableError, DamagedError, BusyError, KafkaException, _GoneError, OSError, MemoryError,
-)  # fmt: skip
+_FAULTS = (UnavailableError, BusyError, KafkaException, _GoneError, OSError, MemoryError)
+_PASSING = (*_FAULTS, DamagedError)  # not the message's fault
+_EXPECTED = (
+    *_FAULTS,
+    ConflictError,
+    InvalidError,
+    LimitError,
+    NotFoundError,
+)  # nor ours, as if a stream cannot be made
 
 
 class KafkaWorker:
@@ -397,15 +402,14 @@ class KafkaWorker:
         self._thread.shutdown()
 
     async def _run(self) -> None:
-        while not self._ends.is_set():
-            try:
-                await self._serve()
-            except Exception as error:  # whatever it was, what is not committed is read again
-                self._metrics.failed(error)
-                if not isinstance(error, (KafkaException, UnavailableError)):
-                    logger.exception("unexpected error; restarting the Kafka consumer")
-                with suppress(TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
-                    await asyncio.wait_for(self._ends.wait(), self._part.waits(error))
+        with self._engine.supervisor.guarding(self._part):
+            while not self._ends.is_set():
+                try:
+                    await self._serve()
+                except _EXPECTED as error:  # what is not committed is read again
+                    self._metrics.failed(error)
+                    with suppress(TimeoutError, asyncio.TimeoutError):  # the same from Python 3.11 on
+                        await asyncio.wait_for(self._ends.wait(), self._part.waits(error))
 
     async def _serve(self) -> None:
         await self._own()
@@ -466,7 +470,7 @@ class KafkaWorker:
             content = self._content(message)
             submission = await (self._rows if topic == self._settings.rows else self._labels)(live, content, source)
             return _Read(message, live, submission)
-        except (InvalidError, LimitError, NotFoundError) as error:
+        except (InvalidError, LimitError, NotFoundError, UnusableError) as error:  # before those that pass
             return await self._unusable(message, source, str(error))
         except _PASSING:
             raise
@@ -542,7 +546,7 @@ class KafkaWorker:
             if outcome.gone:
                 raise _GoneError(f"the stream {one.live.name!r} was deleted")
             said = await self._answers(one, outcome)
-            predictions += [self._prediction(one.live, id_, *answer) for id_, answer in said.items()]
+            predictions += [self._prediction(one.live, id_, answer) for id_, answer in said.items()]
             why = one.why or _refusal(outcome)
             if why is not None:
                 dead.append(self._dead_letter(one.message, why))
@@ -558,17 +562,20 @@ class KafkaWorker:
         is_dead = one.why is not None or _refusal(outcome) is not None
         self._metrics.message(one.message.topic() or "", "dead" if is_dead else "new" if is_new else "known")
 
-    async def _answers(self, one: _Read, outcome: SubmissionOutcome) -> dict[str, tuple[Label | None, float | None]]:
+    async def _answers(self, one: _Read, outcome: SubmissionOutcome) -> dict[str, KnownPrediction]:
         """By id, the predictions in the log: of rows that came before, what was answered then."""
         if outcome.error is not None or not one.submission.rows:
             return {}
         if outcome.rows == len(one.submission.rows):
-            return {row.id: (row.predicted, row.confidence) for row in one.submission.rows}
+            rows = one.submission.rows
+            return {row.id: KnownPrediction(row.predicted, row.confidence, row.threshold) for row in rows}
         return await self._engine.logged(one.live, [row.id for row in one.submission.rows])
 
-    def _prediction(self, live: Live, id_: str, label: Label | None, confidence: float | None) -> OutgoingMessage:
-        value = msgspec.json.encode({"stream": live.name, "id": id_, "label": label, "confidence": confidence})
-        return OutgoingMessage(self._settings.predictions, id_.encode(), value, [])
+    def _prediction(self, live: Live, id_: str, said: KnownPrediction) -> OutgoingMessage:
+        answer: dict[str, Any] = {"stream": live.name, "id": id_, "label": said.label, "confidence": said.confidence}
+        if said.threshold is not None:
+            answer["threshold"] = said.threshold
+        return OutgoingMessage(self._settings.predictions, id_.encode(), msgspec.json.encode(answer), [])
 
     def _dead_letter(self, message: Message, why: str) -> OutgoingMessage:
         topic = message.topic() or ""

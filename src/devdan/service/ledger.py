@@ -279,6 +279,7 @@ class _StreamGroup:
                 [row.predicted for row in rows],
                 [row.confidence for row in rows],
                 [row.key or "" for row in rows] if stream.settings.keyed else None,
+                [row.threshold for row in rows] if any(row.threshold is not None for row in rows) else None,
             )
             seq = self._log.append(stream.number, body)
             self._written += [(seq, place) for place in range(len(rows))]

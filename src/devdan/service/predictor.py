@@ -25,8 +25,9 @@ from devdan.service.schema import Features, Label
 
 
 class RowPrediction(msgspec.Struct, frozen=True, gc=False):
-    """The label, its probability, and that of each class in the predictor's order.
+    """The label, its probability, that of each class in the predictor's order, and that from which on it is called.
 
+    The last is None where the stream does not decide by thresholds.
     While one class has come alone, its probability is (n + 1) / (n + 2) after n labels, by Laplace's rule of
     succession: the rest is for classes that have not come yet. The model's own probabilities have to sum to 1.
     """
@@ -34,6 +35,7 @@ class RowPrediction(msgspec.Struct, frozen=True, gc=False):
     label: Label | None
     confidence: float | None
     probabilities: list[float]
+    threshold: float | None = None
 
 
 NOTHING_YET = RowPrediction(None, None, [])
@@ -142,8 +144,9 @@ class Predictor:
             n = self._model.mixture_.n_taught
             found = found * ((n + 1) / (n + 2))
         places = self._model.mixture_.decision.places(found, self.classes).tolist()
+        thresholds = [self.thresholds.get(name) for name in self.names]
         return [
-            RowPrediction(self.classes[place], own[place], own)
+            RowPrediction(self.classes[place], own[place], own, thresholds[place])
             for place, own in zip(places, found.tolist(), strict=True)
         ]
 

@@ -218,7 +218,8 @@ class LoggedRows(msgspec.Struct, tag="rows", frozen=True):
     """Rows that were committed together; the model observes them together.
 
     ``first`` is the number of the first row in the stream. ``predicted`` and ``confidence`` are what was answered:
-    None for rows that came with their labels, or before the first label was learned.
+    None for rows that came with their labels, or before the first label was learned. ``thresholds`` are the
+    probabilities from which on these labels were called, if the stream decided by such.
     """
 
     first: int
@@ -227,6 +228,7 @@ class LoggedRows(msgspec.Struct, tag="rows", frozen=True):
     predicted: list[Label | None]
     confidence: list[float | None]
     keys: list[str] | None = None
+    thresholds: list[float | None] | None = None
 
 
 class LoggedLabels(msgspec.Struct, tag="labels", frozen=True):
@@ -329,6 +331,7 @@ class SubmittedRow(msgspec.Struct, frozen=True, gc=False):
     confidence: float | None = None
     label: Label | None = None
     is_new: bool = False  # the service has just made its id
+    threshold: float | None = None
 
 
 class Source(NamedTuple):
