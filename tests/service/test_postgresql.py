@@ -399,7 +399,7 @@ def test_two_servers_learn_a_stream_each_and_one_that_is_killed_is_replaced(url)
 
 # Classes whose errors are mistakes in statements of ours, unless they are told apart, or never come.
 OURS = {
-    "02", "03", "09", "0B", "0F", "0L", "0P", "0Z", "10", "20", "21", "24", "25", "26", "27", "2B", "2D", "2F", "34",
+    "02", "03", "09", "0B", "0F", "0L", "0P", "0Z", "10", "20", "21", "24", "25", "27", "2B", "2D", "2F", "34",
     "38", "39", "3B", "3F", "42", "44", "72", "HV", "P0",
 }  # fmt: skip
 
@@ -416,12 +416,34 @@ def test_every_error_of_postgresql_has_a_meaning():
         errors.SerializationFailure, errors.DeadlockDetected, errors.DiskFull, errors.OutOfMemory, errors.IoError,
         errors.TooManyConnections, errors.QueryCanceled, errors.LockNotAvailable, errors.InvalidCatalogName,
         errors.IdleInTransactionSessionTimeout, errors.InsufficientPrivilege, errors.InvalidPassword,
+        errors.InvalidSqlStatementName, errors.DuplicatePreparedStatement,
         errors.ConnectionFailure, errors.OperationalError, errors.InterfaceError,
     ):  # fmt: skip
         assert postgresql.meaning(kind("it failed")) is UnavailableError, kind
     for kind in (errors.DataCorrupted, errors.IndexCorrupted, errors.UndefinedTable):
         assert postgresql.meaning(kind("it failed")) is DamagedError, kind
     assert postgresql.meaning(errors.ProgrammingError("no such parameter")) is None
+
+
+@pytest.mark.parametrize("trick", [b"DEALLOCATE ALL", b'DEALLOCATE ALL; PREPARE "_pg3_1" AS SELECT 2'])
+def test_behind_a_pooler_statements_are_not_prepared_any_more(url, trick):
+    """A pooler hands each transaction a session that lacks the statements prepared before, or has those of others."""
+    connection = postgresql.PostgresqlConnection(url, "full")
+
+    def ask(statement="SELECT 7"):
+        return [connection.execute(statement) for _ in range(2 * postgresql._PREPARED)]
+
+    def prepared():
+        return connection.execute("SELECT COUNT(*) FROM pg_prepared_statements")
+
+    assert ask() == [[(7,)]] * 2 * postgresql._PREPARED
+    assert prepared() == [(1,)]
+    connection._opened.pgconn.exec_(trick)
+    with pytest.raises(UnavailableError):
+        ask("SELECT 7" if b"PREPARE" not in trick else "SELECT 8")
+    assert ask("SELECT 8") == [[(8,)]] * 2 * postgresql._PREPARED
+    assert prepared() == [(0,)]
+    connection.close()
 
 
 def test_groups_of_two_servers_never_mix(url):

@@ -373,13 +373,7 @@ class _GoneError(RuntimeError):
 
 _FAULTS = (UnavailableError, BusyError, KafkaException, _GoneError, OSError, MemoryError)
 _PASSING = (*_FAULTS, DamagedError)  # not the message's fault
-_EXPECTED = (
-    *_FAULTS,
-    ConflictError,
-    InvalidError,
-    LimitError,
-    NotFoundError,
-)  # nor ours, as if a stream cannot be made
+_EXPECTED = (*_FAULTS, ConflictError, InvalidError, LimitError, NotFoundError)  # its stream cannot be made
 
 
 class KafkaWorker:
