@@ -22,7 +22,7 @@ from measuring import put
 from sklearn.linear_model import LogisticRegression
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.model.scales import QUICK, REPLAYING, SCALES
@@ -302,7 +302,7 @@ def features(seeds: int) -> list[str]:
     made: dict[str, Callable[[int], Any]] = {
         "`DEVDAN()`": lambda seed: DEVDAN(random_state=seed),
         "`DEVDANEnsemble()`": lambda seed: DEVDANEnsemble(random_state=seed),
-        "`river-arf`": lambda seed: models.build("river-arf", seed=seed),
+        "`river-arf`": lambda seed: named_models.build("river-arf", seed=seed),
     }
 
     def measured(title: str, make: Callable[[int], Any]) -> str:
@@ -362,7 +362,7 @@ def peers(seeds: int) -> list[str]:
         rates = []
         for stream in OTHERS:
             labels = np.unique(np.concatenate([y for _, y in load(stream, 0, 500)]))
-            records = prequential(load(stream, 0, 500), models.build(name), classes=labels)
+            records = prequential(load(stream, 0, 500), named_models.build(name), classes=labels)
             rates.append(Summary(records).rate.mean)
         lines.append(row(f"`{name}`", [*rates, float(np.mean(rates))]))
     return lines

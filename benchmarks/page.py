@@ -22,7 +22,7 @@ from measuring import put
 from devdan.bench import GridFolder, markdown_sections, write_tables
 from devdan.bench.grid_charts import cost_picture
 from devdan.bench.grid_results import published
-from devdan.bench.models import NAMES
+from devdan.bench.named_models import NAMES
 from devdan.bench.ranking import rank
 from devdan.evaluation.measures import in_tables
 from devdan.model import options

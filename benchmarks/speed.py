@@ -27,7 +27,7 @@ from measuring import best, machine
 from sklearn.neural_network import MLPClassifier
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.evaluation.loop import prequential
 from devdan.kernel import arithmetic, inputs, paper
 from devdan.river import DEVDANClassifier
@@ -98,7 +98,7 @@ def against_forest(quick: bool) -> dict[str, float]:
             model.learn_one(x, label)
 
     def forest() -> None:  # which takes one sample at a time, whatever the chunks
-        for _ in prequential(sea(n_theirs), models.build("river-arf")):
+        for _ in prequential(sea(n_theirs), named_models.build("river-arf")):
             pass
 
     devdan(1000, 500)

@@ -9,7 +9,7 @@ import unseen_streams
 
 from devdan import DEVDAN
 from devdan.bench.grid_results import COUNTERPARTS, published
-from devdan.bench.models import build
+from devdan.bench.named_models import build
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.streams import open_stream

@@ -13,7 +13,7 @@ import numpy as np
 from browser import chromium, opened
 from PIL import Image
 
-from devdan.bench import models, write_tables
+from devdan.bench import named_models, write_tables
 from devdan.evaluation.loop import Evaluation
 from devdan.report import RunReport, write_report
 from devdan.runs.preparation import describe, prepared
@@ -50,7 +50,7 @@ PICTURES = (
 
 def run(folder: Path, stream: Stream, model: str) -> Path:
     """Make a run as `devdan run` does."""
-    stream, learner, classes, scaled = prepared(stream, models.build(model, 0))
+    stream, learner, classes, scaled = prepared(stream, named_models.build(model, 0))
     settings = describe(stream, learner, {}, model=model, seed=0, chunk=stream.chunk, labels="all", scaled=scaled)
     with RunJob(folder, stream, Evaluation(learner, classes=classes), settings, page=RunReport) as job:
         list(job.records())

@@ -28,7 +28,7 @@ from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.histories.histories import Histories
 from devdan.model.classes import split_missing
-from devdan.model.evolving import EvolvingClassifier
+from devdan.model.classifier import EvolvingClassifier
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import Stream, StreamError
 from devdan.streams.stream import Table

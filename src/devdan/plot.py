@@ -14,12 +14,12 @@ from sklearn.metrics import ConfusionMatrixDisplay
 
 from devdan.evaluation.counts import Level
 from devdan.evaluation.record import Record, Summary
-from devdan.model.evolving import EvolvingClassifier
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.explain import Explanation
 from devdan.report.bins import Bin, Bins, smooth_accuracy
 from devdan.report.chart import in_percent
-from devdan.report.classes import LARGEST_WITH_TEXT, by_name, grouped
-from devdan.report.events import Marker, drifts, markers
+from devdan.report.class_charts import LARGEST_WITH_TEXT, by_name, grouped
+from devdan.report.event_marks import Marker, drifts, markers
 from devdan.report.words import DRIFTS
 
 __all__ = [

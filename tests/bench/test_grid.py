@@ -11,7 +11,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from devdan.bench.grid import Cell, GridFolder, GridPlan, RemainingTime, StreamFile, evaluate, run_cells
-from devdan.bench.models import MODELS, NamedModel, build
+from devdan.bench.named_models import MODELS, NamedModel, build
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.streams import sea

@@ -6,15 +6,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from devdan.bench import models
-from devdan.bench.models import build
+from devdan.bench import named_models
+from devdan.bench.named_models import build
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.streams import open_stream, sea
 
 HERE = [
     name
-    for name in models.NAMES
+    for name in named_models.NAMES
     if not name.startswith("capymoa")  # these are in test_peers.py
     and (importlib.util.find_spec("river") or not name.startswith("river"))
 ]
@@ -32,7 +32,9 @@ def errors_of_the_majority(stream):
 
 @pytest.mark.parametrize("name", HERE)
 def test_every_model_makes_at_most_half_the_errors_of_guessing_the_majority(name):
-    n_samples = 2_000 if models.MODELS[name].is_peer else 10_000  # the forests are slow, a single unit learns slowly
+    n_samples = (
+        2_000 if named_models.MODELS[name].is_peer else 10_000
+    )  # the forests are slow, a single unit learns slowly
     stream = sea(n_samples, noise=0)
     summary = Summary(prequential(stream, build(name, seed=1)))
     assert 100 - summary.rate.mean < errors_of_the_majority(stream) / 2
@@ -54,7 +56,7 @@ def test_ablations_lack_what_they_lack():
 def test_peers_take_labels_and_holes_of_all_kinds():
     X, y = next(iter(sea(3000, chunk=3000, noise=0)))
     X[np.random.default_rng(0).random(X.shape) < 0.02] = np.nan
-    peers = [name for name in HERE if models.MODELS[name].is_peer]
+    peers = [name for name in HERE if named_models.MODELS[name].is_peer]
     for labels in (y, y == 1, np.where(y == 1, "up", "down")):
         for name in set(peers) - {"river-arf", "river-srp"}:  # forests take no missing features
             stream = open_stream((X, labels), chunk=500)

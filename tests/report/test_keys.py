@@ -11,7 +11,7 @@ from webpages import Text
 from devdan import DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import KeyCount, Record
-from devdan.report.keys import (
+from devdan.report.key_charts import (
     FEW,
     MOST_DRIFTING,
     MOST_ROWS,

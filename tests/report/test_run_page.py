@@ -16,7 +16,7 @@ from devdan.evaluation.record import Record, Summary
 from devdan.model.explain import Unit
 from devdan.report import ReportError, RunReport, write_picture
 from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, MOST_POINTS, smooth_importance, smooth_recall
-from devdan.report.events import MOST_LINES, drifts, markers
+from devdan.report.event_marks import MOST_LINES, drifts, markers
 from devdan.report.run_charts import beginning_chart
 from devdan.report.run_page import page_of_run
 from devdan.report.shown_run import ShownRun

@@ -159,7 +159,7 @@ def test_a_power_cut_at_a_checkpoint_leaves_one_that_fits(
         if left[0] == 0 and moment == "within":
             with monkeypatch.context() as patch:
                 patch.setattr("devdan.fleet.networks.Networks.rows", lambda *_: iter([None]))
-                patch.setattr("devdan.fleet.store._packed", lambda _: (_ for _ in ()).throw(PowerCutError))
+                patch.setattr("devdan.fleet.network_store._packed", lambda _: (_ for _ in ()).throw(PowerCutError))
                 save(fleet, path)
         save(fleet, path)
         if left[0] == 0:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from numba import config
 
-from devdan.fleet import store as stores
+from devdan.fleet import network_store as stores
 from devdan.kernel import Network
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import sizes_of, with_room

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from devdan import DEVDANFleet
-from devdan.fleet import store as stores
+from devdan.fleet import network_store as stores
 
 N_KEYS, N_ROWS, LIMIT = 60, 40, 12
 

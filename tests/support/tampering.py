@@ -26,7 +26,7 @@ from networks import SMALL
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, ModelFileError
 from devdan.encoding.encoding import SingleRow
-from devdan.fleet import store as stores
+from devdan.fleet import network_store as stores
 from devdan.fleet.networks import Slots
 from devdan.kernel.memory import SIZES
 from devdan.kernel.network import KINDS

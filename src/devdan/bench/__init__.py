@@ -12,7 +12,7 @@ from devdan import lazy
 if TYPE_CHECKING:
     from devdan.bench.grid import Cell, GridFolder, GridPlan, run_cells
     from devdan.bench.grid_page import markdown_sections, read_rows, write_tables
-    from devdan.bench.models import build
+    from devdan.bench.named_models import build
     from devdan.bench.pclass import PClass, RuleEvent
     from devdan.bench.pensemble import PENsemble, PENsemblePlus
 else:
@@ -25,7 +25,7 @@ else:
         PENsemble="pensemble",
         PENsemblePlus="pensemble",
         RuleEvent="pclass",
-        build="models",
+        build="named_models",
         markdown_sections="grid_page",
         read_rows="grid_page",
         run_cells="grid",

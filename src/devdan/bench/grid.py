@@ -16,7 +16,7 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from devdan.atomic import write_atomically
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.measures import in_tables, named
 from devdan.evaluation.record import Mean, Summary
@@ -136,10 +136,10 @@ class GridPlan:
                 self.missing[name] = str(error)
         for name in self.models:
             try:
-                models.build(name)
+                named_models.build(name)
             except ValueError as error:
                 self.models_missing[name] = str(error)
-        self.about = {name: models.MODELS[name].about for name in self.models if name in models.MODELS}
+        self.about = {name: named_models.MODELS[name].about for name in self.models if name in named_models.MODELS}
         return [*self.missing.values(), *self.models_missing.values()]
 
     def cell(self, stream: str, model: str, labels: str, seed: int) -> Cell:
@@ -330,7 +330,7 @@ def evaluate(cell: Cell, data: Path | None = None, stop_after: float | None = No
 def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
-        model = models.build(cell.model, cell.seed)
+        model = named_models.build(cell.model, cell.seed)
         stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)

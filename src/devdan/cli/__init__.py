@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 import devdan
-from devdan.cli.apply import learn, predict, show
 from devdan.cli.prepare import compile_models, fetch, streams
 from devdan.cli.run import RUN_HELP, report, run
+from devdan.cli.saved_model import learn, predict, show
 from devdan.cli.serve import backup, replay, serve
 from devdan.cli.table import table
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.cli.console import fail
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
@@ -169,8 +169,8 @@ Model = Annotated[
     str,
     option(
         "NAME",
-        f"{', '.join(models.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
-        autocompletion=lambda: list(models.NAMES),
+        f"{', '.join(named_models.NAMES)}; or any class with partial_fit, or a River classifier, as module:Class.",
+        autocompletion=lambda: list(named_models.NAMES),
         panel=MODEL,
     ),
 ]

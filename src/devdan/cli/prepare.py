@@ -96,7 +96,7 @@ def compile_models(
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from devdan.bench import models
+    from devdan.bench import named_models
     from devdan.evaluation.measures import OF_RULES
     from devdan.fleet.fleet import compile_fleet
     from devdan.histories.histories import compile_histories
@@ -110,7 +110,8 @@ def compile_models(
         jobs += [compilation.Job("histories", compile_histories)]
         if baselines:
             jobs += [
-                compilation.Job(name, partial(compilation.compile_kernel, models.build(name))) for name in OF_RULES
+                compilation.Job(name, partial(compilation.compile_kernel, named_models.build(name)))
+                for name in OF_RULES
             ]
         outcomes = []
         with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as bar:

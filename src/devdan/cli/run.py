@@ -72,7 +72,7 @@ def run(
     as_json: opt.Json = False,
 ) -> None:
     """Parse the options, open the stream, run, print the results."""
-    from devdan.bench import models
+    from devdan.bench import named_models
     from devdan.cli import display
     from devdan.evaluation.labels import Labels
     from devdan.evaluation.loop import Evaluation
@@ -84,9 +84,9 @@ def run(
 
     show_notes()
     with clear_errors():
-        chosen = models.parse_options(options or [])
-        about_columns = models.about_columns(nominal or [], numeric or [], dates or [])
-        learner = (models.build if key is None else models.build_fleet)(model, seed, chosen, about_columns)
+        chosen = named_models.parse_options(options or [])
+        about_columns = named_models.about_columns(nominal or [], numeric or [], dates or [])
+        learner = (named_models.build if key is None else named_models.build_fleet)(model, seed, chosen, about_columns)
         policy, histories = Labels.parse(labels, seed), opt.histories(history or [], time, key)
         as_text = [*(nominal or []), *([] if key is None else [key]), *_entities(histories)]  # 007 and 7 are two
         if resume and stream == "-":

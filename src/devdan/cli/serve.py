@@ -259,7 +259,7 @@ def replay(
     show_notes()
 
     def evaluate(connection: Connection, name: str, one: StreamFacts, end: float | None) -> None:
-        from devdan.bench import models
+        from devdan.bench import named_models
         from devdan.cli import display
         from devdan.cli.run import follow
         from devdan.evaluation.loop import Evaluation
@@ -269,7 +269,7 @@ def replay(
         from devdan.runs.runjob import RunJob
 
         samples, labels = log.history(connection, one, chunk, end)
-        samples, learner, classes, scaled = prepared(samples, models.build(name, seed))
+        samples, learner, classes, scaled = prepared(samples, named_models.build(name, seed))
         settings = describe(
             samples, learner, {}, model=name, seed=seed, chunk=chunk, labels=str(labels), scaled=scaled,
             command=f"devdan replay {data} --stream {one.name} --model {name}",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from devdan.bench import models
+from devdan.bench import named_models
 from devdan.cli.arguments import By, ChunkOrOwn, Data, Drop, Header, Target, command, option, path_option, words
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.streams import entries
@@ -40,7 +40,7 @@ def table(
     drop: Drop = None,
     header: Header = None,
     wanted: Annotated[str, option("NAMES", "Comma-separated models; default: all.", "--models")] = ",".join(
-        models.NAMES
+        named_models.NAMES
     ),
     seeds: Annotated[int, option("N", "Runs of each, with seeds 0, 1, ….", min=1)] = 5,
     labels: Annotated[str, option("WHICH", "Comma-separated label policies, as in `devdan run`.")] = "all",
@@ -87,7 +87,7 @@ def table(
         streams, files = _streams(",".join(known) if names is None else names, target, drop or [], header)
         plan = GridPlan(
             streams,
-            _listed(words(wanted), models.NAMES, "model"),
+            _listed(words(wanted), named_models.NAMES, "model"),
             [str(Labels.parse(policy)) for policy in (SCARCE if scarce else labels.split(","))],
             seeds,
             chunk,
@@ -138,7 +138,7 @@ def _listed(names: list[str], known: Collection[str], kind: str) -> list[str]:
     """The names; an unknown one is an error."""
     for name in names:
         if name not in known:
-            raise ValueError(f"there is no {kind} {name!r}; {models.near(name, known, f'the {kind}s are')}")
+            raise ValueError(f"there is no {kind} {name!r}; {named_models.near(name, known, f'the {kind}s are')}")
     if not names:
         raise ValueError(f"name at least one {kind}")
     return names

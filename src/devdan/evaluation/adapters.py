@@ -20,8 +20,8 @@ from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import Key
 from devdan.kernel.state import Event
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.estimator import StreamClassifier
-from devdan.model.evolving import EvolvingClassifier
 
 _EXPLAINED = 50  # recent samples from which importances are computed
 _LEAST_APART, _APART = 500, 8  # samples from one computation to the next: at least, and as a part of those so far

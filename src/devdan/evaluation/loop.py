@@ -22,7 +22,7 @@ from devdan.evaluation.record import KeyCount, Record
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.histories.histories import Histories
 from devdan.model.classes import Classes, is_missing, split_missing
-from devdan.model.evolving import EvolvingClassifier
+from devdan.model.classifier import EvolvingClassifier
 
 _NO_LABEL = -1  # before the first one
 _NO_SAMPLES = np.zeros(0, np.int64)

@@ -15,9 +15,9 @@ from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet import keys as labels
 from devdan.fleet.keys import Key
+from devdan.fleet.network_store import FIGURES
 from devdan.fleet.networks import Networks, columns_of
 from devdan.fleet.shared import Shared, mixture_of, prior_of
-from devdan.fleet.store import FIGURES
 from devdan.model.classes import Classes
 from devdan.model.devdan import DEVDAN
 from devdan.model.estimator import TableEstimator

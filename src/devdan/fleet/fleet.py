@@ -21,18 +21,18 @@ from devdan.fleet import keys as labels
 from devdan.fleet import saving
 from devdan.fleet.access import FleetAccess, copy_columns
 from devdan.fleet.keys import Key
+from devdan.fleet.network_store import KeyStore, Store
 from devdan.fleet.networks import INPUTS, SETTINGS
 from devdan.fleet.saving import FleetContent, Saves
 from devdan.fleet.shared import DEFAULT, Shared, check_model, check_no_replay, kept_of, learn_rows, predict_rows
-from devdan.fleet.store import KeyStore, Store
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.model import modelfile, options
 from devdan.model.classes import check_sample_weight
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.decision import Deciding
 from devdan.model.devdan import DEVDAN
 from devdan.model.ensemble import DEVDANEnsemble
 from devdan.model.estimator import Chunk
-from devdan.model.evolving import EvolvingClassifier
 from devdan.model.mixture import seeds_of
 from devdan.model.scales import Scale
 

@@ -18,7 +18,7 @@ import numpy as np
 from devdan import kernel
 from devdan.arrays import Floats, Integers
 from devdan.fleet.keys import Key, of_text, text_of
-from devdan.fleet.store import FIGURES, Kept, KeyStore, Row
+from devdan.fleet.network_store import FIGURES, Kept, KeyStore, Row
 from devdan.kernel import CHANGED, SEEN, Evolving, Work
 from devdan.kernel.memory import Sizes
 from devdan.kernel.state import aligned, resized, sizes_of

@@ -18,9 +18,9 @@ import numpy as np
 
 from devdan.arrays import Floats
 from devdan.fleet.keys import Key, kind_of, of_text, text_of
+from devdan.fleet.network_store import Kept, KeyStore, Row, Store
 from devdan.fleet.networks import EVENTS, Networks
 from devdan.fleet.shared import DEFAULT, Shared, scale_of
-from devdan.fleet.store import Kept, KeyStore, Row, Store
 from devdan.kernel import EVOLVING, Evolving
 from devdan.kernel.state import HEADER, LARGEST_COUNT, SETTINGS, aligned, check_state, check_states, sizes_of
 from devdan.model import modelfile, options

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from devdan import kernel
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
+from devdan.fleet.network_store import Kept
 from devdan.fleet.networks import Slots, room, room_for
-from devdan.fleet.store import Kept
 from devdan.kernel import (
     BIAS2,
     BY_AVERAGES,

@@ -14,8 +14,8 @@ from devdan.arrays import Floats
 from devdan.kernel import Evolving
 from devdan.kernel.state import scratch_for
 from devdan.model import options
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.estimator import Chunk
-from devdan.model.evolving import EvolvingClassifier
 from devdan.model.mixture import Mixture
 from devdan.model.scales import QUICK, REPLAYING, Scale
 

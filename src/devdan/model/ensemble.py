@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from devdan.model import options
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.devdan import DEVDAN
-from devdan.model.evolving import EvolvingClassifier
 from devdan.model.scales import SCALES, Scale
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from devdan.evaluation.measures import Figures, Measure
 from devdan.evaluation.record import Summary
 from devdan.report.bins import smooth_accuracy
 from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
-from devdan.report.classes import by_name
-from devdan.report.events import drawn_true_drifts, drifts
+from devdan.report.class_charts import by_name
+from devdan.report.event_marks import drawn_true_drifts, drifts
 from devdan.report.render import render
 from devdan.report.run_charts import points
 from devdan.report.shown_run import ShownRun, differences, options

@@ -33,8 +33,8 @@ from devdan.report.chart import (
     stroke,
     ticks,
 )
-from devdan.report.classes import charted
-from devdan.report.events import changes_legend, drawn_changes, drawn_drifts, markers
+from devdan.report.class_charts import charted
+from devdan.report.event_marks import changes_legend, drawn_changes, drawn_drifts, markers
 from devdan.report.rare import OVER_TIME, over_time
 from devdan.report.shown_run import ShownRun
 from devdan.report.words import clipped, how_many, letter, number, percent

@@ -11,9 +11,9 @@ from devdan.evaluation.counts import FEW
 from devdan.evaluation.record import Phases
 from devdan.model.explain import UNIT_HEAD
 from devdan.report.chart import COLOURS
-from devdan.report.classes import balance_chart, class_rows, confusions, matrix, recall_chart
-from devdan.report.events import changes_legend, event_rows, markers
-from devdan.report.keys import shown_keys
+from devdan.report.class_charts import balance_chart, class_rows, confusions, matrix, recall_chart
+from devdan.report.event_marks import changes_legend, event_rows, markers
+from devdan.report.key_charts import shown_keys
 from devdan.report.rare import rare_class
 from devdan.report.render import Tile, caption, framed, legend, placed, render
 from devdan.report.run_charts import (

@@ -22,7 +22,7 @@ from devdan.report.bins import (
     ColumnImportances,
     RunPart,
 )
-from devdan.report.keys import KeyFigures
+from devdan.report.key_charts import KeyFigures
 from devdan.report.words import NOTHING, how_many, moment, number
 from devdan.runs.runfolder import RunError, RunFolder
 

@@ -17,7 +17,7 @@ from typing import Any
 from devdan.atomic import FileLock, write_atomically
 from devdan.evaluation.record import Record
 from devdan.fleet.fleet import DEVDANFleet, open_model
-from devdan.model.evolving import EvolvingClassifier
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.modelfile import ModelFileError
 
 FORMAT = 1  # of the files in the folder

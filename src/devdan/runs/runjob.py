@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.record import Record, Summary
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.estimator import TableEstimator
-from devdan.model.evolving import EvolvingClassifier
 from devdan.runs.runfolder import IDENTITY, RunError, RunFolder
 from devdan.streams import Stream, StreamError
 

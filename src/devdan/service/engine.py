@@ -14,7 +14,7 @@ from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.service import fold, forgetting, keys, models, sql
+from devdan.service import fold, forgetting, log_keys, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
@@ -528,7 +528,7 @@ class Engine:
             kept = sql.snapshot(connection, live.number, sql.LATEST)
             if kept is None or kept.model is None:
                 return False
-            keys.whole(connection, live.number, live.settings, kept, path).close()
+            log_keys.whole(connection, live.number, live.settings, kept, path).close()
             return True
         finally:
             connection.close()

@@ -14,7 +14,7 @@ import msgspec
 
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.service import keys, models, sql
+from devdan.service import log_keys, models, sql
 from devdan.service.figures import Counts
 from devdan.service.schema import (
     Label,
@@ -69,7 +69,7 @@ class Fold:
         """Go on from a snapshot, or begin; with this fleet, or if rows have keys, with one that reads the log."""
         fold = cls(stream.settings, lambda seq: connection.record(stream.number, seq))
         if stream.settings.keyed:
-            fold.model = keys.of_log(connection, stream.number, stream.settings, kept) if fleet is None else fleet
+            fold.model = log_keys.of_log(connection, stream.number, stream.settings, kept) if fleet is None else fleet
         if kept is None:
             return fold
         fold.columns = stream.columns if kept.seq else stream.settings.columns
@@ -85,18 +85,18 @@ class Fold:
         """The state, to be kept; of a fleet, with the networks that have changed since the snapshot before."""
         counts = msgspec.msgpack.encode(self.counts)
         if isinstance(self.model, DEVDANFleet):
-            return Snapshot(self.seq, at, keys.shared(self.model), counts, keys.changes(self.model))
+            return Snapshot(self.seq, at, log_keys.shared(self.model), counts, log_keys.changes(self.model))
         return Snapshot(self.seq, at, models.content_of(self.model), counts)
 
     def note_saved(self, kept: Snapshot) -> None:
         """The log has this snapshot, of the state as it is."""
         if isinstance(self.model, DEVDANFleet):
-            keys.note_saved(self.model, kept.seq)
+            log_keys.note_saved(self.model, kept.seq)
 
     @property
     def is_due(self) -> bool:
         """Whether a snapshot must be taken before more is learned."""
-        return isinstance(self.model, DEVDANFleet) and keys.is_due(self.model)
+        return isinstance(self.model, DEVDANFleet) and log_keys.is_due(self.model)
 
     def apply(self, record: LogRecord) -> None:
         """Take the next record."""

@@ -19,8 +19,8 @@ from devdan.kernel.memory import Sizes
 from devdan.kernel.network import Evolving, Replaying
 from devdan.kernel.state import EVENTS
 from devdan.model import modelfile
+from devdan.model.classifier import EvolvingClassifier
 from devdan.model.devdan import DEVDAN
-from devdan.model.evolving import EvolvingClassifier
 from devdan.model.scales import Scale
 from devdan.service.schema import InvalidError, Label, LimitError, Limits, StreamSettings, Value, check_columns
 

@@ -19,7 +19,7 @@ from devdan.encoding.encoding import SingleRow
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import text_of as text_of_key
 from devdan.model.decision import text_of
-from devdan.service import keys, models
+from devdan.service import log_keys, models
 from devdan.service.models import Model
 from devdan.service.schema import Features, Label
 
@@ -69,7 +69,7 @@ class Predictor:
         if model is None or not model.__sklearn_is_fitted__():
             return
         if isinstance(model, DEVDANFleet):
-            (self._model, self._fetched), self._single = keys.copied(model), None
+            (self._model, self._fetched), self._single = log_keys.copied(model), None
             self.classes = model.mixture_.classes.labels.tolist()
             self._name()
             return

@@ -13,7 +13,7 @@ import numpy as np
 from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.service import keys, models, sql
+from devdan.service import log_keys, models, sql
 from devdan.service.fold import Fold
 from devdan.service.forgetting import ERASED
 from devdan.service.schema import Label, LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
@@ -66,7 +66,7 @@ def replayed(
         )
     latest = sql.snapshot(connection, stream.number, sql.LATEST)
     begun, expected = (
-        keys.whole(connection, stream.number, stream.settings, one, folder and folder / name)
+        log_keys.whole(connection, stream.number, stream.settings, one, folder and folder / name)
         if stream.settings.keyed
         else None
         for name, one in (("replayed", base), ("snapshot", latest))

@@ -33,10 +33,10 @@ _PARAMETERS = 500  # of one statement
 
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
-# `networks` what snapshots have of keys (see keys.py), `positions` how far topics were read into each stream, `members`
-# the keys and classes that streams have had, `quarantine` why streams are not learned, `removed` the deleted streams
-# that are not yet gone from all tables, `forgotten` the samples that are not yet erased: the record that says so, and
-# the one with the row; `audit` the calls of administrators.
+# `networks` what snapshots have of keys (see log_keys), `positions` how far topics were read into each stream,
+# `members` the keys and classes that streams have had, `quarantine` why streams are not learned, `removed` the deleted
+# streams that are not yet gone from all tables, `forgotten` the samples that are not yet erased: the record that says
+# so, and the one with the row; `audit` the calls of administrators.
 TABLES = """
 CREATE TABLE IF NOT EXISTS clock (
     seq BIGINT NOT NULL, stream BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, served DOUBLE PRECISION NOT NULL,

@@ -14,7 +14,7 @@ from devdan.arrays import Floats, Integers
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import text_of
-from devdan.fleet.store import Row
+from devdan.fleet.network_store import Row
 from devdan.kernel import CHANGED
 from devdan.spark import statebytes
 from devdan.spark.plan import QueryPlan, text_of_value, value_of

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from devdan.arrays import Floats
+from devdan.fleet.network_store import Kept
 from devdan.fleet.saving import INVALID
-from devdan.fleet.store import Kept
 from devdan.model.modelfile import plain, refuse
 
 VERSION = 1  # of all that is in a state

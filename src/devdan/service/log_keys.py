@@ -21,7 +21,7 @@ import numpy as np
 from devdan.arrays import Floats
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.fleet.store import FIGURES, Kept, KeyStore, Row, Store
+from devdan.fleet.network_store import FIGURES, Kept, KeyStore, Row, Store
 from devdan.model.modelfile import ModelFileError, plain
 from devdan.service import models, sql
 from devdan.service.schema import StreamSettings

@@ -17,7 +17,7 @@ from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress,
 if TYPE_CHECKING:
     from devdan.apply import TablePredictions
     from devdan.fleet.fleet import DEVDANFleet
-    from devdan.model.evolving import EvolvingClassifier
+    from devdan.model.classifier import EvolvingClassifier
 
 _AT_A_TIME = 1000  # rows of standard input, if they are written to a file
 
