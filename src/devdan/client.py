@@ -185,7 +185,7 @@ class _Request(NamedTuple):
 _Answer = httpx.Response | httpx.TransportError | None
 _Steps = Generator[
     _Request | float, _Answer, Result
-]  # sends requests, or waits so many seconds; then there is a result
+]  # sends requests, or waits for a number of seconds; then there is a result
 _Parts = list[dict[str, Any]]
 
 

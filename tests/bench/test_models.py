@@ -32,9 +32,8 @@ def errors_of_the_majority(stream):
 
 @pytest.mark.parametrize("name", HERE)
 def test_every_model_makes_at_most_half_the_errors_of_guessing_the_majority(name):
-    n_samples = (
-        2_000 if named_models.MODELS[name].is_peer else 10_000
-    )  # the forests are slow, a single unit learns slowly
+    is_slow = named_models.MODELS[name].is_peer  # the forests are, and a single unit learns slowly
+    n_samples = 2_000 if is_slow else 10_000
     stream = sea(n_samples, noise=0)
     summary = Summary(prequential(stream, build(name, seed=1)))
     assert 100 - summary.rate.mean < errors_of_the_majority(stream) / 2

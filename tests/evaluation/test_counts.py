@@ -42,7 +42,7 @@ def test_counts_add_up(first, second):
     two = [(*pair, 1) for pair in second]
     both = Confusion.of(one + two)
     assert both.n_samples == Confusion.of(one).n_samples + Confusion.of(two).n_samples
-    assert both == Confusion.of([*two, *one])
+    assert both == Confusion.of([*two, *one]) == Confusion.of(one) + Confusion.of(two)
 
 
 def test_nothing_measured_is_nothing_known():

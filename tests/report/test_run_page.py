@@ -223,8 +223,8 @@ def test_classes_over_time_are_those_of_the_records():
     run = added(many_classes(3, 1000, 30))
     assert MOST_CLASS_POINTS / 2 <= len(run.counts) <= MOST_CLASS_POINTS
     for c in range(3):
-        assert sum(count.actual.get(c, 0) for count in run.counts) == run.summary.confusion.actual[c]
-        assert sum(count.hits.get(c, 0) for count in run.counts) == run.summary.confusion.hits[c]
+        assert sum(count.confusion.actual.get(c, 0) for count in run.counts) == run.summary.confusion.actual[c]
+        assert sum(count.confusion.hits.get(c, 0) for count in run.counts) == run.summary.confusion.hits[c]
         assert np.mean(smooth_recall(run.counts, c)) == pytest.approx(run.summary.confusion.recall(c), abs=0.02)
 
 

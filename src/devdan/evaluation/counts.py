@@ -46,6 +46,11 @@ class Confusion:
                 hits[true] = hits.get(true, 0) + n
         return cls(hits, actual, predicted)
 
+    def __add__(self, other: Confusion) -> Confusion:
+        """The counts of both."""
+        pairs = (self.hits, other.hits), (self.actual, other.actual), (self.predicted, other.predicted)
+        return Confusion(*(own | {c: own.get(c, 0) + n for c, n in more.items()} for own, more in pairs))
+
     @property
     def n_samples(self) -> int:
         return sum(self.actual.values())

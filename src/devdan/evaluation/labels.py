@@ -34,7 +34,7 @@ class Labels:
     classes differ by less than ``margin`` or, if that is None, by less than a bound that adapts to the budget.
 
     With ``positives``, only labels of rare classes arrive, as those of frauds do: of the commonest class so far, none
-    does, and so many samples after a sample without a label came, that class is taught for it. If its label comes
+    does, and this many samples after a sample without a label came, that class is taught for it. If its label comes
     later, that one is taught instead.
 
     >>> policy = Labels(fraction=0.5, delay=(10, 20))

@@ -65,7 +65,7 @@ class DEVDANFleet(Deciding, FleetAccess):
 
     A key of which nothing is known yet is predicted by the prior, or without one by the shares of the classes among all
     labels. Invalid input raises a ``ValueError`` or a ``TypeError`` and leaves the fleet unchanged. Several threads may
-    use a fleet: one call at a time goes on, in threads of its own.
+    use a fleet: their calls run one after the other, each in threads of its own.
 
     Parameters
     ----------
@@ -405,7 +405,7 @@ class DEVDANFleet(Deciding, FleetAccess):
     # --- Models of their own ---------------------------------------------------------------------------------------
 
     def __setitem__(self, key: Any, model: DEVDAN) -> None:
-        """Let a key go on as a model, of which it gets a copy; it must have the fleet's features and fixed options."""
+        """Give a key a copy of a model, which must have the fleet's features and fixed options."""
         with self._lock:
             (own,) = labels.checked([key], 1)
             self._check_options()

@@ -260,7 +260,7 @@ def _shared_of(header: dict[str, Any], network: Floats, is_prior: bool) -> Share
 
 
 def _check_versions(shared: Shared) -> None:
-    """Each version of the inputs must become that of now as inputs do: some go, and others come after the rest."""
+    """Each version of the inputs must lead to the current one as inputs change: some go, and others come last."""
     now = shared.inputs[-1]
     known = set(now)
     for order in shared.inputs:

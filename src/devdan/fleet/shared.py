@@ -60,7 +60,7 @@ class Shared:
     mixture: Mixture
     is_prior: bool
     inputs: list[tuple[int, ...]]  # versions: the numbers of the encoding's inputs in order; () for plain numbers
-    settings: dict[str, float]  # the kernel's, of now
+    settings: dict[str, float]  # the kernel's, at present
     n_settings: int  # versions of them that there were before
     named: npt.NDArray[Any]  # classes named in advance, sorted
     label_counts: Integers  # of all keys, by code; not counted where there is a prior
@@ -164,7 +164,7 @@ class Shared:
         return np.flatnonzero((numbers < ALL_ROWS) | (numbers % EVERY == 0))
 
     def stop_growing(self, memory: Slots) -> None:
-        """Go on without another hidden unit, where there is no room for one."""
+        """Stop growing where there is no room for another hidden unit."""
         net = Evolving(self._placed)
         net.grows = 0.0
         self._give_room(memory, net.n_hidden + 2)
@@ -243,7 +243,7 @@ class Shared:
         return Kept(state, np.arange(n_known), inputs=inputs, settings=settings)
 
     def up_to_date(self, kept: Kept, told: bool = True) -> Kept:
-        """A key with the inputs of now and, if it is told of options, the settings of now."""
+        """A key with the current inputs and, if it is told of options, the current settings."""
         inputs, settings = self.versions[0], self.versions[1] if told else kept.settings
         state = kept.state.copy()
         if kept.inputs != inputs:
@@ -281,7 +281,7 @@ def make_young(net: Evolving) -> None:
 
 
 def mixture_of(shared: Shared, kept: Kept) -> Mixture:
-    """A mixture of one network that goes on as the key would."""
+    """A mixture of one network that learns as the key would."""
     kept = shared.up_to_date(kept)
     labels = shared.classes.labels[np.argsort(shared.classes.outputs)][kept.codes]
     order = np.argsort(labels)

@@ -55,7 +55,7 @@ SPREAD = 2_654_435_769  # 2^32 by the golden ratio, so that they are far from ea
 NOW, N_TIMES, N_LATE, N_UNTIMED, N_FAR, FAR_IN_A_ROW, FIRST = range(7)
 CLOCK = 7
 IN_A_ROW = 8  # rows far in the future that are believed if they follow each other
-FAR, ENOUGH_TIMES = 30.0, 100  # times the span of all rows so far, once there are so many
+FAR, ENOUGH_TIMES = 30.0, 100  # times the span of all rows so far, once there are this many
 
 SHORTEST = 2.0  # times the mean time between two rows of an entity, about the shortest horizon
 STEPS = (1.0, 7.0, 30.0)  # from the shortest horizon to the others, where no unit of time is known

@@ -144,7 +144,7 @@ class Group:
     # --- Files ---------------------------------------------------------------------------------------------------
 
     def to_json(self) -> dict[str, Any]:
-        """The group as JSON, but for :meth:`content`."""
+        """The group as JSON, without :meth:`content`."""
         return {
             "columns": list(self.columns), "numbers": self.numbers, "values": self.values,
             "horizons": self.horizons.tolist(), "integers": self.integers.tolist(),

@@ -212,7 +212,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     # --- What is kept --------------------------------------------------------------------------------------------
 
     def know_classes(self, labels: Sequence[Any]) -> Self:
-        """Name classes before the first row, so that there is a column for the share of each, but for the first."""
+        """Name classes before the first row, so that there is a column for the share of each but the first."""
         if not hasattr(self, "_groups"):
             self._named_classes = list(dict.fromkeys(labels))[:MOST_CLASSES]
         return self

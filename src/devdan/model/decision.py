@@ -81,11 +81,11 @@ class Decision:
         """
 
     def copy(self) -> Self:
-        """One that goes on by itself."""
+        """A copy that learns on its own from here."""
         return self
 
     def knowing(self, classes: Classes) -> Self:
-        """One that goes on by itself, in a model of these classes."""
+        """A copy that learns on its own from here, in a model of these classes."""
         return self
 
     def to_json(self) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class Mixture:
         classes: Classes,
         encoding: Encoding | None,
     ) -> Self:
-        """A mixture that goes on with networks that exist."""
+        """A mixture of existing networks."""
         mixture = cls.__new__(cls)
         mixture.scales, mixture.encoding, mixture.classes = tuple(scales), encoding, classes
         mixture.options, mixture.decision = dict(chosen), decision_of(chosen["decide"]).knowing(classes)
@@ -108,7 +108,7 @@ class Mixture:
         self._n_scratch = len(scratch_for(*self.networks))
 
     def replace(self, k: int, state: Floats) -> None:
-        """Go on with another state of a network, such as one that has more room."""
+        """Use another state of a network from here, such as one that has more room."""
         self.networks[k], self.nets[k] = state, Network(state)
         self._n_scratch = max(self._n_scratch, len(scratch_for(state)))
 
@@ -217,7 +217,7 @@ class Mixture:
         self._hold([with_features(state, gone, n_new) for state in self.networks])
 
     def make_room(self, n_outputs: int) -> None:
-        """Room for so many outputs in every network."""
+        """Make room for this many outputs in every network."""
         room = self.nets[0].max_classes
         if n_outputs > room:
             self._hold([resized(state, classes=max(n_outputs, 2 * room)) for state in self.networks])
@@ -264,7 +264,7 @@ class Mixture:
     def _visit(
         self, k: int, X: Floats, codes: Integers, weights: Floats, order: Integers, chunk: int, first: int, last: int
     ) -> None:
-        """Let a network visit rows, in chunks of so many; with more room for hidden units whenever it needs some."""
+        """Let a network visit rows, in chunks of this size, with more room for hidden units whenever it needs some."""
         done = 0
         while True:
             state = self.networks[k]
@@ -384,7 +384,7 @@ class Mixture:
         return [event for k, net in enumerate(self.nets) for event in events_of(net, k)]
 
     def events_after(self, counts: Sequence[int]) -> list[Event]:
-        """The events since the networks had so many, if they had any, as far as they are kept."""
+        """The events since the networks had these counts, as far as they are kept."""
         found: list[Event] = []
         for k, (net, count) in enumerate(zip(self.nets, counts or [0] * len(self.nets), strict=True)):
             n_new = net.n_events - count if isinstance(net, Evolving) else 0

@@ -169,7 +169,7 @@ def share_less_unusual(networks: Sequence[Floats], X: Floats) -> Floats:
 
 
 def rank(values: Floats, known: Floats) -> Floats:
-    """The share of the known values, which rise, that are smaller; beyond the largest it goes on rising towards 1.
+    """The share of the known values, which rise, that are smaller; beyond the largest it still rises towards 1.
 
     >>> rank(np.array([0.0, 2.0, 3.0, 6.0]), np.array([1.0, 2.0, 3.0])).tolist()
     [0.0, 0.25, 0.5, 0.875]

@@ -14,14 +14,14 @@ _WORTH = 2000  # number of visits to samples below which threads cost more than 
 
 
 def n_threads(n_jobs: int | None, n_visits: int) -> int:
-    """How many threads are worth it for so many visits to samples."""
+    """How many threads are worth it for this number of visits to samples."""
     if n_visits < _WORTH:
         return 1
     return int(min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))
 
 
 def run(tasks: Sequence[Callable[[], Result]], threads: int) -> list[Result]:
-    """What comes of the tasks, which are begun in their order by so many threads, or in this one if one is enough."""
+    """What comes of the tasks, which this many threads begin in their order, or this thread if one is enough."""
     if min(threads, len(tasks)) == 1:
         return [task() for task in tasks]
     with ThreadPoolExecutor(threads) as pool:

@@ -38,7 +38,7 @@ Flags = npt.NDArray[np.bool_]
 
 START = 0.5  # the threshold as long as there is no better one
 LATEST = 5_000  # samples by which it is chosen, and over which a budget is kept
-EVERY = 50  # after so many further ones it is chosen again
+EVERY = 50  # after this many further ones it is chosen again
 FEWEST = 20  # of the class, and of others, from which it is chosen
 NEVER = 2.0  # a threshold that no probability reaches
 WAY = 6.0  # log-odds
@@ -74,7 +74,7 @@ class Rule:
         return f"{begun}: {self.basis()}"
 
     def copy(self) -> Self:
-        """A rule that goes on by itself; arrays are never written to, so they can be shared."""
+        """A copy that learns on its own from here; arrays are never written to, so they can be shared."""
         return copy.copy(self)
 
     def to_json(self) -> dict[str, Any]:

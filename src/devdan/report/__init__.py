@@ -31,13 +31,13 @@ def write_report(folders: Sequence[Path], path: Path, by: str | None = None) -> 
 
 
 class RunReport:
-    """The page of a run, written again and again while the run goes on; no record is read twice."""
+    """The page of a run, written again and again during the run; no record is read twice."""
 
     def __init__(self, folder: Path, path: Path) -> None:
         self._reader, self._path = RunReader(folder), path
 
     def write(self, *, goes_on: bool) -> None:
-        """Write the page of all records so far, if any; while the run goes on, the page loads itself again."""
+        """Write the page of all records so far, if any; during the run, the page reloads itself."""
         write_atomically(self._path, page_of_run(self._reader.so_far(), goes_on=goes_on).encode())
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from devdan.evaluation.counts import Confusion
 from devdan.evaluation.record import Phases, Record, Summary, together
 
 MOST_POINTS = 2000  # enough to zoom in, few enough for a page that opens at once
@@ -83,35 +84,21 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class BinnedClassCounts:
-    """How many samples of each class a chunk, or several in a row, had, and how many were called so, also rightly.
-
-    Classes are numbers, as in records.
-    """
+class BinnedConfusion:
+    """The classes of a chunk, or of several in a row, and what they were predicted as."""
 
     end: int
     n_chunks: int
-    actual: dict[int, int]
-    hits: dict[int, int]
-    called: dict[int, int]
+    confusion: Confusion
 
     @classmethod
-    def of(cls, record: Record) -> BinnedClassCounts:
+    def of(cls, record: Record) -> BinnedConfusion:
         """A single chunk."""
-        counted = record.confusion
-        return cls(record.start + record.n_samples, 1, counted.actual, counted.hits, counted.predicted)
+        return cls(record.start + record.n_samples, 1, record.confusion)
 
-    def join(self, later: BinnedClassCounts) -> BinnedClassCounts:
+    def join(self, later: BinnedConfusion) -> BinnedConfusion:
         """The sums of both."""
-        n_chunks = self.n_chunks + later.n_chunks
-        names = ("actual", "hits", "called")
-        return BinnedClassCounts(
-            later.end, n_chunks, *(_sum(getattr(self, name), getattr(later, name)) for name in names)
-        )
-
-
-def _sum(a: dict[int, int], b: dict[int, int]) -> dict[int, int]:
-    return a | {c: a.get(c, 0) + n for c, n in b.items()}
+        return BinnedConfusion(later.end, self.n_chunks + later.n_chunks, self.confusion + later.confusion)
 
 
 @dataclass(frozen=True)
@@ -230,19 +217,23 @@ def smooth_no_change(bins: Sequence[Bin]) -> list[float | None]:
     return _smooth([(bin.same, bin.compared) for bin in bins])
 
 
-def smooth_recall(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
+def smooth_recall(counts: Sequence[BinnedConfusion], c: int) -> list[float | None]:
     """The moving mean of the recall of a class; None where none of its samples is near."""
-    return _smooth([(count.hits.get(c, 0), count.actual.get(c, 0)) for count in counts])
+    return _smooth([(own.hits.get(c, 0), own.actual.get(c, 0)) for own in _confusions(counts)])
 
 
-def smooth_precision(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
+def smooth_precision(counts: Sequence[BinnedConfusion], c: int) -> list[float | None]:
     """The moving mean of the precision of a class; None where nothing near is called so."""
-    return _smooth([(count.hits.get(c, 0), count.called.get(c, 0)) for count in counts])
+    return _smooth([(own.hits.get(c, 0), own.predicted.get(c, 0)) for own in _confusions(counts)])
 
 
-def smooth_balance(counts: Sequence[BinnedClassCounts], c: int) -> list[float | None]:
+def smooth_balance(counts: Sequence[BinnedConfusion], c: int) -> list[float | None]:
     """The moving mean of the share of a class among the scored samples."""
-    return _smooth([(count.actual.get(c, 0), sum(count.actual.values())) for count in counts])
+    return _smooth([(own.actual.get(c, 0), own.n_samples) for own in _confusions(counts)])
+
+
+def _confusions(counts: Sequence[BinnedConfusion]) -> list[Confusion]:
+    return [count.confusion for count in counts]
 
 
 def smooth_importance(points: Sequence[ColumnImportances], column: int) -> list[float | None]:

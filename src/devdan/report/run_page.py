@@ -38,7 +38,7 @@ _ALWAYS = "cr_mean"  # the measure that has a tile even if nothing has been scor
 
 
 def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
-    """The report of one run; while it goes on, the page loads itself again."""
+    """The report of one run; during the run, the page reloads itself."""
     width = run.bins.width
     phases = [(phase, bias_variance_chart(run, phase)) for phase in Phases._fields]
     accuracy, hidden_units, counted, rows = accuracy_chart(run), hidden_units_chart(run), matrix(run), class_rows(run)

@@ -17,7 +17,7 @@ from devdan.report.bins import (
     MOST_COLUMN_POINTS,
     MOST_PARTS,
     Bin,
-    BinnedClassCounts,
+    BinnedConfusion,
     Bins,
     ColumnImportances,
     RunPart,
@@ -45,7 +45,7 @@ class ShownRun:
     summary: Summary = field(default_factory=Summary)
     bins: Bins[Bin] = field(default_factory=Bins)
     beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
-    counts: Bins[BinnedClassCounts] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
+    counts: Bins[BinnedConfusion] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     n_events: int = 0
     importances: Bins[ColumnImportances] = field(default_factory=lambda: Bins(most=MOST_COLUMN_POINTS))
@@ -96,7 +96,7 @@ class ShownRun:
             self.parts.add(RunPart.of(record))
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
-        self.counts.add(BinnedClassCounts.of(record))
+        self.counts.add(BinnedConfusion.of(record))
         self.events += record.events or ()
         self.n_events += len(record.events or ())
         if record.importances is not None:
@@ -107,7 +107,7 @@ class ShownRun:
 
 
 class RunReader:
-    """Reads the run in a folder, finished or not, and goes on reading while the run goes on.
+    """Reads the run in a folder, finished or not, and what is added to it during the run.
 
     Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """

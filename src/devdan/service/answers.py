@@ -126,9 +126,10 @@ class Forgotten(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AuditEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """A call by who has a token of this name, or from this address; refusals within an hour are one, so many ``times``.
+    """A call by who has a token of this name, or from this address.
 
-    ``status`` is null if the process ended before the call was answered.
+    Refusals within an hour are one call, with their number in ``times``. ``status`` is null if the process ended before
+    the call was answered.
     """
 
     number: int

@@ -124,13 +124,13 @@ def check_memory(
 
 
 def fits(model: Model, max_memory: int, n_columns: int, n_classes: int, n_keys: int) -> bool:
-    """Whether the networks fit into so many MiB whatever the columns hold; almost free."""
+    """Whether the networks fit into this many MiB whatever the columns hold; almost free."""
     n_inputs = n_columns * _most_inputs(_chosen(model))
     return n_bytes(model, n_inputs, n_classes, n_keys) <= max_memory * _MIB
 
 
 def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int:
-    """The memory of a model's networks with so many inputs, classes and keys, and the room that they make in advance.
+    """The memory of networks with these numbers of inputs, classes and keys, and of the room made in advance.
 
     >>> n_bytes(DEVDAN(rehearse=0), 20, 2) < n_bytes(DEVDAN(), 20, 2) < n_bytes(DEVDAN(), 20_000, 2)
     True

@@ -158,9 +158,9 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
 
     ``columns`` are those of the first row unless given. ``keep`` is for how many seconds the log keeps what is no
     longer needed; by default for ever, so that everything can be replayed. ``max_memory`` is what the networks may take
-    with their replay buffers: rows and labels for which they would need more are refused. The networks of so many keys
-    as ``max_in_memory`` says are in memory, those used last. With ``assume``, rows are taught as a class if their label
-    does not come in time, instead of ``wait``.
+    with their replay buffers: rows and labels for which they would need more are refused. The networks of the
+    ``max_in_memory`` keys used last are in memory. With ``assume``, rows are taught as a class if their label does not
+    come in time, instead of ``wait``.
     """
 
     model: str = "DEVDAN"

@@ -172,7 +172,7 @@ class Layout:
         return f"row {row} (line {line})" if self.counts_lines else f"row {row}"
 
     def _endless(self, error: EndlessRowError, n_rows: int, n_before: int) -> StreamError:
-        """What is wrong with a row that does not end, after so many rows and lines."""
+        """What is wrong with a row that does not end, after these numbers of rows and lines."""
         row, begin = self.row(n_rows + 1, n_before + 1), f"it begins with {error.text[:30]!r}"
         if has_open_quote(error.text, self.delimiter):
             return StreamError(f"{self.path}: {row} opens a quote that is never closed; {begin}")

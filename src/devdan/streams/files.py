@@ -186,7 +186,7 @@ _NUMBERS = ("numeric", "real", "integer")
 
 
 def arff_layout(path: Path, compression: str | None) -> Layout:
-    """The layout of an ARFF file; the first pass over the data goes on in the file that is opened here."""
+    """The layout of an ARFF file; the first pass over the data continues in the file that is opened here."""
     text = lines(path, compression)
     names, values, types, n_lines = _arff_header(text, path)
     begun = [text]

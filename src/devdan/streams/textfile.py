@@ -124,7 +124,7 @@ class OpenText:
 
 
 class TextFile:
-    """A text file that is opened once to find its layout and for the first pass, which goes on from there.
+    """A text file that is opened once to find its layout and for the first pass, which continues from there.
 
     Further passes open it again. ``opened`` opens a text that is no file of its own; ``path`` is then for messages.
     """
