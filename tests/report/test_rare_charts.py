@@ -70,7 +70,7 @@ def test_the_curves_are_those_of_all_thresholds():
     recall, precision = over_time(run, 1)
     assert len(recall) == len(precision) == len(run.counts)
     first = slice(0, run.counts[0].end)
-    assert run.counts[0].called[1] == (scores[first] >= 0.3).sum()
+    assert run.counts[0].confusion.predicted[1] == (scores[first] >= 0.3).sum()
 
 
 def test_a_page_has_them_where_a_class_is_rare():
