@@ -25,10 +25,10 @@ from devdan.encoding.values import is_date_format
 from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.service import answers, sql
 from devdan.service.auth import Tokens, TokensError
+from devdan.service.database import UnavailableError
 from devdan.service.engine import InitialModel
 from devdan.service.schema import InvalidError, Limits
 from devdan.service.server import ListenError, check_address
-from devdan.service.sql import UnavailableError
 
 
 @pytest.fixture

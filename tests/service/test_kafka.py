@@ -21,10 +21,10 @@ from kafka_cluster import PARTITIONS, QUICK, SECONDS, Reader  # noqa: E402
 from kafka_service import labels, rows, service, topics  # noqa: E402
 
 from devdan.service import bodies, ledger  # noqa: E402
+from devdan.service.database import NotStorableError  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
 from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
 from devdan.service.schema import InvalidError, Limits  # noqa: E402
-from devdan.service.sql import NotStorableError  # noqa: E402
 from devdan.service.store import FILE, SqliteDatabase  # noqa: E402
 
 

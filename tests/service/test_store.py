@@ -11,9 +11,9 @@ from commandline import run
 from old_logs import BEFORE, MIGRATIONS, age, tables
 from served import SECONDS, Process, logged, served_here, until
 
-from devdan.service import sql
+from devdan.service import database as log_database
+from devdan.service.database import FormatError
 from devdan.service.replay import found, replayed
-from devdan.service.sql import FormatError
 from devdan.service.store import FILE, SqliteDatabase, back_up
 
 
@@ -145,7 +145,7 @@ def test_a_log_that_is_damaged_is_not_backed_up(tmp_path):
     content = bytearray(path.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 40_000] = b"\xff" * 40_000
     path.write_bytes(content)
-    with pytest.raises(sql.DamagedError):
+    with pytest.raises(log_database.DamagedError):
         back_up(tmp_path / "data", tmp_path / "copy")
     assert list((tmp_path / "copy").iterdir()) == []  # what is left would keep a disk full
 
@@ -196,11 +196,11 @@ def test_a_reader_of_another_format_is_told_in_a_line(tmp_path):
 
 def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(tmp_path, monkeypatch):
     begun(tmp_path, "INSERT INTO removed VALUES (77)")
-    now = sql.FORMAT
-    monkeypatch.setattr(sql, "FORMAT", now + 2)
+    now = log_database.FORMAT
+    monkeypatch.setattr(log_database, "FORMAT", now + 2)
     steps = {now: ("UPDATE removed SET stream = stream + 1",), now + 1: ("UPDATE missing SET stream = 0",)}
-    monkeypatch.setattr(sql, "MIGRATIONS", steps)
-    with pytest.raises(sql.DamagedError, match="no such table: missing"):
+    monkeypatch.setattr(log_database, "MIGRATIONS", steps)
+    with pytest.raises(log_database.DamagedError, match="no such table: missing"):
         SqliteDatabase(tmp_path)
     steps[now + 1] = ("UPDATE removed SET stream = 2 * stream",)
     for _ in range(2):  # once
@@ -211,7 +211,7 @@ def test_an_older_log_is_brought_up_to_date_at_once_or_not_at_all(tmp_path, monk
 
 
 def test_there_is_a_migration_from_each_format():
-    assert sorted(sql.MIGRATIONS) == list(range(1, sql.FORMAT))
+    assert sorted(log_database.MIGRATIONS) == list(range(1, log_database.FORMAT))
 
 
 def test_a_log_of_an_older_format_goes_on_bit_for_bit(tmp_path, monkeypatch):
@@ -228,7 +228,7 @@ def test_a_log_of_an_older_format_goes_on_bit_for_bit(tmp_path, monkeypatch):
     assert (code, f"the log is of format {BEFORE}" in told) == (2, True), told
     with pytest.raises(FormatError, match=f"the log is of format {BEFORE}"):  # there is no way from it
         SqliteDatabase(tmp_path / "data")
-    monkeypatch.setattr(sql, "MIGRATIONS", MIGRATIONS)
+    monkeypatch.setattr(log_database, "MIGRATIONS", MIGRATIONS)
     with served_here(tmp_path / "data") as http:
         until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
         assert http.post("/v1/streams/s/predict", json=rows(7, 1)).json()["predictions"] == said["predictions"]

@@ -11,10 +11,10 @@ import pytest
 from served import SECONDS, Process, limit, metric, served_here, until, wait_until
 
 from devdan.service import learner, ledger, sql, supervision
+from devdan.service.database import DamagedError, NotStorableError, UnavailableError
 from devdan.service.fold import Fold
 from devdan.service.replay import found, replayed
 from devdan.service.schema import Limits, StreamSettings, Submission, SubmittedRow
-from devdan.service.sql import DamagedError, NotStorableError, UnavailableError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread

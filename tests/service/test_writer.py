@@ -6,8 +6,8 @@ from concurrent.futures import Future
 import pytest
 
 from devdan.service import ledger, sql
+from devdan.service.database import UnavailableError
 from devdan.service.schema import Limits, StreamSettings, Submission, SubmissionOutcome, SubmittedRow
-from devdan.service.sql import UnavailableError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread

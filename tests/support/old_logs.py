@@ -1,8 +1,8 @@
 """Logs of an older format, made from new ones, and what a log's tables look like."""
 
-from devdan.service import sql
+from devdan.service import database as log_database
 
-BEFORE = sql.FORMAT - 1  # a format that never was, without what these statements take away
+BEFORE = log_database.FORMAT - 1  # a format that never was, without what these statements take away
 _MISSING = ("DROP TABLE audit", "ALTER TABLE streams DROP COLUMN n_keys")
 MIGRATIONS = {BEFORE: ("ALTER TABLE streams ADD COLUMN n_keys BIGINT NOT NULL DEFAULT 0",)}  # missing tables are made
 

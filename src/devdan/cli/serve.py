@@ -27,7 +27,7 @@ _VERDICTS = {
 @contextmanager
 def _log_errors() -> Iterator[None]:
     """Report that the log is in use, or cannot be reached, in one line."""
-    from devdan.service.sql import DamagedError, UnavailableError
+    from devdan.service.database import DamagedError, UnavailableError
     from devdan.service.store import InUseError
 
     try:
@@ -253,7 +253,8 @@ def replay(
     from tempfile import TemporaryDirectory
 
     from devdan.service import replay as log
-    from devdan.service.sql import Connection, StreamFacts
+    from devdan.service.database import Connection
+    from devdan.service.sql import StreamFacts
     from devdan.service.store import reading
 
     show_notes()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from devdan.service.sql import Connection
+from devdan.service.database import Connection
 
 KEPT = 10_000  # calls
 _HOUR = 3600.0  # seconds in which refusals of the same call to the same sender are one entry

@@ -16,6 +16,7 @@ from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import fold, forgetting, log_keys, models, sql
 from devdan.service.bodies import RowIn
+from devdan.service.database import Connection, Database, StaleError, UnavailableError
 from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
 from devdan.service.predictor import NotFetchedError, Predictor, RowPrediction
@@ -36,7 +37,7 @@ from devdan.service.schema import (
     check_name,
     new_id,
 )
-from devdan.service.sql import Connection, Database, StaleError, StreamFacts, UnavailableError
+from devdan.service.sql import StreamFacts
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 

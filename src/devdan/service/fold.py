@@ -15,6 +15,7 @@ import msgspec
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.service import log_keys, models, sql
+from devdan.service.database import Connection
 from devdan.service.figures import Counts
 from devdan.service.schema import (
     Label,
@@ -28,7 +29,7 @@ from devdan.service.schema import (
     StreamSettings,
     Value,
 )
-from devdan.service.sql import Connection, Snapshot, StreamFacts
+from devdan.service.sql import Snapshot, StreamFacts
 
 _CACHED = 20_000  # rows that may get labels soon
 

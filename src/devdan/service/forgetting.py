@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from devdan.service import sql
+from devdan.service.database import ALONE, Connection, Leases
 from devdan.service.schema import (
     EarlyLabels,
     LogBody,
@@ -21,7 +22,7 @@ from devdan.service.schema import (
     Value,
     encoded,
 )
-from devdan.service.sql import ALONE, EARLY, Appender, Connection, Leases
+from devdan.service.sql import EARLY, Appender
 
 ERASED = ""  # the id of a row that was, which no row can have
 

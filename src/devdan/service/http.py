@@ -23,10 +23,10 @@ import devdan
 from devdan.report.render import policy_of, render
 from devdan.service import audit
 from devdan.service.auth import ADMIN, Guard, Tokens, is_open, scope_for
+from devdan.service.database import Database, UnavailableError
 from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
 from devdan.service.schema import BusyError, FairShares, InvalidError, LimitError, Limits, is_name
-from devdan.service.sql import Database, UnavailableError
 
 if TYPE_CHECKING:
     from devdan.service.kafka import KafkaSettings

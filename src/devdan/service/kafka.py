@@ -39,6 +39,7 @@ except ModuleNotFoundError as error:
 from prometheus_client import CollectorRegistry
 
 from devdan.service import arrow, bodies, sql
+from devdan.service.database import DamagedError, UnavailableError
 from devdan.service.engine import ConflictError, Engine, KnownPrediction, Live, NotFoundError, UnusableError
 from devdan.service.kafka_metrics import KafkaMetrics, library, logger
 from devdan.service.schema import (
@@ -52,7 +53,6 @@ from devdan.service.schema import (
     SubmissionOutcome,
     check_name,
 )
-from devdan.service.sql import DamagedError, UnavailableError
 
 Result = TypeVar("Result")
 Headers = list[tuple[str, str | bytes | None]]

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import msgspec
 
 from devdan.service import forgetting, sql
+from devdan.service.database import Connection, DamagedError, Database, NotOursError, UnavailableError
 from devdan.service.figures import Counts
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
 from devdan.service.schema import LoggedForgetting
-from devdan.service.sql import Connection, DamagedError, Database, NotOursError, StreamFacts, UnavailableError
+from devdan.service.sql import StreamFacts
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 

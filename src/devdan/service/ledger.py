@@ -12,6 +12,7 @@ import msgspec
 
 from devdan.label_join import OTHER_FEATURES, KnownId, Verdict, join_features, join_label, other_label
 from devdan.service import models, sql
+from devdan.service.database import Connection
 from devdan.service.schema import (
     Contradiction,
     EarlyLabels,
@@ -31,7 +32,7 @@ from devdan.service.schema import (
     Value,
     kind_of,
 )
-from devdan.service.sql import Appender, Connection, IdFacts, StreamFacts
+from devdan.service.sql import Appender, IdFacts, StreamFacts
 
 _OLDEST = 16  # records looked at for expiry at a time
 _RECORD = 500  # rows in a record: a label that comes late may have to read all of it

@@ -24,8 +24,9 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.network_store import FIGURES, Kept, KeyStore, Row, Store
 from devdan.model.modelfile import ModelFileError, plain
 from devdan.service import models, sql
+from devdan.service.database import Connection
 from devdan.service.schema import StreamSettings
-from devdan.service.sql import Connection, Snapshot
+from devdan.service.sql import Snapshot
 
 
 class LogKeys(KeyStore):

@@ -27,7 +27,7 @@ except ModuleNotFoundError as error:
         "a log in PostgreSQL needs psycopg: pip install 'devdan[serve,postgresql]'", name=error.name
     ) from error
 
-from devdan.service.sql import (
+from devdan.service.database import (
     Connection,
     DamagedError,
     Database,

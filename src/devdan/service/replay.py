@@ -14,10 +14,11 @@ from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.service import log_keys, models, sql
+from devdan.service.database import Connection
 from devdan.service.fold import Fold
 from devdan.service.forgetting import ERASED
 from devdan.service.schema import Label, LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
-from devdan.service.sql import Connection, StreamFacts
+from devdan.service.sql import StreamFacts
 from devdan.streams import Stream, StreamError
 
 _AT_A_TIME = 500

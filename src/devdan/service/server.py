@@ -21,8 +21,8 @@ from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import api, inference, live
 from devdan.service.auth import LOOPBACK, Tokens
+from devdan.service.database import Database
 from devdan.service.http import Application
-from devdan.service.sql import Database
 from devdan.service.supervision import end_in_time
 
 _SWITCH = 0.001  # seconds until another thread gets its turn, so that answers do not wait for learning

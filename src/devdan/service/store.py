@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from devdan.atomic import FileLock, sync_folder
-from devdan.service.sql import Connection, DamagedError, Database, NotStorableError, UnavailableError, check_format
+from devdan.service.database import Connection, DamagedError, Database, NotStorableError, UnavailableError, check_format
 
 DURABILITIES = ("full", "normal", "off")
 FILE = "events.sqlite"

@@ -19,8 +19,8 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger, sql
+from devdan.service.database import Connection, DamagedError, Database, UnavailableError
 from devdan.service.schema import BusyError, Limits, Submission, SubmissionOutcome, are_alike
-from devdan.service.sql import Connection, DamagedError, Database, UnavailableError
 from devdan.service.supervision import SteadyClock, Supervisor
 
 Result = TypeVar("Result")
