@@ -210,6 +210,8 @@ def test_what_is_missing_is_shown_with_how_to_get_it(tmp_path):
     assert "needs River: pip install 'devdan[river]'" in page
     assert "of 18" in page  # 3 streams, 3 models, 2 seeds
     assert "Not complete" not in page
+    headings = re.findall(r"<h2>(\w+ not on this machine)</h2>", texts["table.html"])
+    assert headings == ["Streams not on this machine", "Models not on this machine"]
 
 
 def test_an_incomplete_grid_says_so(tmp_path):
@@ -229,7 +231,10 @@ def test_failed_runs_are_listed(tmp_path):
         keep(folder, "kddcup", "river-arf", seed=seed, error="MemoryError: too\n large", started="")
     texts = written(folder)
     assert "kddcup · river-arf, 2 runs (labels all; seeds 0, 1): MemoryError: too large" in texts["table.md"]
-    assert "2 runs failed." in Text(texts["table.html"]).text
+    page = Text(texts["table.html"]).text
+    assert "2 runs failed." in page
+    assert "Runs 22 of 24" in page  # as the terminal counts them
+    assert "Not complete" not in page
     assert rows(texts["table.md"])["river-arf"][2] == "failed"
     assert lines(texts["table.csv"])["kddcup", "river-arf", "all", "CR"]["n_failed"] == "2"
     assert "Left out: river-arf" in texts["table.md"]

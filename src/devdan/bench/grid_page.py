@@ -107,7 +107,11 @@ def page_of_grid(grid: GridResults) -> str:
         panels=scarcity(grid),
         scarce=scarcity_sheets(grid),
         generative=_generative(grid),
-        missing=[(name, split_code(how)) for name, how in {**grid.missing_streams, **grid.missing_models}.items()],
+        missing=[
+            (f"{what} not on this machine", [(name, split_code(how)) for name, how in gone.items()])
+            for what, gone in (("Streams", grid.missing_streams), ("Models", grid.missing_models))
+            if gone
+        ],
         failures=failures(grid),
         settings=settings(grid),
         about=model_descriptions(grid.plan),

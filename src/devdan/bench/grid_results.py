@@ -111,13 +111,13 @@ class GridResults:
     @property
     def missing_streams(self) -> dict[str, str]:
         """Streams that could not be run here, each with how to get it."""
-        run = {cell.stream for cell in self._done}
+        run = {cell.stream for cell in self._tried}
         return {name: how for name, how in self.plan.missing.items() if name in self.plan.streams and name not in run}
 
     @property
     def missing_models(self) -> dict[str, str]:
         """Models that could not be run here, each with how to get it."""
-        run, planned = {cell.model for cell in self._done}, self.plan.models_missing
+        run, planned = {cell.model for cell in self._tried}, self.plan.models_missing
         return {name: how for name, how in planned.items() if name in self.plan.models and name not in run}
 
     @property
@@ -129,11 +129,11 @@ class GridResults:
 
     @property
     def n_done(self) -> int:
-        """The number of runs done, including failures and those that were stopped."""
-        return len(self._done)
+        """The number of runs done, including those that were stopped; those that failed are run again."""
+        return len(self.results) + len(self.stopped)
 
     @property
-    def _done(self) -> list[Cell]:
+    def _tried(self) -> list[Cell]:
         return [*self.results, *self.failures, *self.stopped]
 
     def cells(self, stream: str, model: str, labels: str) -> list[Cell]:

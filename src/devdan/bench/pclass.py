@@ -13,7 +13,7 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Integers
 from devdan.bench.rule_base import MAX_EVENTS, WEIGHTINGS, RuleBase
 from devdan.bench.rule_kernel import RuleSettings
-from devdan.encoding.encoding import Instructions
+from devdan.encoding.encoding import Encoding, Instructions
 from devdan.kernel import LARGEST
 from devdan.model import options
 from devdan.model.classes import Classes
@@ -48,7 +48,8 @@ class RuleClassifier(StreamClassifier):
     _classes: Classes
     _low: Floats
     _high: Floats
-    _takes_nan = False
+    _totals: Floats  # of the values of each input so far
+    _n_values: Integers
     _ways_to_start = "partial_fit or fit"
 
     # --- Implemented by subclasses -------------------------------------------------------------------------------
@@ -98,6 +99,9 @@ class RuleClassifier(StreamClassifier):
         for base in self._bases:
             if base.n_classes < len(known):
                 base.add_classes(len(known))
+        self._totals += np.nansum(np.clip(X, -LARGEST, LARGEST), axis=0)
+        self._n_values += (~np.isnan(X)).sum(axis=0)
+        X = self._filled(X)
         self._low, self._high = np.minimum(self._low, X.min(axis=0)), np.maximum(self._high, X.max(axis=0))
         self.n_seen_ += len(X)
         self._visit(self._scaled(X), codes)
@@ -106,9 +110,18 @@ class RuleClassifier(StreamClassifier):
     def _start(self) -> None:
         self._kept_scaling = self.scaling
         self._low, self._high = np.full(self._n_inputs, np.inf), np.full(self._n_inputs, -np.inf)
+        self._totals, self._n_values = np.zeros(self._n_inputs), np.zeros(self._n_inputs, np.int64)
         self.n_seen_ = 0
         self._events: deque[RuleEvent] = deque(maxlen=MAX_EVENTS)
         self._begin()
+
+    def _finished(self, X: Floats, reset: bool, encoding: Encoding | None) -> Floats:
+        checked = super()._finished(X, reset, encoding)
+        return checked if encoding is None else encoding.without_gaps(checked)
+
+    def _filled(self, X: Floats) -> Floats:
+        """Rules cover a point, so a missing value becomes the mean of those so far; 0 if there was none."""
+        return np.where(np.isnan(X), self._totals / np.maximum(self._n_values, 1), X)
 
     def _scaled(self, X: Floats) -> Floats:
         """Scale to [0, 1] by the range of all samples seen so far; a feature that never varied becomes 0."""
@@ -136,7 +149,7 @@ class RuleClassifier(StreamClassifier):
         the probability simplex, which gives the nearest distribution and keeps the order.
         """
         self._check_is_fitted()
-        outputs = self._outputs(self._scaled(self._inputs(X)))
+        outputs = self._outputs(self._scaled(self._filled(self._inputs(X))))
         return nearest_distribution(outputs[:, self._classes.outputs])
 
     # --- Fitted attributes ---------------------------------------------------------------------------------------
@@ -220,7 +233,7 @@ class PClass(RuleClassifier):
         one.
     nominal, numeric, dates, drop, max_categories
         About the columns of tables, as in :class:`devdan.DEVDAN`. A missing category or
-        date, or one that the first chunk did not have, gets a neutral value.
+        date, or one that the first chunk did not have, gets a neutral value. A missing number gets the mean so far.
 
     Attributes
     ----------

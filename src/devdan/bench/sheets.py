@@ -390,7 +390,7 @@ def model_descriptions(plan: GridPlan) -> list[tuple[str, str]]:
 
 def progress(grid: GridResults) -> str:
     """The progress; empty if complete."""
-    if grid.n_done == grid.n_cells:
+    if grid.n_done + len(grid.failures) == grid.n_cells:
         return ""
     return f"{grid.n_done:,} of {how_many(grid.n_cells, 'run')} are done; the same command runs the rest."
 

@@ -59,7 +59,6 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator whose rows are tables or arrays of numbers, and may be of new classes at any time."""
 
     scaling: Any
-    _takes_nan = True
     _encoding: Encoding | None = None  # of tables; none for plain arrays of numbers
     _warned_of: Collection[str] = frozenset()  # columns whose values were not of the kind that was learned
     _classes: Classes
@@ -234,13 +233,6 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         checked: Floats = np.require(X, np.float64, ["C", "W"])
         if np.isinf(checked).any():
             raise ValueError("Input X contains infinity; a missing value is NaN, other values must be finite")
-        if not self._takes_nan:
-            checked = checked if encoding is None else encoding.without_gaps(checked)
-            if np.isnan(checked).any():
-                name = type(self).__name__
-                raise ValueError(
-                    f"Input X contains NaN, which {name} does not support: impute it, e.g. with SimpleImputer"
-                )
         scaling = self.scaling if reset else self._scaling_in_use
         if scaling is None and not getattr(self, "_warned", False) and ((X < 0).any() or (X > 1).any()):
             self._warned = True
@@ -327,7 +319,7 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_nan
+        tags.input_tags.allow_nan = True
         tags.input_tags.string = True
         return tags
 
