@@ -7,7 +7,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ import pyarrow.parquet as pa_parquet
 
 from devdan.arrays import Floats
 from devdan.atomic import written_atomically
-from devdan.encoding.column import NOMINAL, ColumnEncoding
+from devdan.encoding.column import DATE, FLAG, NOMINAL, NUMBER, TIME, ColumnEncoding
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
 from devdan.fleet import keys as labels
@@ -31,6 +31,7 @@ from devdan.model.classes import split_missing
 from devdan.model.classifier import EvolvingClassifier
 from devdan.runs.runfolder import RunError, RunFolder
 from devdan.streams import Stream, StreamError
+from devdan.streams.reading import Reading
 from devdan.streams.stream import Table
 
 Model = EvolvingClassifier | DEVDANFleet
@@ -158,6 +159,31 @@ def as_written(model: Model, key: str | None = None) -> list[str]:
     histories = histories_of(model)
     entities = [] if histories is None else histories.entity_columns_
     return keys + entities + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
+
+
+def check_kinds(model: Model, reading: Reading) -> None:
+    """Raise an error unless columns are what the model has learned that they are, as far as it knows them."""
+    said = (((NOMINAL,), reading.nominal), ((NUMBER, FLAG), reading.numeric), ((DATE, TIME), reading.dates))
+    for kinds, names in said:
+        for name in names:
+            known = model.encoding_.columns.get(name)
+            if known is None:
+                raise StreamError(f"the model has no column {name!r}; it has {_listed(columns_known(model))}")
+            if known.kind not in ("", *kinds):
+                raise StreamError(f"to the model, {name!r} is of the kind {known.kind}, which cannot become {kinds[0]}")
+
+
+def set_options(model: Model, options: Mapping[str, Any], only: Sequence[str] = ()) -> None:
+    """Change options of a model that has learned, or of its members; raises an error unless it can have them so."""
+    known = model.get_params(deep=True)
+    for name, value in options.items():
+        if only and name not in only:
+            raise StreamError(f"{name} cannot be set for predictions, only {', '.join(only)}")
+        place = name if name in model.get_params(deep=False) else f"estimator__{name}"
+        if place not in known:
+            raise StreamError(f"a {type(model).__name__} has no option {name!r}; it has {_listed(list(known))}")
+        model.set_params(**{place: value})
+    model.check_options()
 
 
 def _spelled(column: Column, known: ColumnEncoding) -> Column:

@@ -712,7 +712,7 @@ def test_columns_are_what_the_user_says(model, tmp_path):
         (["t.csv", "--nominal", "zip", "--numeric", "zip"], "'zip' is named twice"),
         (["t.csv", "--nominal", "zip", "--model", "sklearn-sgd"], "are for the models of this package; sklearn-sgd"),
         (["t.csv", "--nominal", "zip", "--model", "sklearn.naive_bayes:GaussianNB"], "for the models of this package"),
-        (["sea", "--numeric", "x1"], "are for tables; sea has numbers only"),
+        (["sea", "--numeric", "x1"], "--numeric is for files; sea is known by name"),
         (["t.npz", "--numeric", "x1"], "are for tables; t.npz has numbers only"),
     ],
 )

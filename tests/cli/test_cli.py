@@ -155,7 +155,7 @@ def bad_files(tmp_path_factory):
         (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
         (["sea", "--set", "masking"], "--set takes option=value"),
         (["sea", "--labels", "some"], "labels must be one of all"),
-        (["sea", "--target", "x"], "are for files"),
+        (["sea", "--target", "x"], "--target is for files; sea is known by name"),
         (["sea", "--model", "sklearn.linear_model:SGDClassifier", "--labels", "uncertain:0.1"], "predict_proba"),
         (["ok.csv", "--target", "z"], "no column 'z'; the columns are x, y, label"),
         (["ok.csv", "--target", "x"], "must be classes, got 0.5 in row 1"),
@@ -464,7 +464,7 @@ def test_a_table_says_each_note_once(jobs, tmp_path):
     [
         (["--streams", "see"], "no stream 'see'; did you mean sea"),
         (["--streams", "see.csv"], "no such file: see.csv"),
-        (["--streams", "sea", "--target", "y"], "--target, --drop and --header are for files"),
+        (["--streams", "sea", "--target", "y"], "--target is for files"),
         (["--models", "devdann"], "no model 'devdann'; did you mean devdan"),
         (["--models", ","], "name at least one model"),
         (["--models", "zzz"], "no model 'zzz'; the models are devdan, "),

@@ -328,7 +328,7 @@ def test_a_fleet_is_shown(made):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("run sea --key device", "are for files"),
+        ("run sea --key device", "--key is for files"),
         ("run my.csv --target y --key nix", "has no column 'nix' with keys; its columns are 'device', 'x'"),
         ("run my.csv --target y --key device --model river-hat", "--model must be devdan, got 'river-hat'"),
         ("run my.csv --target y --key device --set rehearse=5", "estimator must have rehearse=0"),

@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 
 from devdan.atomic import write_atomically
 from devdan.bench import named_models
+from devdan.encoding.encoding import Instructions
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.measures import in_tables, named
 from devdan.evaluation.record import Mean, Summary
@@ -26,6 +27,7 @@ from devdan.model.options import is_count, require
 from devdan.runs.preparation import circumstances, fingerprint, prepared
 from devdan.streams import Stream, StreamError, open_stream
 from devdan.streams.entries import ENTRIES
+from devdan.streams.reading import AS_FOUND, Reading
 
 
 class GridError(ValueError):
@@ -37,17 +39,25 @@ class StreamFile:
     """A user's file, how to read it, and a fingerprint to notice changes."""
 
     path: str
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    header: bool | None = None
+    reading: Reading = AS_FOUND
+    formats: tuple[tuple[str, str], ...] = ()  # of its columns of dates
     fingerprint: str | None = None
 
     @classmethod
-    def at(
-        cls, path: str, target: str | None = None, drop: Sequence[str] = (), header: bool | None = None
-    ) -> StreamFile:
+    def at(cls, path: str, reading: Reading = AS_FOUND, formats: Mapping[str, str] | None = None) -> StreamFile:
         """The file in its current state."""
-        return cls(path, target, tuple(drop), header, fingerprint(Path(path)))
+        return cls(path, reading, tuple((formats or {}).items()), fingerprint(Path(path)))
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> StreamFile:
+        formats = tuple((str(name), str(how)) for name, how in content["formats"])
+        return cls(str(content["path"]), Reading(**content["reading"]), formats, content["fingerprint"])
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What is said about its columns, as options of a model."""
+        said = {"nominal": list(self.reading.nominal), "numeric": list(self.reading.numeric)}
+        return {name: value for name, value in {**said, "dates": dict(self.formats)}.items() if value}
 
 
 @dataclass(frozen=True)
@@ -61,15 +71,14 @@ class Cell:
     chunk: int = 500
     limit: int | None = None
     file: StreamFile | None = None  # the file of the stream; None for those with a name
+    options: tuple[str, ...] | None = None  # of the model, as they were typed
 
     def open(self, data: Path | None = None) -> Stream:
         if self.file is None:
             stream = open_stream(self.stream, chunk=self.chunk, data=data)
         else:
             file = self.file
-            stream = open_stream(
-                file.path, target=file.target, drop=file.drop, header=file.header, chunk=self.chunk, name=self.stream
-            )
+            stream = open_stream(file.path, chunk=self.chunk, name=self.stream, **file.reading.as_keywords())
         return stream if self.limit is None else stream.first(self.limit)
 
     def located(self) -> Cell:
@@ -100,15 +109,15 @@ class GridPlan:
     command: str = ""  # which runs it
     about: dict[str, str] = field(default_factory=dict)  # what each model is
     by: str | None = None  # the measure that models are ranked by; None: what suits each stream
+    options: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of models, as they were typed
 
     @classmethod
     def from_json(cls, content: Any) -> GridPlan:
         """The plan that was written as this object; raises an error if it is none."""
         known = {option.name: content[option.name] for option in fields(cls) if option.name in content}
-        files = {
-            name: StreamFile(**file | {"drop": tuple(file["drop"])}) for name, file in known.pop("files", {}).items()
-        }
-        plan = cls(**known, files=files)
+        files = {name: StreamFile.from_json(file) for name, file in known.pop("files", {}).items()}
+        options = {name: tuple(map(str, own)) for name, own in known.pop("options", {}).items()}
+        plan = cls(**known, files=files, options=options)
         for name in ("streams", "models", "labels"):
             axis = getattr(plan, name)
             is_axis = isinstance(axis, list) and axis and all(isinstance(value, str) for value in axis)
@@ -122,14 +131,18 @@ class GridPlan:
             require(isinstance(getattr(plan, name), dict), name, "an object", getattr(plan, name))
         return plan
 
-    def prepare(self, data: Path | None = None) -> list[str]:
+    def prepare(self, data: Path | None = None, options: Sequence[str] = ()) -> list[str]:
         """Find out what cannot be run here; returns messages about what is left out.
 
-        A file that cannot be read is an error, since the user named it.
+        ``options``, as typed, are for those of the models that have them. A file that cannot be read is an error, since
+        the user named it, and so is an option that no model has.
         """
+        named_models.parse_options(options)
         for name in self.streams:
             try:
-                Cell(name, "", file=self.files.get(name)).open(data)
+                stream = Cell(name, "", file=self.files.get(name)).open(data)
+                if name in self.files:
+                    Instructions(**self.files[name].columns).check(stream.feature_names or ())
             except StreamError as error:
                 if name in self.files:
                     raise
@@ -139,11 +152,20 @@ class GridPlan:
                 named_models.build(name)
             except ValueError as error:
                 self.models_missing[name] = str(error)
+                continue
+            if own := named_models.options_taken(name, options):
+                named_models.build(name, options=named_models.parse_options(own))
+                self.options[name] = own
+        taken = {text for own in self.options.values() for text in own}
+        for text in options:
+            if text not in taken:
+                raise ValueError(f"none of the models takes --set {text}: {', '.join(self.models)}")
         self.about = {name: named_models.MODELS[name].about for name in self.models if name in named_models.MODELS}
         return [*self.missing.values(), *self.models_missing.values()]
 
     def cell(self, stream: str, model: str, labels: str, seed: int) -> Cell:
-        return Cell(stream, model, labels, seed, self.chunk_of(stream), self.limit, self.files.get(stream))
+        file, options = self.files.get(stream), self.options.get(model)
+        return Cell(stream, model, labels, seed, self.chunk_of(stream), self.limit, file, options)
 
     def chunk_of(self, stream: str) -> int:
         """The size of the chunks of a stream."""
@@ -330,7 +352,9 @@ def evaluate(cell: Cell, data: Path | None = None, stop_after: float | None = No
 def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[str, Any]:
     begin = time.perf_counter()
     try:
-        model = named_models.build(cell.model, cell.seed)
+        model = named_models.build(cell.model, cell.seed, named_models.parse_options(cell.options or ()))
+        if cell.file is not None and isinstance(model, StreamClassifier):
+            named_models.set_columns(model, cell.file.columns)
         stream, model, classes, scaled = prepared(cell.open(data), model)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)

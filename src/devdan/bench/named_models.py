@@ -10,7 +10,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -236,23 +236,12 @@ def build(
     from devdan.model.estimator import StreamClassifier
 
     options = options or {}
-    if name in MODELS:
-        if options and MODELS[name].is_peer:
-            raise ValueError(f"{name} takes no options; to set options, use module:Class")
-        with _named_extra(name):
-            kind, given = MODELS[name].recipe()
-    elif ":" in name:
-        kind, given = _imported(name), {}
-    else:
-        raise ValueError(
-            f"there is no model {name!r}; {near(name, NAMES, 'the models are')} Give any other class as module:Class"
-        )
-    if not callable(kind):
-        raise ValueError(f"{name} is not a class, got {kind!r}")
+    if options and name in MODELS and MODELS[name].is_peer:
+        raise ValueError(f"{name} takes no options; to set options, use module:Class")
+    kind, given = _recipe(name)
     known = inspect.signature(kind).parameters
-    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
     for option in options:
-        if option not in known and not anything:
+        if not _takes(kind, option):
             raise ValueError(f"{name} has no option {option!r}; {near(option, known, 'its options are')}")
     seeds = {option: seed for option in ("random_state", "seed") if option in known}
     try:
@@ -262,12 +251,42 @@ def build(
         raise ValueError(f"{name} cannot be created: {error}") from error
     check_model(model)
     if isinstance(model, StreamClassifier):
-        if columns:
-            _set_columns(model, columns)
-        model.check_options()
+        set_columns(model, columns or {})
     else:
         _refuse_columns(name, columns)
     return model
+
+
+def options_taken(name: str, settings: Sequence[str]) -> tuple[str, ...]:
+    """Those of some options, as they are typed, that a model takes; raises an error if it cannot be made here.
+
+    >>> options_taken("devdan", ["masking=0.2", "penalty=0.4"]), options_taken("sklearn-sgd", ["masking=0.2"])
+    (('masking=0.2',), ())
+    """
+    kind, _ = _recipe(name)
+    if name in MODELS and MODELS[name].is_peer:
+        return ()
+    return tuple(text for text in settings if all(_takes(kind, option) for option in parse_options([text])))
+
+
+def _recipe(name: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """What the model with this name is made with: a class or another function, and its options."""
+    if name in MODELS:
+        with _named_extra(name):
+            return MODELS[name].recipe()
+    if ":" not in name:
+        raise ValueError(
+            f"there is no model {name!r}; {near(name, NAMES, 'the models are')} Give any other class as module:Class"
+        )
+    kind = _imported(name)
+    if not callable(kind):
+        raise ValueError(f"{name} is not a class, got {kind!r}")
+    return kind, {}
+
+
+def _takes(kind: Callable[..., Any], option: str) -> bool:
+    known = inspect.signature(kind).parameters
+    return option in known or any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
 
 
 def build_fleet(
@@ -298,14 +317,17 @@ def build_fleet(
     return fleet
 
 
-def _set_columns(model: Any, columns: dict[str, Any]) -> None:
-    """Set options about columns: the model's, or its members'."""
-    if "estimator" in model.get_params(deep=False):
+def set_columns(model: Any, columns: dict[str, Any]) -> None:
+    """Set options about columns: the model's, or its members'. Raises an error unless all options are in range."""
+    if not columns:
+        pass
+    elif "estimator" in model.get_params(deep=False):
         from sklearn.base import clone
 
         model.set_params(estimator=clone(model._member).set_params(**columns))
     else:
         model.set_params(**columns)
+    model.check_options()
 
 
 def _refuse_columns(name: str, columns: dict[str, Any] | None) -> None:
@@ -353,7 +375,7 @@ def _imported(name: str) -> Any:
         raise ValueError(f"the model {name!r} cannot be imported: {error}") from error
 
 
-def parse_options(settings: list[str]) -> dict[str, Any]:
+def parse_options(settings: Sequence[str]) -> dict[str, Any]:
     """Parse options such as ``masking=0.2``.
 
     >>> parse_options(["masking=0.2", "scaling=none", "grow=false", "scope=adaptive"])

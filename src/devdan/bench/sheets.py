@@ -340,6 +340,7 @@ def settings(grid: GridResults) -> list[tuple[str, str]]:
         ("samples", "all" if plan.limit is None else f"the first {plan.limit:,} per stream"),
         ("labels", ", ".join(plan.labels)),
         ("stopped after", "" if plan.stop_after is None else f"{plan.stop_after:g} min"),
+        *((f"options of {name}", ", ".join(own)) for name, own in plan.options.items()),
         *_files(plan),
     ]
     times = sorted(str(result["started"]) for result in results if result.get("started"))
@@ -368,9 +369,10 @@ def _chunks(plan: GridPlan) -> str:
 def _files(plan: GridPlan) -> Iterator[tuple[str, str]]:
     """The streams that are files, and how they were read."""
     for name, file in plan.files.items():
-        target = [f"target {file.target}"] if file.target is not None else []
-        dropped = [f"without {', '.join(file.drop)}"] if file.drop else []
-        yield name, ", ".join([file.path, *target, *dropped])
+        said = file.reading.as_keywords()
+        dropped = [f"without {', '.join(map(str, said.pop('drop')))}"] if "drop" in said else []
+        others = (f"{name} {', '.join(value) if isinstance(value, tuple) else value}" for name, value in said.items())
+        yield name, ", ".join([file.path, *others, *dropped])
 
 
 def machines(grid: GridResults) -> list[str]:

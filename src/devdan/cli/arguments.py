@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import shlex
 import sys
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, get_type_hints
 
 import typer
 
 from devdan.bench import named_models
-from devdan.cli.console import fail
+from devdan.cli.console import clear_errors, fail
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
+from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
     from devdan.histories.histories import Histories
@@ -247,6 +249,58 @@ Rowwise = Annotated[
         autocompletion=_files,
     ),
 ]
+
+# --- How a source is read ----------------------------------------------------------------------------------------
+
+_READING: dict[str, Any] = {
+    "target": Target, "drop": Drop, "header": Header, "nominal": Nominal, "numeric": Numeric, "dates": Dates,
+}  # fmt: skip
+
+UNLABELLED = tuple(name for name in _READING if name not in ("target", "drop"))  # columns not known are ignored there
+LOGGED = ("drop", "nominal", "numeric", "dates")  # what a log leaves to say
+
+
+def takes_reading(*only: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of reading, or ``only`` these of them, in place of its argument ``reading``.
+
+    An argument ``columns`` gets what they say about columns as options of a model.
+    """
+    names = only or tuple(_READING)
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = inspect.signature(command).parameters
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in own.items():
+            if name == "reading":
+                kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+                parameters += [inspect.Parameter(each, kind, default=None, annotation=_READING[each]) for each in names]
+            elif name != "columns":
+                parameters.append(parameter.replace(annotation=hints[name]))
+
+        def run(**given: Any) -> None:
+            said = {name: value for name in names if (value := given.pop(name)) not in (None, [])}
+            with clear_errors():
+                about = named_models.about_columns(*(said.get(name, []) for name in ("nominal", "numeric", "dates")))
+                reading = Reading(**said | {"dates": tuple(about.get("dates", ()))})
+            more = {"columns": about} if "columns" in own else {}
+            command(reading=reading, **more, **given)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return run
+
+    return decorated
+
+
+def refuse_reading(reading: Reading, since: str, key: str | None = None) -> None:
+    """Raise an error if options for files were given, since there is none."""
+    given = [*reading.as_keywords(), *([] if key is None else ["key"])]
+    if given:
+        names = " and ".join(f"--{name}" for name in given)
+        raise ValueError(f"{names} {'is' if len(given) == 1 else 'are'} for files; {since}")
+
 
 # --- The command that was typed ----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from devdan.cli.arguments import LOGGERS
 from devdan.cli.console import clear_errors, err, fail, note, of_disk, out, say, show_notes
 from devdan.evaluation.labels import SPELLINGS
 from devdan.streams import entries
+from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
     from devdan.histories.histories import Histories
@@ -43,17 +44,14 @@ Label policies (combine several with +):
 """ + "\n".join(f"- --labels {text}: {what}" for text, what in SPELLINGS.items())
 
 
+@opt.takes_reading()
 def run(
     stream: opt.Source,
-    target: opt.Target = None,
+    reading: Reading,
+    columns: dict[str, Any],
     key: opt.Key = None,
     history: opt.History = None,
     time: opt.Time = None,
-    drop: opt.Drop = None,
-    header: opt.Header = None,
-    nominal: opt.Nominal = None,
-    numeric: opt.Numeric = None,
-    dates: opt.Dates = None,
     order: opt.Ordered = None,
     limit: opt.Limit = None,
     endless: opt.Endless = False,
@@ -85,21 +83,22 @@ def run(
     show_notes()
     with clear_errors():
         chosen = named_models.parse_options(options or [])
-        about_columns = named_models.about_columns(nominal or [], numeric or [], dates or [])
-        learner = (named_models.build if key is None else named_models.build_fleet)(model, seed, chosen, about_columns)
+        learner = (named_models.build if key is None else named_models.build_fleet)(model, seed, chosen, columns)
         policy, histories = Labels.parse(labels, seed), opt.histories(history or [], time, key)
-        as_text = [*(nominal or []), *([] if key is None else [key]), *_entities(histories)]  # 007 and 7 are two
         if resume and stream == "-":
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
-        samples = _opened(stream, target, key, drop or [], as_text, chunk, order, endless, header, data)
-        if about_columns:
+        if entries.is_name(stream):
+            opt.refuse_reading(reading, f"{stream} is known by name", key)
+        as_written = [*([] if key is None else [key]), *_entities(histories)]  # 007 and 7 are two
+        samples = _opened(stream, reading.with_text(as_written), chunk, order, endless, data)
+        if columns:
             _check_columns(stream, samples, learner, key)
         samples = samples if limit is None else samples.first(limit)
         samples, learner, classes, scaled = prepared(samples, learner, key, histories)
         model = model if key is None else FLEET
         settings = describe(
-            samples, learner, chosen, model=model, seed=seed, chunk=samples.chunk, labels=str(policy), target=target,
-            key=key, header=header, drop=drop, limit=limit, endless=endless, scaled=scaled, alerts=alerts,
+            samples, learner, chosen, reading, model=model, seed=seed, chunk=samples.chunk, labels=str(policy),
+            key=key, limit=limit, endless=endless, scaled=scaled, alerts=alerts,
             history=history, time=time, command=opt.repeated(samples, data),
         )  # fmt: skip
         if folder is None:
@@ -115,9 +114,7 @@ def run(
                 say(f"The run in {folder} is already finished.")
                 log_past(job, loggers)
             else:
-                if resume and not job.summary.n_chunks:
-                    say("Nothing to resume: starting from the beginning.")
-                _compile(learner, histories)
+                _begin(job, resume, learner, histories)
                 follow(job, loggers)
         result = job.folder.summary()
     _say_if_nothing_was_scored(result, samples.chunk)
@@ -131,13 +128,15 @@ def run(
     out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
 
-def _compile(learner: Any, histories: Histories | None) -> None:
+def _begin(job: RunJob, resume: bool, learner: Any, histories: Histories | None) -> None:
     """Compile the model in advance, so that times do not include it."""
     from devdan.fleet.fleet import DEVDANFleet, compile_fleet
     from devdan.histories.histories import compile_histories
     from devdan.model.compilation import compile_kernel
     from devdan.model.estimator import StreamClassifier
 
+    if resume and not job.summary.n_chunks:
+        say("Nothing to resume: starting from the beginning.")
     if isinstance(learner, DEVDANFleet):
         compile_fleet()
     elif isinstance(learner, StreamClassifier):
@@ -147,29 +146,18 @@ def _compile(learner: Any, histories: Histories | None) -> None:
 
 
 def _opened(
-    source: str,
-    target: str | None,
-    key: str | None,
-    drop: list[str],
-    as_text: list[str],
-    chunk: int | None,
-    order: str | None,
-    endless: bool,
-    header: bool | None,
-    data: Path | None,
+    source: str, reading: Reading, chunk: int | None, order: str | None, endless: bool, data: Path | None
 ) -> Stream:
     """The stream given on the command line; options that do not apply to it are errors, not ignored."""
     from devdan.streams import open_stream
 
     if entries.is_name(source):
-        if target is not None or key is not None or header is not None or drop:
-            raise ValueError(f"--target, --key, --drop and --header are for files; {source} is known by name")
         return open_stream(source, chunk=chunk, data=data, order=order, endless=endless)
     if endless:
         raise ValueError("--endless is for sea and hyperplane, which are generated")
     if order not in (None, "file", "shuffled"):
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
-    stream = open_stream(source, target=target, chunk=chunk, header=header, drop=drop, as_text=as_text)
+    stream = open_stream(source, chunk=chunk, **reading.as_keywords())
     return stream.shuffled() if order == "shuffled" else stream
 
 

@@ -13,6 +13,7 @@ import typer
 
 from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, note, of_disk, out, progress, say, show_notes, stoppable, stopped
+from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
     from devdan.apply import TablePredictions
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 _AT_A_TIME = 1000  # rows of standard input, if they are written to a file
 
 
+@opt.takes_reading(*opt.UNLABELLED)
 def predict(
     model: opt.Saved,
     file: opt.Rowwise,
+    reading: Reading,
     proba: Annotated[
         bool, typer.Option("--proba", help="Also the probability of each class, and thresholds that decide.")
     ] = False,
@@ -39,7 +42,7 @@ def predict(
         opt.option("COLUMNS", "Columns of the input to put first, unchanged, separated by commas; may be repeated."),
     ] = None,
     key: opt.Key = None,
-    header: opt.Header = None,
+    options: opt.Settings = None,
 ) -> None:
     """Predict the rows of a file with a saved model; nothing is learned.
 
@@ -50,11 +53,13 @@ def predict(
     - devdan predict model.devdan new.parquet --out predicted.parquet
     - tail -n +1 -f log.csv | devdan predict model.devdan -
     - devdan predict runs/my-fleet new.csv --key device
+    - devdan predict model.devdan new.csv --set 'decide={"fraud": {"budget": 0.01}}'
 
     From standard input (-), each row is answered as soon as it has been read: CSV with a header, or one JSON object in
     each line, which is answered with another.
     """
-    from devdan.apply import TablePredictions, check_format, into_file, model_path
+    from devdan.apply import TablePredictions, check_format, check_kinds, into_file, model_path, set_options
+    from devdan.bench import named_models
     from devdan.fleet.fleet import open_model
     from devdan.streams import files, lines
 
@@ -63,11 +68,13 @@ def predict(
         if path is not None:
             check_format(path)
         learned = open_model(model_path(model))
+        set_options(learned, named_models.parse_options(options or []), only=("decide",))
+        check_kinds(learned, reading)
         try:
             if file == "-":
-                table = lines.table(header=header, n_at_a_time=1 if path is None else _AT_A_TIME)
+                table = lines.table(header=reading.header, n_at_a_time=1 if path is None else _AT_A_TIME)
             else:
-                table = files.table(file, header=header)
+                table = files.table(file, header=reading.header)
             predictions = TablePredictions(
                 learned, table, [name for text in keep or [] for name in opt.words(text)], key
             )
@@ -113,13 +120,13 @@ def _print(predictions: TablePredictions, proba: bool) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())  # so that Python can flush its buffer when it ends
 
 
+@opt.takes_reading()
 def learn(
     model: opt.Saved,
     file: opt.Rowwise,
-    target: opt.Target = None,
+    reading: Reading,
     key: opt.Key = None,
-    drop: opt.Drop = None,
-    header: opt.Header = None,
+    options: opt.Settings = None,
     chunk: opt.Chunk = 500,
     path: Annotated[Optional[Path], opt.path_option("--out", "NEW", "Save it here, and leave MODEL as it is.")] = None,
 ) -> None:
@@ -133,7 +140,8 @@ def learn(
     - cat log.jsonl | devdan learn model.devdan - --target label
     - devdan learn runs/my-fleet yesterday.csv --target label --key device
     """
-    from devdan.apply import as_written, columns_of, learn_on, model_path
+    from devdan.apply import as_written, check_kinds, columns_of, learn_on, model_path, set_options
+    from devdan.bench import named_models
     from devdan.fleet.fleet import open_model
     from devdan.streams import open_stream
 
@@ -142,14 +150,12 @@ def learn(
         source = model_path(model)
         learned = open_model(source)
         try:
+            set_options(learned, named_models.parse_options(options or []))
+            check_kinds(learned, reading)
+            as_text = as_written(learned, key or getattr(learned, "key_name_", None))
             with stoppable():
                 stream = open_stream(
-                    "-" if file == "-" else Path(file),
-                    target=target,
-                    chunk=chunk,
-                    header=header,
-                    drop=drop or [],
-                    as_text=as_written(learned, key or getattr(learned, "key_name_", None)),
+                    "-" if file == "-" else Path(file), chunk=chunk, **reading.with_text(as_text).as_keywords()
                 )
                 ignored = columns_of(learned, stream, key)[1].ignored
                 if ignored:

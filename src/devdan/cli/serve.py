@@ -6,15 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
 from devdan.cli import arguments as opt
 from devdan.cli.console import clear_errors, fail, out, say, show_notes
+from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
+    from devdan.service.database import Connection
     from devdan.service.kafka import KafkaSettings
+    from devdan.service.sql import StreamFacts
 
 _KAFKA = "Kafka"
 _VERDICTS = {
@@ -226,10 +229,13 @@ def backup(
         out.print(f"{target} has the log up to record {copied.seq:,} of {when}", highlight=False)
 
 
+@opt.takes_reading(*opt.LOGGED)
 def replay(
     data: Annotated[
         str, typer.Argument(metavar="DIR", help="Folder of the log of devdan serve, or postgresql://… if it is there.")
     ],
+    reading: Reading,
+    columns: dict[str, Any],
     stream: Annotated[Optional[str], typer.Option(help="Only this stream.")] = None,
     until: Annotated[
         Optional[str], opt.option("TIME", "Only what arrived up to this time, such as 2030-01-31T12:00.")
@@ -240,6 +246,7 @@ def replay(
         typer.Option("--model", help="Evaluate another model on the same history instead, with the page of a run."),
     ] = None,
     chunk: opt.Chunk = 100,
+    options: opt.Settings = None,
     seed: opt.Seed = 0,
     folder: opt.Out = None,
     overwrite: opt.Overwrite = False,
@@ -250,12 +257,8 @@ def replay(
     - devdan replay streams --stream payments --until 2030-01-31T12:00 --save then.devdan
     - devdan replay streams --stream payments --model devdan-ensemble
     """
-    from tempfile import TemporaryDirectory
-
     from devdan.service import replay as log
-    from devdan.service.database import Connection
-    from devdan.service.sql import StreamFacts
-    from devdan.service.store import reading
+    from devdan.service import store
 
     show_notes()
 
@@ -269,11 +272,15 @@ def replay(
         from devdan.runs.runfolder import free_folder
         from devdan.runs.runjob import RunJob
 
-        samples, labels = log.history(connection, one, chunk, end)
-        samples, learner, classes, scaled = prepared(samples, named_models.build(name, seed))
+        chosen = named_models.parse_options(options or [])
+        samples, labels = log.history(connection, one, chunk, end, reading.drop)
+        learner = named_models.build(name, seed, chosen, columns)
+        if columns:
+            learner.check_columns(samples.feature_names)
+        samples, learner, classes, scaled = prepared(samples, learner)
         settings = describe(
-            samples, learner, {}, model=name, seed=seed, chunk=chunk, labels=str(labels), scaled=scaled,
-            command=f"devdan replay {data} --stream {one.name} --model {name}",
+            samples, learner, chosen, reading, model=name, seed=seed, chunk=chunk, labels=str(labels), scaled=scaled,
+            command=opt.command(),
         )  # fmt: skip
         where = folder or free_folder(opt.PARENT, f"{one.name}-{name}".replace(":", "."), settings, False)
         evaluation = Evaluation(learner, labels, classes=classes)
@@ -283,8 +290,11 @@ def replay(
         out.print(f"\nReport: {job.folder.report_path}", highlight=False)
 
     with clear_errors(), _log_errors():
+        given = [*(["set"] if options else []), *reading.as_keywords()]
+        if given and model is None:
+            raise ValueError(f"--{given[0]} is for --model: the models of the log keep the options that they have")
         end = None if until is None else datetime.fromisoformat(until).timestamp()
-        with reading(data) as connection:
+        with store.reading(data) as connection:
             streams = log.found(connection, stream)
             if (model is not None or save is not None) and len(streams) != 1:
                 names = ", ".join(one.name for one in streams)
@@ -292,19 +302,26 @@ def replay(
             if model is not None:
                 evaluate(connection, model, streams[0], end)
                 return
-            differ = False
-            for one in streams:
-                with TemporaryDirectory(prefix="devdan-") as scratch:
-                    found = log.replayed(connection, one, end, Path(scratch))
-                    counted = found.fold.counts
-                    counts = f"{found.n_records:,} records, {counted.n_rows:,} rows, {counted.n_labels:,} labels"
-                    out.print(f"{one.name}: {counts}: {_VERDICTS[found.same]}", highlight=False)
-                    differ |= found.same is False
-                    if save is not None:
-                        rebuilt = found.fold.model
-                        if not rebuilt.__sklearn_is_fitted__():
-                            raise ValueError(f"the stream {one.name} has no model yet: it begins with the first row")
-                        rebuilt.save(save)
-                    found.close()
-        if differ:
+            same = [_rebuilt(connection, one, end, save) for one in streams]
+        if False in same:
             fail("a model differs from its snapshot: the log or the snapshot was changed, or devdan is another version")
+
+
+def _rebuilt(connection: Connection, stream: StreamFacts, end: float | None, save: Path | None) -> bool | None:
+    """Rebuild the model of a stream, say whether it is that of the snapshot, and save it."""
+    from tempfile import TemporaryDirectory
+
+    from devdan.service import replay as log
+
+    with TemporaryDirectory(prefix="devdan-") as scratch:
+        found = log.replayed(connection, stream, end, Path(scratch))
+        counted = found.fold.counts
+        counts = f"{found.n_records:,} records, {counted.n_rows:,} rows, {counted.n_labels:,} labels"
+        out.print(f"{stream.name}: {counts}: {_VERDICTS[found.same]}", highlight=False)
+        if save is not None:
+            rebuilt = found.fold.model
+            if not rebuilt.__sklearn_is_fitted__():
+                raise ValueError(f"the stream {stream.name} has no model yet: it begins with the first row")
+            rebuilt.save(save)
+        found.close()
+    return found.same

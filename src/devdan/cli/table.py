@@ -12,9 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from devdan.bench import named_models
-from devdan.cli.arguments import By, ChunkOrOwn, Data, Drop, Header, Target, command, option, path_option, words
+from devdan.cli.arguments import (
+    By,
+    ChunkOrOwn,
+    Data,
+    Settings,
+    command,
+    option,
+    path_option,
+    refuse_reading,
+    takes_reading,
+    words,
+)
 from devdan.cli.console import clear_errors, err, note, out, say, show_notes
 from devdan.streams import entries
+from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
     from devdan.bench.grid import Cell, GridFolder, GridPlan, StreamFile
@@ -22,7 +34,10 @@ if TYPE_CHECKING:
 SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
 
 
+@takes_reading()
 def table(
+    reading: Reading,
+    columns: dict[str, Any],
     names: Annotated[
         Optional[str],
         option(
@@ -36,12 +51,10 @@ def table(
         Optional[str],
         option("SUITE", f"Short for --streams with all streams of {' or '.join(entries.SUITES)}."),
     ] = None,
-    target: Target = None,
-    drop: Drop = None,
-    header: Header = None,
     wanted: Annotated[str, option("NAMES", "Comma-separated models; default: all.", "--models")] = ",".join(
         named_models.NAMES
     ),
+    options: Settings = None,
     seeds: Annotated[int, option("N", "Runs of each, with seeds 0, 1, ….", min=1)] = 5,
     labels: Annotated[str, option("WHICH", "Comma-separated label policies, as in `devdan run`.")] = "all",
     scarce: Annotated[
@@ -74,6 +87,8 @@ def table(
     - devdan table --streams sea,hyperplane --models devdan,river-arf
     - devdan table --suite real --models devdan,devdan-ensemble,lightgbm-window-5000
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
+
+    An option (--set) is for those of the models that have it.
     """
     from devdan.bench.grid import GridFolder, GridPlan, ranked_by
     from devdan.bench.grid_page import read_rows, write_tables
@@ -84,7 +99,7 @@ def table(
         if names is not None and suite is not None:
             raise ValueError("--suite names streams, as --streams does: use one of them")
         known = entries.suite(_listed([suite or "paper"], entries.SUITES, "suite")[0])
-        streams, files = _streams(",".join(known) if names is None else names, target, drop or [], header)
+        streams, files = _streams(",".join(known) if names is None else names, reading, columns)
         plan = GridPlan(
             streams,
             _listed(words(wanted), named_models.NAMES, "model"),
@@ -97,7 +112,7 @@ def table(
             command=command(),
             by=None if by is None else ranked_by(by),
         )
-        for message in plan.prepare(data):
+        for message in plan.prepare(data, options or []):
             say(f"Left out: {message}")
         kept = GridFolder(folder)
         kept.write_plan(plan)
@@ -111,9 +126,7 @@ def table(
     out.print(f"{n_done} runs{stopped}{failed}. Report: {kept.page_path}", highlight=False)
 
 
-def _streams(
-    text: str, target: str | None, drop: list[str], header: bool | None
-) -> tuple[list[str], dict[str, StreamFile]]:
+def _streams(text: str, reading: Reading, columns: dict[str, Any]) -> tuple[list[str], dict[str, StreamFile]]:
     """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored."""
     from devdan.bench.grid import StreamFile
     from devdan.streams.stream import name_of
@@ -127,10 +140,10 @@ def _streams(
             name = next((own for own in (name_of(word), file) if own not in taken), "")
             if not name:
                 raise ValueError(f"two streams would have the name {file}: rename one of the files")
-            files[name] = StreamFile.at(word, target, drop, header)
+            files[name] = StreamFile.at(word, reading, columns.get("dates"))
         names.append(name)
-    if not files and (target is not None or header is not None or drop):
-        raise ValueError("--target, --drop and --header are for files; all of these are known by name")
+    if not files:
+        refuse_reading(reading, "all of these are known by name")
     return _listed(names, {**entries.ENTRIES, **files}, "stream"), files
 
 

@@ -229,12 +229,14 @@ def _rule(value: Any) -> Rule:
 def place_of(name: Any, labels: Sequence[Any]) -> list[int]:
     """Where a class is among the labels: a list of its place, or of none.
 
-    In a file of options, names are text, so that "1" is also the class 1, and "true" the class True.
+    In a file of options, names are text, so that "1" is also the class 1, and "true" or "True" the class True.
 
-    >>> place_of("1", [0, 1]), place_of("fraud", ["ok"])
-    ([1], [])
+    >>> place_of("1", [0, 1]), place_of("True", [False, True]), place_of("fraud", ["ok"])
+    ([1], [1], [])
     """
-    return [place for place, label in enumerate(labels) if label == name or text_of(label) == text_of(name)][:1]
+    is_flag = len(labels) > 0 and isinstance(labels[0], (bool, np.bool_))
+    text = str(name).lower() if is_flag else text_of(name)
+    return [place for place, label in enumerate(labels) if label == name or text_of(label) == text][:1]
 
 
 def text_of(label: Any) -> str:

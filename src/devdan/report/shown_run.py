@@ -165,12 +165,12 @@ def read_run(folder: Path, compared: bool = False) -> ShownRun:
 
 
 _OF_THE_STREAM = (
-    *("stream", "origin", "n_samples", "n_features", "feature_names", "drifts", "target", "order", "limit", "scaled"),
-    *("chunk", "labels"),
+    *("stream", "origin", "n_samples", "n_features", "feature_names", "drifts", "target", "sep", "encoding", "decimal"),
+    *("order", "limit", "scaled", "chunk", "labels"),
 )
 _ELSEWHERE = {  # on the page, or of no interest
-    *("options", "versions", "machine", "command", "model", "seed", "started", "devdan", "source", "header", "drop"),
-    *("feature_names", "drifts"),
+    *("options", "versions", "machine", "command", "model", "seed", "started", "devdan", "source"),
+    *("feature_names", "drifts", "header", "drop", "nominal", "numeric", "dates", "as_text"),
 }
 _NAMES = {"drifts": "true drifts at"}
 _MOST_LISTED = 12

@@ -19,6 +19,7 @@ from devdan.histories.histories import Histories
 from devdan.model.classes import is_missing
 from devdan.model.estimator import StreamClassifier
 from devdan.streams import Stream, StreamError
+from devdan.streams.reading import AS_FOUND, Reading
 
 _HASHED = 1 << 28  # bytes of a file that are hashed to identify it
 
@@ -79,10 +80,13 @@ def _not_scaled(stream: Stream, model: StreamClassifier | DEVDANFleet) -> list[s
 # --- Description -------------------------------------------------------------------------------------------------
 
 
-def describe(stream: Stream, learner: Any, given: Mapping[str, Any], **settings: Any) -> dict[str, Any]:
-    """The settings of a run; ``given`` are the options that the user has set."""
+def describe(
+    stream: Stream, learner: Any, given: Mapping[str, Any], reading: Reading = AS_FOUND, **settings: Any
+) -> dict[str, Any]:
+    """The settings of a run; ``given`` are the options that the user has set, ``reading`` how the stream is read."""
     return {
         "stream": stream.name,
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in reading.as_keywords().items()},
         **settings,
         "options": {name: _as_json(value) for name, value in {**given, **options_of(learner)}.items()},
         "origin": stream.origin,

@@ -11,6 +11,7 @@ import io
 import json
 import pickle
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from devdan.evaluation.record import Record
 from devdan.fleet.fleet import DEVDANFleet, open_model
 from devdan.model.classifier import EvolvingClassifier
 from devdan.model.modelfile import ModelFileError
+from devdan.streams.reading import Reading
 
 FORMAT = 1  # of the files in the folder
 _DIGEST = 32  # bytes of the checksum before the checkpoint
@@ -26,12 +28,10 @@ IDENTITY = ("stream", "model", "seed", "chunk", "labels")
 _MATCHED = (
     *IDENTITY,
     "options",
-    "target",
+    *(field.name for field in fields(Reading)),
     "key",
     "history",
     "time",
-    "header",
-    "drop",
     "order",
     "limit",
     "endless",

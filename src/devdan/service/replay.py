@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -124,9 +124,16 @@ class RecordedLabels(Labels):
 
 
 def history(
-    connection: Connection, stream: StreamFacts, chunk: int, until: float | None = None
+    connection: Connection,
+    stream: StreamFacts,
+    chunk: int,
+    until: float | None = None,
+    drop: Sequence[str | int] = (),
 ) -> tuple[Stream, RecordedLabels]:
-    """The rows of a stream with their labels, and when these came; a corrected label comes when it was corrected."""
+    """The rows of a stream with their labels, and when these came; a corrected label comes when it was corrected.
+
+    The columns ``drop`` are left out.
+    """
     if stream.columns is None or stream.n_rows == 0:
         raise StreamError(f"the stream {stream.name} has no rows yet")
     came: dict[
@@ -138,12 +145,17 @@ def history(
             places += [(record.seq, place) for place in _there(record.body)]
         elif isinstance(record.body, (LoggedLabels, LoggedCorrections)):
             came |= {row: (label, len(places)) for row, label in zip(record.body.rows, record.body.labels, strict=True)}
-    columns = stream.columns
+    for name in drop:
+        if name not in stream.columns:
+            raise StreamError(f"the stream {stream.name} has no column {name!r}; it has {', '.join(stream.columns)}")
+    columns = [name for name in stream.columns if name not in drop]
+    kept = [place for place, name in enumerate(stream.columns) if name not in drop]
 
     def blocks() -> Iterator[tuple[Any, Any]]:
         for record in records(connection, stream, 0, until):
             if isinstance(record.body, LoggedRows) and (there := _there(record.body)):
-                rows = models.table(columns, [record.body.values[place] for place in there])
+                values = record.body.values
+                rows = models.table(columns, [[values[place][column] for column in kept] for place in there])
                 known = [came.get((record.seq, place), (None, 0))[0] for place in there]
                 labels = np.empty(len(rows), dtype=object)
                 labels[:] = known

@@ -66,6 +66,9 @@ class Reading:
         return {each.name: value for each in fields(self) if (value := getattr(self, each.name)) not in (None, ())}
 
 
+AS_FOUND = Reading()  # nothing is said
+
+
 def _check_encoding(name: str) -> None:
     try:
         is_of_text = codecs.lookup(name)._is_text_encoding

@@ -1,0 +1,114 @@
+"""What can be said of a file to one command can be said to all, and means the same."""
+
+import json
+import random
+
+import pytest
+import typer
+from commandline import devdan, run
+from served import served_here, until
+
+from devdan import DEVDAN
+from devdan.cli import app
+from devdan.cli.arguments import LOGGED, UNLABELLED
+
+COMMANDS = typer.main.get_command(app).commands
+READING = ("drop", "nominal", "numeric", "dates", "header", "target")
+
+
+def people(path, n=600):
+    """A code that looks like a number, a date, an amount, and a label that is one of the codes."""
+    dice = random.Random(0)
+    lines = ["id,code,sent,amount,label"]
+    for k in range(n):
+        code = dice.choice(["07", "7", "70"])
+        lines.append(f"{k},{code},{dice.randint(1, 28)}/{dice.randint(1, 12)}/2030,{dice.random():.3f},{code == '07'}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+SAID = ("--target", "label", "--drop", "id", "--nominal", "code", "--dates", "sent=dd/mm/yyyy", "--numeric", "amount")
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [("run", READING), ("learn", READING), ("table", READING), ("predict", UNLABELLED), ("replay", LOGGED)],
+)
+def test_every_command_has_the_options_of_reading_that_apply(command, names):
+    options = {one.name: one for one in COMMANDS[command].params}
+    assert set(names) | {"options"} <= set(options)
+    assert set(names) <= set(READING)
+    for name in names:
+        assert options[name].help == next(one.help for one in COMMANDS["run"].params if one.name == name)
+
+
+def test_a_table_reads_and_sets_what_a_run_does(tmp_path):
+    people(tmp_path / "t.csv")
+    more = (*SAID, "--set", "n_hidden=5", "--chunk", 100)
+    alone = json.loads(devdan("run", "t.csv", *more, "--json", folder=tmp_path).stdout)
+    said = devdan("table", "--streams", "t.csv", "--models", "devdan,sklearn-sgd", "--seeds", 1, *more, folder=tmp_path)
+    assert "2 runs. Report" in said.stdout
+    cells = {
+        name: json.loads((tmp_path / f"table/cells/t/{name}/all/0.json").read_text())
+        for name in ("devdan", "sklearn-sgd")
+    }
+    assert cells["devdan"]["cr_mean"] == alone["cr_mean"] > 95  # 07 and 7 are two
+    assert (cells["devdan"]["options"], cells["sklearn-sgd"]["options"]) == (["n_hidden=5"], None)
+    text = (tmp_path / "table/table.md").read_text()
+    assert "- t: t.csv, target label, nominal code, numeric amount, dates sent, without id" in text
+    assert "- options of devdan: n\\_hidden=5" in text
+    again = devdan(
+        "table", "--streams", "t.csv", "--models", "devdan,sklearn-sgd", "--seeds", 1, *more, "--json", folder=tmp_path
+    )
+    assert json.loads(again.stdout)["n_runs"] == 2
+    for words, message in (
+        (("--set", "n_hiden=5"), "none of the models takes --set n_hiden=5: sklearn-sgd"),
+        (("--set", "n_hidden"), "--set takes option=value"),
+        (("--nominal", "cod"), "nominal names the column 'cod'"),
+    ):
+        arguments = ("table", "--streams", "t.csv", "--target", "label", "--models", "sklearn-sgd", *words)
+        assert message in devdan(*arguments, folder=tmp_path, code=2).stderr
+
+
+def test_a_model_that_has_learned_keeps_the_kinds_of_its_columns(tmp_path):
+    people(tmp_path / "t.csv")
+    devdan("run", "t.csv", *SAID, "--out", "run", folder=tmp_path)
+    before = (tmp_path / "run/model.devdan").read_bytes()
+    assert devdan("predict", "run", "t.csv", "--nominal", "code", "--dates", "sent=dd/mm/yyyy", folder=tmp_path).stdout
+    for words, message in (
+        (("predict", "run", "t.csv", "--numeric", "code"), "'code' is of the kind nominal, which cannot become number"),
+        (("learn", "run", "t.csv", "--nominal", "amount"), "is of the kind number, which cannot become nominal"),
+        (("learn", "run", "t.csv", "--nominal", "amout"), "the model has no column 'amout'; it has 'code', 'sent'"),
+        (("learn", "run", "t.csv", "--set", "maskin=1"), "a DEVDAN has no option 'maskin'"),
+        (("learn", "run", "t.csv", "--set", "masking=7"), "masking must be in"),
+        (("predict", "run", "t.csv", "--set", "masking=0.2"), "masking cannot be set for predictions, only decide"),
+    ):
+        assert message in devdan(*words, folder=tmp_path, code=2).stderr
+    assert (tmp_path / "run/model.devdan").read_bytes() == before
+    devdan("learn", "run", "t.csv", *SAID, "--set", "masking=0.2", "--out", "new.devdan", folder=tmp_path)
+    assert DEVDAN.load(tmp_path / "new.devdan").masking == 0.2
+    decide = ("--set", 'decide={"True": {"threshold": 1.0}}')
+    called = devdan("predict", "run", "t.csv", *decide, folder=tmp_path).stdout.splitlines()[1:]
+    assert set(called) == {"False"}
+
+
+def test_a_history_is_read_as_the_user_says(tmp_path):
+    with served_here(tmp_path / "data") as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        samples = [{"id": f"r{k}", "features": {"x": k % 10, "w": 0.1 * k}, "label": k % 7 > 3} for k in range(300)]
+        http.post("/v1/streams/s/samples", json={"rows": samples}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 300)
+    command = ("replay", tmp_path / "data", "--model", "devdan")
+    code, said = run(*command, "--nominal", "x", "--set", "masking=0.2", "--out", tmp_path / "run")
+    assert code == 0, said
+    settings = json.loads((tmp_path / "run/run.json").read_text())
+    assert (settings["options"]["masking"], settings["nominal"]) == (0.2, ["x"])
+    assert DEVDAN.load(tmp_path / "run/model.devdan").encoding_.columns["x"].kind == "nominal"
+    for words, message in (
+        (("--drop", "z"), "the stream s has no column 'z'"),
+        (("--nominal", "z"), "nominal names the column 'z'"),
+        (("--set", "maskin=1"), "devdan has no option 'maskin'; did you mean masking"),
+    ):
+        code, said = run(*command, *words, "--out", tmp_path / "no")
+        assert (code, message in said) == (2, True), said
+    code, said = run("replay", tmp_path / "data", "--set", "masking=0.2")
+    assert (code, "--set is for --model" in said) == (2, True), said
