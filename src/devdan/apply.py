@@ -261,9 +261,8 @@ class TablePredictions:
         for name in keep:
             if name not in table.names:
                 raise StreamError(f"{table.origin} has no column {name!r} to keep; it has {', '.join(table.names)}")
-        self.thresholds: dict[Any, float] = model.thresholds_
         probabilities = [f"p({label})" for label in self.classes.tolist()]
-        self.head = [*keep, PREDICTION, *probabilities, *(f"threshold({label})" for label in self.thresholds)]
+        self.head = [*keep, PREDICTION, *probabilities, *(f"threshold({label})" for label in model.thresholds_)]
         self.n_kept = len(keep)
         if len(set(self.head)) < len(self.head):
             raise StreamError(f"two columns would have the same name: {', '.join(self.head)}; keep each only once")
@@ -273,7 +272,8 @@ class TablePredictions:
         self.ignored = [name for name in self._match.ignored if name not in keep]
 
     def __iter__(self) -> Iterator[PredictedBlock]:
-        model, match = self.model, self._match
+        model, match, labels = self.model, self._match, self.classes.tolist()
+        decision = model.decision_.copy()  # which moves along, so that a budget is kept over all rows
         known, texts = columns_known(model) or list(model.encoding_.columns), set(as_written(model, self._key))
         names = [known[own] for own in match.own] + ([] if self._key is None else [self._key])
         as_text = [place for name, place in zip(names, match.places, strict=True) if name in texts]
@@ -282,9 +282,11 @@ class TablePredictions:
             for rows, kept in blocks:
                 keys, features = keyed(rows, self._key)
                 X = inputs(model, arrived(model, given(model, features, match)))
-                probabilities = model.predict_proba(*(*keys, X))
-                thresholds = np.tile(list(self.thresholds.values()), (len(probabilities), 1))
-                yield PredictedBlock(kept, model.decided(probabilities), np.hstack([probabilities, thresholds]))
+                probabilities = model.predict_proba(*keys, X)
+                called = self.classes[decision.places(probabilities, labels)]
+                thresholds = decision.thresholds_of(probabilities, labels).values()
+                decision.pass_on(probabilities, labels)
+                yield PredictedBlock(kept, called, np.column_stack([probabilities, *thresholds]))
 
 
 # --- Files -------------------------------------------------------------------------------------------------------

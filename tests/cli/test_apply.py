@@ -30,7 +30,7 @@ from devdan.cli.console import stoppable
 from devdan.model import modelfile
 from devdan.model.scales import SCALES
 from devdan.runs.runfolder import RunFolder
-from devdan.streams import StreamError, files, open_stream
+from devdan.streams import StreamError, files, lines, open_stream
 
 HEAD = ["id", "age", "city", "joined", "member", "label"]
 
@@ -163,6 +163,31 @@ def test_the_threshold_that_decides_is_beside_the_probabilities(name, made, mode
     assert set(found["threshold(old)"]) == {0.2}
     assert ((found["prediction"] == "old") == (found["p(old)"] >= 0.2)).all()
     assert (found["p(old)"].between(0.2, 0.5)).any()
+
+
+@pytest.mark.parametrize("rule", [{"budget": 0.05}, "balanced"], ids=str)
+def test_a_threshold_that_moves_goes_on_from_row_to_row_however_they_are_read(rule, made, model, tmp_path):
+    """A budget is that of all rows, in a file and in a pipe, and each row tells the threshold that it met."""
+    learned = DEVDAN.load(model).set_params(decide={"old": rule})
+    for seed in range(3):
+        table = pd.DataFrame(rows(1000, seed=seed), columns=HEAD)
+        learned.partial_fit(table.drop(columns="label"), table["label"])
+    before = learned.thresholds_
+    text = write(tmp_path / "new.csv", rows(2000, seed=9)).read_text()
+    for source in (files.table(tmp_path / "new.csv"), lines.table(io.StringIO(text), n_at_a_time=1)):
+        blocks = list(TablePredictions(learned, source))
+        labels = np.concatenate([block.labels for block in blocks])
+        numbers = np.concatenate([block.numbers for block in blocks])
+        assert ((labels == "old") == (numbers[:, 0] >= numbers[:, 2])).all()
+        assert len(set(numbers[:, 2])) > 100
+        if rule == "balanced":
+            assert 0.3 < (labels == "old").mean() < 0.8
+        else:
+            assert 0.04 <= (labels == "old").mean() <= 0.06
+        kept = labels if len(blocks) < 2000 else kept
+        assert (labels == kept).all()
+    assert len(blocks) == 2000
+    assert learned.thresholds_ == before  # nothing is learned
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.csv.gz", "t.parquet", "t.arff"])

@@ -114,6 +114,19 @@ def test_a_budget_is_the_same_in_portions_of_any_size(portions, share, seed):
     assert called == naive_calls(share, scores.tolist())
 
 
+@pytest.mark.parametrize("made", [lambda: Budget(0.05), lambda: Budget(1.0), Balanced, lambda: BestThreshold("f1")])
+@given(portions=st.lists(st.integers(1, 40), min_size=1, max_size=6), seed=st.integers(0, 99))
+def test_a_sample_is_called_if_its_score_is_at_least_the_threshold_that_it_is_told(made, portions, seed):
+    whole, parts = made(), made()
+    scores = np.random.default_rng(seed).beta(1, 9, sum(portions)).round(2)
+    told = whole.thresholds(scores)
+    assert ((scores >= told) == whole.called(scores)).all()
+    for part in np.split(scores, np.cumsum(portions)[:-1]):
+        assert (parts.thresholds(part) == told[: len(part)]).all()
+        told = told[len(part) :]
+        parts.rows(part)
+
+
 def drifting(n, kind, seed):
     """Scores whose level moves, jumps, or that are hardly different."""
     random, t = np.random.default_rng(seed), np.arange(n)
@@ -272,6 +285,28 @@ def test_labels_alone_do_not_spend_a_budget():
     before = model.thresholds_
     assert model.teach(*payments(300, seed=2)).thresholds_ == before
     assert model.observe(payments(300, seed=3)[0]).thresholds_ != before
+
+
+@pytest.mark.parametrize("kind", ["single", "ensemble", "fleet"])
+def test_what_was_corrected_is_not_among_the_labels_that_choose_a_threshold(kind):
+    model = made(kind, {"fraud": "f1"})
+    X, y = payments(100, share=0.2)
+    call(model, "partial_fit", X, y)
+    call(model, "partial_fit", X, y)
+    wrong = np.where(np.arange(100) < 5, np.where(y == "fraud", "ok", "fraud"), y)
+    call(model, "partial_fit", X, wrong)
+    call(model, "forget", X[:5], wrong[:5])
+    call(model, "teach", X[:5], y[:5])
+    n_own = 2 * int((y == "fraud").sum())
+    assert f"on the latest 200 labels, {n_own} of them of the class" in model.decision_.rules["fraud"].basis()
+
+
+def test_of_labels_that_were_wrong_the_nearest_go():
+    rule = BestThreshold("f1")
+    rule.labels(np.array([0.1, 0.5, 0.5, 0.9]), np.array([True, True, False, True]))
+    rule.forget(np.array([0.6, 0.2]), np.array([True, False]))
+    rule.forget(np.array([0.2]), np.array([False]))  # there is none
+    assert (rule._scores.tolist(), rule._belong.tolist()) == ([0.1, 0.9], [True, True])
 
 
 def test_a_class_that_comes_later_has_its_threshold_from_then_on():

@@ -408,6 +408,14 @@ def test_a_class_that_came_alone_is_not_certain(n, keyed):
     assert sum(said.probabilities) == pytest.approx(1.0)
 
 
+def test_the_labels_of_a_fleet_without_a_prior_are_those_of_all_keys():
+    fleet = DEVDANFleet(prior=False, random_state=0)
+    for k in range(40):
+        fleet.partial_fit([f"k{k % 4}"] * 10, [{"x": float(j)} for j in range(10)], ["fraud"] * 10)
+    (said,) = Predictor(fleet, ["x"], 1).many([{"x": 1.0}], ["k1"])
+    assert said.confidence == pytest.approx(401 / 402)
+
+
 def test_a_predictor_knows_nothing_before_the_first_label():
     model = DEVDAN(random_state=0).observe([{"x": 1.0}])
     for predictor in (Predictor(DEVDAN(), None, 0), Predictor(model, ["x"], 1)):

@@ -192,6 +192,11 @@ class FleetAccess(TableEstimator):
         return self._n_rows
 
     @property
+    def n_taught_(self) -> int:
+        self._check_is_fitted()
+        return self._shared.n_taught
+
+    @property
     def key_name_(self) -> str | None:
         self._check_is_fitted()
         return self._key_name

@@ -186,6 +186,8 @@ class DEVDANFleet(Deciding, FleetAccess):
                 return self
             codes = self._shared.classes.known_codes(self._labels(y, len(inputs)))
             slots = self._networks.bring(given, self.max_in_memory)
+            if self._shared.mixture.decision.learns:
+                self._shared.mixture.decision.forget(self._predicted(slots, inputs), codes)
             self._refresh(slots)
             self._networks.slots.withdraw(slots, inputs, codes)
             self._shared.withdraw(codes)

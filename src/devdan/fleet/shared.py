@@ -195,6 +195,11 @@ class Shared:
         return self.mixture.classes
 
     @property
+    def n_taught(self) -> int:
+        """Labels that were learned: by the prior or, if there is none, by all keys."""
+        return self.mixture.n_taught if self.is_prior else int(self.label_counts.sum())
+
+    @property
     def named_codes(self) -> Integers:
         """The codes of the classes that were named in advance, in the order in which a network takes them."""
         if len(self.named) == 0:

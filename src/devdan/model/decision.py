@@ -67,6 +67,10 @@ class Decision:
         """The probability from which on a row is called a class, by label, where one number decides that."""
         return {}
 
+    def thresholds_of(self, probabilities: Floats, labels: Sequence[Any]) -> dict[Any, Floats]:
+        """The same for each of these rows: thresholds may move from one to the next."""
+        return {label: np.full(len(probabilities), value) for label, value in self.thresholds(labels).items()}
+
     # --- Decisions that learn ------------------------------------------------------------------------------------
 
     learns = False  # whether it follows rows and labels
@@ -79,6 +83,12 @@ class Decision:
 
         There is a column for each output that was known when they were predicted.
         """
+
+    def pass_on(self, probabilities: Floats, labels: Sequence[Any]) -> None:
+        """Rows came that have these probabilities, and nothing is learned from them."""
+
+    def forget(self, probabilities: Floats, codes: Integers) -> None:
+        """Labels were wrong, of rows that have these probabilities now; there is a column for each output."""
 
     def copy(self) -> Self:
         """A copy that learns on its own from here."""
@@ -158,14 +168,14 @@ class ThresholdDecision(Decision):
         self._codes: dict[Any, int] = {}  # the output of each class that has a rule
 
     def places(self, probabilities: Floats, labels: Sequence[Any]) -> Integers:
-        found = [(place, rule) for name, rule in self.rules.items() for place in place_of(name, labels)]
-        own = [place for place, _ in found]
+        found = self._placed(labels)
+        own = [place for _, place, _ in found]
         others = probabilities.copy()
         if len(own) < len(labels):
             others[:, own] = -1.0
         places: Integers = others.argmax(axis=1)
         farthest = np.zeros(len(probabilities))
-        for place, rule in found:
+        for _, place, rule in found:
             scores = probabilities[:, place]
             by = scores / max(rule.threshold, SMALLEST)
             farther = rule.called(scores) & (by >= farthest)
@@ -173,7 +183,18 @@ class ThresholdDecision(Decision):
         return places
 
     def thresholds(self, labels: Sequence[Any]) -> dict[Any, float]:
-        return {labels[place]: rule.threshold for name, rule in self.rules.items() for place in place_of(name, labels)}
+        return {label: rule.threshold for label, _, rule in self._placed(labels)}
+
+    def thresholds_of(self, probabilities: Floats, labels: Sequence[Any]) -> dict[Any, Floats]:
+        return {label: rule.thresholds(probabilities[:, place]) for label, place, rule in self._placed(labels)}
+
+    def pass_on(self, probabilities: Floats, labels: Sequence[Any]) -> None:
+        for _, place, rule in self._placed(labels):
+            rule.rows(probabilities[:, place])
+
+    def _placed(self, labels: Sequence[Any]) -> list[tuple[Any, int, Rule]]:
+        """Each of the labels that has a rule, and its place."""
+        return [(labels[place], place, rule) for name, rule in self.rules.items() for place in place_of(name, labels)]
 
     learns = True
 
@@ -192,6 +213,11 @@ class ThresholdDecision(Decision):
                 rule.rows(scores)
             if codes is not None:
                 rule.labels(scores, codes == code if name in self._codes else np.zeros(len(codes), bool))
+
+    def forget(self, probabilities: Floats, codes: Integers) -> None:
+        for name, rule in self.rules.items():
+            code = self._codes.get(name, -1)
+            rule.forget(probabilities[:, code] if code >= 0 else np.zeros(len(codes)), codes == code)
 
     def copy(self) -> Self:
         own = copy.copy(self)

@@ -317,6 +317,8 @@ class Mixture:
         if codes is None:
             forget_inputs(self.networks, X)
         else:
+            if self.decision.learns and self.n_taught > 0:
+                self.decision.forget(self.predict(X), codes)
             withdraw(self.networks, X, codes)
 
     # --- Prediction ----------------------------------------------------------------------------------------------

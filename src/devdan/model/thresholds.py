@@ -54,9 +54,15 @@ class Rule:
     def __init__(self, threshold: float = START) -> None:
         self.threshold = threshold
 
+    moves = False  # with each sample
+
     def called(self, scores: Floats) -> Flags:
         """Which samples are called the class, that come in this order."""
         return np.asarray(scores >= self.threshold)
+
+    def thresholds(self, scores: Floats) -> Floats:
+        """The threshold that each of these samples meets: it is called the class if its score is at least that."""
+        return np.full(len(scores), self.threshold)
 
     def rows(self, scores: Floats) -> None:
         """Samples came that have these scores."""
@@ -64,14 +70,19 @@ class Rule:
     def labels(self, scores: Floats, belong: Flags) -> None:
         """Labels came of samples that have these scores: whether they belong to the class."""
 
+    def forget(self, scores: Floats, belong: Flags) -> None:
+        """Labels were wrong, of samples that have these scores now."""
+
     def basis(self) -> str:
         """What the threshold is based on, in words."""
         return "as given"
 
     def told(self) -> str:
         """The threshold and what it is based on, in words."""
-        begun = f"from a probability of {self.threshold:.3g} on" if self.threshold <= 1.0 else "at no probability yet"
-        return f"{begun}: {self.basis()}"
+        if self.threshold > 1.0:
+            return f"at no probability yet, for which a threshold of {NEVER:g} stands: {self.basis()}"
+        moves = ", from where it moves with each sample" if self.moves else ""
+        return f"from a probability of {self.threshold:.3g} on{moves}: {self.basis()}"
 
     def copy(self) -> Self:
         """A copy that learns on its own from here; arrays are never written to, so they can be shared."""
@@ -112,6 +123,14 @@ class BestThreshold(Rule):
         if self._n // EVERY > before // EVERY:
             chosen = best_threshold(self.aim, self.least, self._scores, self._belong) if self.is_based else START
             self.threshold = chosen
+
+    def forget(self, scores: Floats, belong: Flags) -> None:
+        """Each time, the label of that kind goes whose score is nearest, the latest of several."""
+        for score, belongs in zip(scores.tolist(), belong.tolist(), strict=True):
+            places = np.flatnonzero(self._belong == belongs)[::-1]
+            if len(places) > 0:
+                place = places[np.abs(self._scores[places] - score).argmin()]
+                self._scores, self._belong = np.delete(self._scores, place), np.delete(self._belong, place)
 
     @property
     def is_based(self) -> bool:
@@ -180,6 +199,8 @@ class Budget(Rule):
     (500, True)
     """
 
+    moves = True
+
     def __init__(self, share: float) -> None:
         super().__init__(NEVER)
         self.share = share
@@ -189,11 +210,20 @@ class Budget(Rule):
     def called(self, scores: Floats) -> Flags:
         return np.fromiter((called for called, _ in self._along(scores)), bool, len(scores))
 
+    def thresholds(self, scores: Floats) -> Floats:
+        steps = list(self._along(scores))
+        met = [self.threshold, *(self._at(self._n + k, odds) for k, (_, odds) in enumerate(steps, start=1))]
+        return as_called(np.array(met[:-1]), scores, np.array([called for called, _ in steps], bool))
+
     def rows(self, scores: Floats) -> None:
         if len(scores) > 0:
             *_, (_, self._odds) = self._along(scores)
             self._n += len(scores)
-            self.threshold = 1.0 / (1.0 + math.exp(-self._odds)) if self._is_begun(self._n) else NEVER
+            self.threshold = self._at(self._n, self._odds)
+
+    def _at(self, n: int, odds: float) -> float:
+        """The threshold after n samples."""
+        return probability(odds) if self._is_begun(n) else NEVER
 
     def _along(self, scores: Floats) -> Iterator[tuple[bool, float]]:
         """Whether each sample is called, and the log-odds of the threshold after it."""
@@ -222,7 +252,7 @@ class Budget(Rule):
     def restore(self, content: dict[str, Any]) -> None:
         self._n, odds = count(content), checked(content, "odds", -LARGEST_ODDS, LARGEST_ODDS)
         self._odds = odds if self._n > 0 else -math.inf
-        self.threshold = 1.0 / (1.0 + math.exp(-odds)) if self._is_begun(self._n) else NEVER
+        self.threshold = self._at(self._n, odds)
 
 
 class Balanced(Rule):
@@ -238,29 +268,36 @@ class Balanced(Rule):
     (True, np.float64(0.2))
     """
 
+    moves = True
+
     def __init__(self) -> None:
         super().__init__()
         self._n, self._mean, self._odds = 0, 0.0, 0.0  # samples, their mean score, the threshold's log-odds
 
     def called(self, scores: Floats) -> Flags:
-        return np.fromiter((called for called, _, _ in self._along(scores)), bool, len(scores))
+        return np.fromiter((called for called, _, _, _ in self._along(scores)), bool, len(scores))
+
+    def thresholds(self, scores: Floats) -> Floats:
+        steps = list(self._along(scores))
+        met = np.array([probability(met) for _, met, _, _ in steps])
+        return as_called(met, scores, np.array([called for called, _, _, _ in steps], bool))
 
     def rows(self, scores: Floats) -> None:
         if len(scores) > 0:
-            *_, (_, self._mean, self._odds) = self._along(scores)
+            *_, (_, _, self._mean, self._odds) = self._along(scores)
             self._n += len(scores)
-            self.threshold = max(self._mean, 1.0 / (1.0 + math.exp(-self._odds)))
+            self.threshold = max(self._mean, probability(self._odds))
 
-    def _along(self, scores: Floats) -> Iterator[tuple[bool, float, float]]:
-        """Whether each sample is called; and after it, the mean score and the threshold's log-odds."""
+    def _along(self, scores: Floats) -> Iterator[tuple[bool, float, float, float]]:
+        """Whether each sample is called, at which log-odds; and after it, the mean score and the threshold's log-odds."""
         mean, odds = self._mean, self._odds
         for n, score in enumerate(np.clip(scores, TINY, 1.0 - TINY).tolist(), start=self._n + 1):
             mean += (score - mean) / min(n, LATEST)
             least = math.log(mean / (1.0 - mean))
-            odds = max(odds, least) if n > 1 else least
+            met = odds = max(odds, least) if n > 1 else least
             called = math.log(score / (1.0 - score)) >= odds
             odds += SWAY * (called - (RARE if mean < RARE else 1.0))
-            yield called, mean, odds
+            yield called, met, mean, odds
 
     def basis(self) -> str:
         return f"the mean probability of the latest {min(self._n, LATEST):,} samples, {self._mean:.3g}" + (
@@ -273,7 +310,22 @@ class Balanced(Rule):
     def restore(self, content: dict[str, Any]) -> None:
         self._n, self._mean = count(content), checked(content, "mean", 0.0, 1.0)
         self._odds = checked(content, "odds", -LARGEST_ODDS, LARGEST_ODDS)
-        self.threshold = max(self._mean, 1.0 / (1.0 + math.exp(-self._odds))) if self._n > 0 else START
+        self.threshold = max(self._mean, probability(self._odds)) if self._n > 0 else START
+
+
+def probability(odds: float) -> float:
+    """The probability of these log-odds."""
+    return 1.0 / (1.0 + math.exp(-odds))
+
+
+def as_called(thresholds: Floats, scores: Floats, called: Flags) -> Floats:
+    """Thresholds that were met as log-odds, on the side of each score where it was called or not.
+
+    >>> as_called(np.array([0.3, 0.3]), np.array([0.3, 0.3]), np.array([True, False])) <= 0.3
+    array([ True, False])
+    """
+    reached: Floats = np.where(called, np.minimum(thresholds, scores), np.maximum(thresholds, np.nextafter(scores, NEVER)))
+    return reached
 
 
 # --- In files ----------------------------------------------------------------------------------------------------
