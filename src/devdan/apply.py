@@ -282,7 +282,7 @@ class TablePredictions:
             for rows, kept in blocks:
                 keys, features = keyed(rows, self._key)
                 X = inputs(model, arrived(model, given(model, features, match)))
-                probabilities = model.predict_proba(*keys, X)
+                probabilities = model.predict_proba(*(*keys, X))
                 called = self.classes[decision.places(probabilities, labels)]
                 thresholds = decision.thresholds_of(probabilities, labels).values()
                 decision.pass_on(probabilities, labels)

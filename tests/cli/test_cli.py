@@ -173,7 +173,7 @@ def test_bad_input_is_one_clear_line(arguments, message, bad_files, tmp_path):
 
 
 def test_a_word_among_numbers_is_a_note(tmp_path):
-    (tmp_path / "my.csv").write_text("x,y,label\n" + 100_000 * "0.5,2,a\n" + 3 * "oops,2,a\n" + 9 * "0.5,2,a\n")
+    (tmp_path / "my.csv").write_text("x,y,label\n" + 100_000 * "0.5,2,a\n" + 3 * "oops,2,b\n" + 9 * "0.5,2,a\n")
     for model in ("devdan", "devdan-paper"):  # the latter has its inputs scaled beforehand
         run = devdan("run", "my.csv", "--model", model, folder=tmp_path)
         assert run.stderr.count("note: ") == 1

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 import typer
@@ -112,3 +113,27 @@ def test_a_history_is_read_as_the_user_says(tmp_path):
         assert (code, message in said) == (2, True), said
     code, said = run("replay", tmp_path / "data", "--set", "masking=0.2")
     assert (code, "--set is for --model" in said) == (2, True), said
+
+
+def test_a_run_says_what_its_labels_are(tmp_path):
+    dice = random.Random(1)
+    labels = ["fraud" if dice.random() < 0.1 else "ok" for _ in range(1000)]
+    share = 100 * labels[100:].count("fraud") / 900
+    for name, given in (("some", labels), ("one", ["ok"] * 1000), ("none", [""] * 1000)):
+        lines = [f"{dice.random():.3f},{label}" for label in given]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["amount,class", *lines]) + "\n")
+    run = devdan("run", "some.csv", "--chunk", 100, folder=tmp_path)
+    said = re.sub(" +", " ", run.stdout)
+    assert f"classes 2: ok {100 - share:.2g} %, fraud {share:.2g} % from the column class" in said
+    assert re.search(r"fraud: recall (\d+ %|–), precision (\d+ %|–) so far", run.stderr)
+    page = (tmp_path / "runs/some-devdan/report.html").read_text()
+    assert re.search(r"<th scope=\"row\">target</th><td>class</td>", page)
+    assert f"ok {100 - share:.2g} %, fraud {share:.2g} %" in page
+    for name, message in (
+        ("one", "All labels are of one class, ok: there is nothing to tell apart"),
+        ("none", "None of the 1,000 samples has a label"),
+    ):
+        run = devdan("run", f"{name}.csv", "--chunk", 100, folder=tmp_path)
+        assert f"note: {message}" in run.stderr
+        assert "the column 'class'; --target names another" in run.stderr
+        assert message in (tmp_path / f"runs/{name}-devdan/report.html").read_text()

@@ -8,7 +8,7 @@ from sklearn.metrics import precision_score, recall_score
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
 from devdan.report.rare import over_time, rare_class
-from devdan.report.run_page import page_of_run
+from devdan.report.run_page import page_of_run, picture_of_run
 from devdan.report.shown_run import ShownRun
 from devdan.streams import open_stream
 
@@ -91,3 +91,21 @@ def test_a_run_of_one_chunk_or_without_probabilities_has_fewer():
     for record in records:
         empty.add(record)
     assert rare_class(empty) is None
+
+
+def test_what_leads_is_the_rare_class_and_accuracy_stands_beside_the_majoritys():
+    run, _, rare = shown(0.04)
+    page, found = page_of_run(run), run.figures["rarest_average_precision"]
+    assert page.index("What thresholds find") < page.index("<h2>Accuracy</h2>")
+    share = f"{100 * (1 - rare[100:].mean()):.1f} %"
+    assert f"always &lt;ok&gt;, {share} overall" in page.replace("\N{NO-BREAK SPACE}", " ")
+    assert repr(run.summary) == (
+        f"<Summary: 4,000 samples in 40 chunks, of fraud & co average precision {found:.3f}, "
+        f"f1 {run.figures['rarest_f1']:.3f}>"
+    )
+    assert "Average precision of fraud &amp; co on rare · told" in picture_of_run(run)
+    even, *_ = shown(0.4)
+    page = page_of_run(even)
+    assert "What thresholds find" not in page
+    assert "Accuracy on rare · told" in picture_of_run(even)
+    assert "classification rate" in repr(even.summary)

@@ -148,7 +148,7 @@ def test_a_legend_has_only_what_is_drawn(tmp_path, page):
     for one in never:
         object.__setattr__(one, "no_change", (0, 10))
     html = page(save(tmp_path / "other", never))
-    assert legends(html)[0] == ["each chunk"]
+    assert legends(html)[0] == ["each chunk", "always b, 100 % overall"]
     assert (
         "The no-change predictor, which repeats the latest label, has 0.0 % overall, below this chart."
         in Text(html).text

@@ -100,10 +100,16 @@ class Display:
 
     def _state(self) -> str:
         hits, scored = (sum(parts) for parts in zip(*self._hits, strict=True))
-        parts = []
-        if self._all_scored:
+        parts, rare = [], self.summary.rarest
+        if rare is not None:
+            found = [
+                self.summary.of_rarest(of) for of in (self.summary.confusion.recall, self.summary.confusion.precision)
+            ]
+            recall, precision = ("–" if share is None else f"{100 * share:.0f} %" for share in found)
+            parts.append(f"{rare}: recall {recall}, precision {precision} so far")
+        elif self._all_scored:
             parts.append(f"accuracy {100 * self._all_hits / self._all_scored:.2f} % so far")
-        if scored:
+        if scored and rare is None:
             parts.append(f"{100 * hits / scored:.2f} % recently")
         if self._n_hidden is not None:
             parts.append(f"{self._n_hidden} {self.units if self._n_hidden != 1 else self.units.removesuffix('s')}")
@@ -129,6 +135,10 @@ def results(figures: dict[str, Any]) -> Table:
         rows.append((_DRIFTS_AFTER, "drifts", f"{drifts['discriminative']}", note))
     rows.sort(key=lambda row: row[0])
     rows.append((0, "samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""))
+    n_classes = len(figures["classes"])
+    target = "" if figures.get("target") is None else f"from the column {figures['target']}"
+    shares = measures.class_shares(figures)
+    rows.append((0, "classes", f"{n_classes:,}: {shares}" if shares else f"{n_classes:,}", target))
     for _, name, value, note in rows:
         table.add_row(name, Text(value, style="bold"), Text(note, style="dim"))
     return table

@@ -167,8 +167,13 @@ def _entities(histories: Histories | None) -> list[str]:
 
 
 def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:
+    from devdan.evaluation.measures import reservation
+
     n_samples = result["n_samples"]
-    if result["cr_mean"] is None and 1 < n_samples <= chunk:
+    if said := reservation(result):
+        target = result.get("target")
+        note(said if target is None else f"{said} Labels are in the column {target!r}; --target names another")
+    elif result["cr_mean"] is None and 1 < n_samples <= chunk:
         note(
             f"nothing was scored: all {n_samples:,} samples are in the first chunk, which is learned before anything "
             f"is predicted. Use a --chunk smaller than {chunk}, such as {max(n_samples // 10, 1)}"

@@ -103,6 +103,8 @@ class Confusion:
     def rarest(self) -> int | None:
         """The rarest class of ten samples or more, if it is rare: under 20 %, and under half of an even share.
 
+        So of three classes, it is rare under 16.7 %, and of ten under 5 %.
+
         >>> Confusion.of([(0, 0, 90), (1, 0, 10)]).rarest, Confusion.of([(0, 0, 75), (1, 0, 25)]).rarest
         (1, None)
         """

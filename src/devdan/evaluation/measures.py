@@ -168,6 +168,38 @@ def about_classes(figures: Figures) -> dict[str, str]:
     return told
 
 
+_MOST_TOLD = 6  # classes
+
+
+def class_shares(figures: Figures) -> str:
+    """The classes that were scored and their shares of these samples, the commonest first.
+
+    >>> class_shares({"classes": ["ok", "fraud"], "counts": [(0, 0, 970), (1, 0, 20), (1, 1, 10)]})
+    'ok 97 %, fraud 3 %'
+    """
+    counted, names = Confusion.of(figures["counts"]), figures["classes"]
+    told = sorted(counted.actual, key=lambda c: (-counted.actual[c], c))
+    shares = [f"{names[c]} {100 * counted.actual[c] / counted.n_samples:.2g} %" for c in told[:_MOST_TOLD]]
+    return ", ".join([*shares, *([f"and {len(told) - _MOST_TOLD:,} more"] if len(told) > _MOST_TOLD else [])])
+
+
+def reservation(figures: Figures) -> str:
+    """What the figures of a run say nothing about: there were no labels, or only one class; empty if that is not so.
+
+    >>> reservation({"classes": ["ok"], "n_samples": 500, "counts": []})
+    'All labels are of one class, ok: there is nothing to tell apart, so that an accuracy says nothing.'
+    """
+    classes, n_samples = figures["classes"], figures["n_samples"]
+    if not classes and n_samples:
+        return f"None of the {n_samples:,} samples has a label: the model has observed them, and nothing is scored."
+    if len(classes) == 1:
+        return (
+            f"All labels are of one class, {classes[0]}: there is nothing to tell apart, so that an accuracy says "
+            "nothing."
+        )
+    return ""
+
+
 def _in_percent(share: float | None) -> float | None:
     return None if share is None else 100 * share
 

@@ -416,9 +416,12 @@ class Summary(Measured):
         return None if self.alerts is None else self.of_rarest(getattr(self.alerts, name))
 
     def __repr__(self) -> str:
-        rate, figures = measures.RATE, self.figures()
+        figures = self.figures()
         size = f"{self.n_samples:,} samples in {self.n_chunks:,} chunks"
-        return f"<Summary: {size}, {rate.title.lower()} {rate.in_words(figures)}>"
+        leading = measures.leading([figures])
+        told = [f"{m.title.partition(',')[0].lower()} {m.in_words(figures)}" for m in leading]
+        about = "" if measures.RATE in leading else f"of {self.rarest} "
+        return f"<Summary: {size}, {about}{', '.join(told)}>"
 
     def _repr_html_(self) -> str:
         figures = self.figures()

@@ -289,7 +289,7 @@ class Balanced(Rule):
             self.threshold = max(self._mean, probability(self._odds))
 
     def _along(self, scores: Floats) -> Iterator[tuple[bool, float, float, float]]:
-        """Whether each sample is called, at which log-odds; and after it, the mean score and the threshold's log-odds."""
+        """Whether each sample is called, at which log-odds; and then the mean score and the threshold's log-odds."""
         mean, odds = self._mean, self._odds
         for n, score in enumerate(np.clip(scores, TINY, 1.0 - TINY).tolist(), start=self._n + 1):
             mean += (score - mean) / min(n, LATEST)
@@ -324,7 +324,9 @@ def as_called(thresholds: Floats, scores: Floats, called: Flags) -> Floats:
     >>> as_called(np.array([0.3, 0.3]), np.array([0.3, 0.3]), np.array([True, False])) <= 0.3
     array([ True, False])
     """
-    reached: Floats = np.where(called, np.minimum(thresholds, scores), np.maximum(thresholds, np.nextafter(scores, NEVER)))
+    reached: Floats = np.where(
+        called, np.minimum(thresholds, scores), np.maximum(thresholds, np.nextafter(scores, NEVER))
+    )
     return reached
 
 

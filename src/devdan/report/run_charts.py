@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from devdan.evaluation.measures import about_classes
 from devdan.evaluation.record import Phases
 from devdan.report.bins import (
     Bin,
@@ -64,6 +65,11 @@ def accuracy_chart(run: ShownRun) -> Chart | None:
     if no_change_place(run) == "":
         paths.append(plot.line(ends, in_percent(smooth_no_change(bins)), "no-change"))
         legend.append(stroke("no-change", f"no-change predictor, {percent(run.summary.no_change)} overall"))
+    majority = run.summary.confusion.majority
+    if majority is not None and in_range(run, majority):
+        commonest = clipped(about_classes(run.figures)["commonest"])
+        paths.append(plot.line([ends[0], ends[-1]], in_percent([majority, majority]), "majority"))
+        legend.append(stroke("majority", f"always {commonest}, {percent(majority)} overall"))
     smoothed = smooth_width(len(bins))
     style = "each" if smoothed > 1 else "smooth"
     paths.append(plot.line(ends, means, style))
@@ -84,6 +90,12 @@ def accuracy_chart(run: ShownRun) -> Chart | None:
     if run.true_drifts:
         label += f" {how_many(len(run.true_drifts), 'true drift')}."
     return Chart(body, label, [*legend, *drifts.legend], drifts.lower)
+
+
+def in_range(run: ShownRun, accuracy: float | None) -> bool:
+    """Whether an accuracy is in the chart."""
+    plot = _accuracy_plane(run)
+    return plot is not None and accuracy is not None and plot.low <= 100 * accuracy <= plot.high
 
 
 def no_change_place(run: ShownRun) -> str:

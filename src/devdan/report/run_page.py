@@ -22,6 +22,7 @@ from devdan.report.run_charts import (
     bias_variance_chart,
     hidden_units_chart,
     importances_chart,
+    in_range,
     no_change_place,
     points,
     reliability_chart,
@@ -43,6 +44,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
     phases = [(phase, bias_variance_chart(run, phase)) for phase in Phases._fields]
     accuracy, hidden_units, counted, rows = accuracy_chart(run), hidden_units_chart(run), matrix(run), class_rows(run)
     no_change, columns = no_change_place(run), _columns(run)
+    outside = "" if accuracy is None or in_range(run, run.summary.confusion.majority) else _majority(run)
     return render(
         "run.html",
         run=run,
@@ -53,6 +55,8 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         accuracy=accuracy,
         about_accuracy="" if accuracy else _about_accuracy(run),
         resolution=f" Each point is the mean of {width:,} chunks." if width > 1 else "",
+        reservation=measures.reservation(run.figures) if run.finished else "",
+        majority=outside,
         no_change=f"{percent(run.summary.no_change)} overall, {no_change}" if no_change.endswith("chart") else "",
         hidden_units=hidden_units,
         beginning=beginning_chart(run) if hidden_units else None,
@@ -93,8 +97,12 @@ _ANIMATION = """
 
 def picture_of_run(run: ShownRun, *, animated: bool = False) -> str:
     """Accuracy above, hidden units below: an SVG document with a transparent background, for light and dark pages."""
-    rate, spread = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1)
-    body, top = caption(24, f"Accuracy on {run.title}", f"{rate} ± {spread} %"), 26
+    rate, spread, top = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1), 26
+    found, rarest = run.figures.get("rarest_average_precision"), run.summary.rarest
+    if rarest is None or found is None:
+        body = caption(24, f"Accuracy on {run.title}", f"{rate} ± {spread} %")
+    else:
+        body = caption(24, f"Average precision of {clipped(rarest)} on {run.title}", number(found, 3))
     for chart, height, head in (
         (accuracy_chart(run), 200, ""),
         (hidden_units_chart(run), 130, run.units.capitalize()),
@@ -110,6 +118,12 @@ def picture_of_run(run: ShownRun, *, animated: bool = False) -> str:
         top += height + chart.lower + 58
     title = f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples"
     return framed(title, top - 12, body, _ANIMATION if animated else "")
+
+
+def _majority(run: ShownRun) -> str:
+    """The accuracy of always predicting the commonest class, in words."""
+    commonest = clipped(measures.about_classes(run.figures)["commonest"])
+    return f"{commonest} has {percent(run.summary.confusion.majority)} overall, outside this chart"
 
 
 def _subtitle(run: ShownRun) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devdan.evaluation.measures import units_name
+from devdan.evaluation.measures import class_shares, units_name
 from devdan.evaluation.record import Record, Summary
 from devdan.kernel.state import Event
 from devdan.model.explain import Unit
@@ -180,7 +180,8 @@ def settings(run: ShownRun) -> dict[str, list[tuple[str, str]]]:
     """The settings of a run, by topic; unknown ones are left out."""
     info = run.info
     stream = [(_name(key), _text(info[key])) for key in _OF_THE_STREAM if info.get(key) not in (None, [])]
-    stream.append(("classes", number(len(run.summary.classes))))
+    n_classes, shares = number(len(run.summary.classes)), class_shares(run.figures)
+    stream.append(("classes", f"{n_classes}: {shares}" if shares else n_classes))
     stream += [(_name(key), _text(info[key])) for key in info if key not in {*_OF_THE_STREAM, *_ELSEWHERE}]
     model = [(key, _text(info[key])) for key in ("model", "seed") if info.get(key) is not None]
     model += _group(run, "options")

@@ -87,6 +87,7 @@ def describe(
     return {
         "stream": stream.name,
         **{name: list(value) if isinstance(value, tuple) else value for name, value in reading.as_keywords().items()},
+        "target": stream.target if stream.target is not None else reading.target,
         **settings,
         "options": {name: _as_json(value) for name, value in {**given, **options_of(learner)}.items()},
         "origin": stream.origin,

@@ -116,7 +116,8 @@ class RunJob:
             self.folder.write_model(self.evaluation.model)
         except pickle.PicklingError as error:
             self._warn(error)
-        result = {name: self.settings[name] for name in IDENTITY} | self.summary.figures()
+        result = {name: self.settings[name] for name in IDENTITY} | {"target": self.settings.get("target")}
+        result |= self.summary.figures()
         model = self.evaluation.model
         if isinstance(model, TableEstimator) and (described := model.column_records()):
             result |= {"columns": described, "notes": model.encoding_.notes}

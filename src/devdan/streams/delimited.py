@@ -224,7 +224,8 @@ def stream(
             raise StreamError(f"{source} has no rows")
 
     names_of_features, classes = tuple(features.values()), tuple(values[place]) if place in values else None
-    return Stream(name, lambda: read_ahead(blocks()), chunk, names_of_features, None, n_estimated, classes, source)
+    known, target_name = (None, n_estimated, classes, source), layout.names[labels]
+    return Stream(name, lambda: read_ahead(blocks()), chunk, names_of_features, *known, target=target_name)
 
 
 def table(layout: Layout) -> Table:

@@ -137,7 +137,9 @@ def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], na
             yield from converter.chunks(batch.select(kept) for batch in batches)
 
     features = tuple(name for place, name in zip(kept, columns_kept, strict=True) if place != labels)
-    return Stream(name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source)
+    return Stream(
+        name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source, target=names[labels]
+    )
 
 
 def _parquet_table(path: Path) -> Table:

@@ -72,7 +72,13 @@ def stream(
 
     given_name = name or lines.name
     return Stream(
-        given_name, blocks, chunk, tuple(known[:place] + known[place + 1 :]), origin=source, is_single_pass=True
+        given_name,
+        blocks,
+        chunk,
+        tuple(known[:place] + known[place + 1 :]),
+        origin=source,
+        is_single_pass=True,
+        target=names[labels],
     )
 
 

@@ -44,7 +44,7 @@ def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
 
     classes = archive.class_names if target == "y" else None
     numbers = None if classes is None else tuple(range(len(classes)))
-    return Stream(name, blocks, chunk, archive.features, archive.n_rows, None, numbers, str(path))
+    return Stream(name, blocks, chunk, archive.features, archive.n_rows, None, numbers, str(path), target=target)
 
 
 def table(path: Path) -> Table:

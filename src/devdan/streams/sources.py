@@ -101,7 +101,7 @@ def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name
             yield converter.labelled(rows, _label_column(part, labels, source))
 
     features = tuple(column for place, column in enumerate(names) if place != labels)
-    return Stream(name, blocks, chunk, features, len(table))
+    return Stream(name, blocks, chunk, features, len(table), target=names[labels])
 
 
 def _label_column(part: Any, labels: int, source: str) -> pa.Array:

@@ -72,6 +72,7 @@ class Stream:
     is_shuffled: bool = False
     is_single_pass: bool = False  # it can be read only once
     drifts: tuple[int, ...] | None = None  # the samples at which, or around which, the concept changes
+    target: str | None = None  # the column with the labels
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
