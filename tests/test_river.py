@@ -335,3 +335,30 @@ def test_rows_that_wait_for_ever_are_bounded():
     for k in range(20):
         histories.transform_one({"who": "a", "x": float(k % 7) + k / 100})
     assert len(histories._waiting) == 5
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_equal_rows_are_as_many_rows(copied):
+    """Three equal payments, whose labels come later; a pipeline transforms them once more before it learns them."""
+    payment = {"who": "Ann", "amount": 5.0}
+    histories, plain = Histories("who", horizons=[9.0]), devdan.Histories("who", horizons=[9.0])
+    predicted = [dict(payment) for _ in range(3)]
+    for x in predicted:
+        histories.transform_one(x)
+        histories.transform_one(x)
+    expected = [plain.arrive([payment]).dicts()[0] for _ in range(3)]
+    for x, row in zip(predicted, expected, strict=True):
+        learned = dict(x) if copied else x
+        seen = histories.transform_one(learned)
+        histories.learn_one(learned, True)
+        assert seen["who: rows, lately"] == row["who: rows, lately"]
+    assert (histories.histories.n_rows_, len(histories._waiting)) == (3, 0)
+
+
+def test_columns_may_come_later_before_rivers_models():
+    histories = Histories("who", horizons=[3.0])
+    histories.transform_one({"who": "Ann", "a": 1.0})
+    histories.transform_one({"who": "Ann", "b": 2.0, "c": "x"})
+    found = histories.transform_one({"who": "Ann", "b": 3.0, "c": "x"})
+    assert found["who: b: mean, lately"] == 2.0
+    assert found["who: c: different"] > 0

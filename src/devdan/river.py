@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -215,7 +215,9 @@ class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[m
     """What a customer, a card or a machine did before, in front of any River model: ``devdan.Histories`` for dicts.
 
     A row comes when it is first transformed, which is when it is predicted. Until its label is learned, it keeps the
-    histories that it came with: transformed again, it is the same row, and so is one that is equal to it in everything.
+    histories that it came with, by which it is recognised as the same dict or as an equal one. Whether an equal dict
+    that is not the same is transformed as another row or because the label of the first has come, shows with the next
+    call: until then, it has the histories of the first.
 
     Parameters
     ----------
@@ -251,7 +253,10 @@ class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[m
         self.max_entities = max_entities
         self.max_waiting = max_waiting
         self.histories = histories.Histories(entities, time=time, horizons=horizons, max_entities=max_entities)
-        self._waiting: dict[Any, dict[Any, Any]] = {}
+        self.histories.take_later_columns()
+        self._waiting: dict[Any, list[_Waiting]] = {}  # by their content, each in order
+        self._n_waiting = 0
+        self._perhaps: dict[Any, Any] | None = None  # the latest dict, if it may be another row or one that waits
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -260,20 +265,60 @@ class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[m
     def transform_one(self, x: dict[Any, Any]) -> dict[Any, Any]:
         """The row without the columns that name entities, and with what was known of these before it came."""
         _check_dict(x)
-        key = frozenset((name, repr(value)) for name, value in x.items())
-        found = self._waiting.get(key)
-        if found is None:
-            rows = self.histories.arrive([x])
-            found = self._waiting[key] = self.histories.inputs(rows).dicts()[0]
-            if len(self._waiting) > self.max_waiting:
-                self._waiting.pop(next(iter(self._waiting)))
-        return dict(found)
+        self._decide(x)
+        waiting = self._waiting.get(_content(x), [])
+        for row in waiting:
+            if row.x is x:
+                return dict(row.found)
+        if waiting:
+            self._perhaps = x
+            return dict(waiting[0].found)
+        return dict(self._arrive(x))
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
-        """The label of a row, which comes now."""
-        self.transform_one(x)
-        self._waiting.pop(frozenset((name, repr(value)) for name, value in x.items()), None)
+        """The label of a row, which comes now; of equal rows, it is the same dict's, or else the first one's."""
+        _check_dict(x)
+        self._decide(x)
+        self._perhaps = None
+        content = _content(x)
+        if content not in self._waiting:
+            self.histories.arrive([x])
+        else:
+            rows = self._waiting[content]
+            rows.pop(next((place for place, row in enumerate(rows) if row.x is x), 0))
+            self._n_waiting -= 1
+            if not rows:
+                del self._waiting[content]
         self.histories.teach([x], [y])
+
+    def _decide(self, x: dict[Any, Any]) -> None:
+        """Take the latest dict for another row, unless it is this one again."""
+        if self._perhaps is not None and self._perhaps is not x:
+            another, self._perhaps = self._perhaps, None
+            self._arrive(another)
+
+    def _arrive(self, x: dict[Any, Any]) -> dict[Any, Any]:
+        found: dict[Any, Any] = self.histories.inputs(self.histories.arrive([x])).dicts()[0]
+        self._waiting.setdefault(_content(x), []).append(_Waiting(x, found))
+        self._n_waiting += 1
+        if self._n_waiting > self.max_waiting:
+            self._n_waiting -= 1
+            oldest = next(iter(self._waiting))
+            self._waiting[oldest].pop(0)
+            if not self._waiting[oldest]:
+                del self._waiting[oldest]
+        return found
+
+
+class _Waiting(NamedTuple):
+    """A row whose label has not been learned."""
+
+    x: dict[Any, Any]
+    found: dict[Any, Any]  # what models see of it
+
+
+def _content(x: dict[Any, Any]) -> frozenset[tuple[Any, str]]:
+    return frozenset((name, repr(value)) for name, value in x.items())
 
 
 # --- Samples as rows ---------------------------------------------------------------------------------------------

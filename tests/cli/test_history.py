@@ -96,3 +96,22 @@ def test_standard_input(folder):
 def test_what_cannot_be_is_said(folder, options, said, tmp_path):
     run = ("run", "tx.csv", "--target", "fraud", *options, "--out", tmp_path / "out", "--limit", 200)
     assert said in devdan(*run, folder=folder, code=2).stderr
+
+
+def test_a_column_that_begins_late_and_classes_that_come_late(folder, tmp_path):
+    """In a file and on standard input; the model learns a class on that it has not known."""
+    values = [("" if k < 150 else k % 4, k % 7, "abcdefg"[k // 50]) for k in range(300)]
+    lines = ["who,note,size,y", *(f"c{k % 9},{note},{size},{y}" for k, (note, size, y) in enumerate(values))]
+    (tmp_path / "late.csv").write_text("\n".join(lines))
+    (tmp_path / "more.csv").write_text("\n".join([lines[0], *(f"c{k % 9},1,{k % 7},new" for k in range(50))]))
+    for source, how in (("late.csv", {}), ("-", {"stdin": tmp_path / "late.csv"})):
+        process = Started("run", source, "--target", "y", "--history", "who", "--nominal", "note", "--chunk", 50,
+                          "--out", f"out{source}", folder=tmp_path, **how)  # fmt: skip
+        code, _, said = process.wait()
+        assert code == 0, said
+        names = open_model(tmp_path / f"out{source}" / "model.devdan").histories_.feature_names_
+        assert [name for name in names if "note" in name] == ["who: note: usual", "who: note: different"]
+    notes = json.loads((tmp_path / "out-" / "summary.json").read_text())["notes"]
+    assert any("whose shares have no column" in note for note in notes)
+    learned = devdan("learn", "outlate.csv", "more.csv", "--target", "y", "--out", "later.devdan", folder=tmp_path)
+    assert "new classes: new" in learned.stdout

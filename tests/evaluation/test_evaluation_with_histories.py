@@ -3,17 +3,19 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from payments_stream import payments
 from river import linear_model, preprocessing
 from sklearn.linear_model import SGDClassifier
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, Histories
+from devdan.apply import learn_on
 from devdan.encoding.rows import texts_of
 from devdan.evaluation import Summary, prequential
 from devdan.evaluation.loop import Evaluation
 from devdan.histories import core
-from devdan.histories.histories import hashes
+from devdan.histories.histories import HistoryWarning, hashes
 from devdan.river import DEVDANClassifier
 from devdan.streams import open_stream
 
@@ -137,3 +139,73 @@ def test_an_evaluation_that_is_pickled_in_between_goes_on_with_the_same_bits():
     assert [(r.counts, r.scores) for r in found] == [(r.counts, r.scores) for r in expected]
     assert begun.model.histories_ is begun.histories
     assert begun.histories.content().tobytes() == evaluation.histories.content().tobytes()
+
+
+# --- What comes late ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("later", [lambda k: k % 7 / 7, lambda k: f"k{k % 3}"], ids=["numbers", "categories"])
+def test_a_column_may_get_its_first_values_after_the_first_chunk(later):
+    rows = [dict(row, more=later(k) if k >= 250 else None) for k, row in enumerate(ROWS[:600])]
+    model = DEVDAN(random_state=0)
+    pairs = list(zip(rows, LABELS[:600], strict=True))
+    records = list(prequential(open_stream(pairs, chunk=100), model, histories=Histories("customer", time="day")))
+    assert sum(record.n_labels for record in records) == 600
+    seen = model.histories_.transform(rows[-1:]).dicts()[0]
+    assert seen["customer: more: deviation"] + seen["customer: more: different"] > 0
+
+
+def test_classes_may_come_one_after_another_in_a_stream_that_names_none():
+    labels = [f"class {k // 60}" for k in range(900)]
+    model = DEVDAN(random_state=0)
+    pairs = list(zip(ROWS[:900], labels, strict=True))
+    records = list(prequential(open_stream(pairs, chunk=100), model, histories=Histories("customer", time="day")))
+    assert records[-1].n_classes == 15
+    assert any("whose shares have no column" in note for note in model.histories_.notes_)
+
+
+def test_a_saved_model_learns_classes_that_it_did_not_know(tmp_path):
+    model = DEVDAN(random_state=0)
+    for _ in prequential(stream(500), model, histories=Histories("customer"), classes=["ok", "fraud"]):
+        pass
+    model.save(tmp_path / "model")
+    again, table = DEVDAN.load(tmp_path / "model"), pd.DataFrame(ROWS[:200]).assign(fraud="stolen")
+    for _ in range(2):
+        result = learn_on(again, open_stream(table, target="fraud", chunk=100))
+    assert result.n_labels == 200
+    assert "stolen" in again.classes_
+
+
+# --- What is said ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def learned():
+    """A model that has learned with histories."""
+    model = DEVDAN(random_state=0)
+    for _ in prequential(stream(500), model, histories=Histories("customer", time="day"), classes=["ok", "fraud"]):
+        pass
+    return model
+
+
+@pytest.mark.parametrize("raw", [ROWS[:3], pd.DataFrame(ROWS[:3])], ids=["dicts", "frame"])
+def test_rows_without_histories_are_refused_with_a_hint(learned, raw):
+    for ask in (learned.predict, learned.predict_proba, learned.encode):
+        with pytest.raises(ValueError, match=r"lack the histories with which this DEVDAN has learned.*arrive\(X\)"):
+            ask(raw)
+    assert learned.predict(learned.histories_.transform(ROWS[:3])).shape == (3,)
+
+
+def test_what_an_onnx_model_lacks_is_said(learned):
+    pytest.importorskip("onnx")
+    with pytest.warns(HistoryWarning, match="takes rows that have their histories"):
+        learned.to_onnx()
+
+
+def test_what_is_kept_for_corrections_does_not_grow_with_the_stream():
+    evaluation = Evaluation(DEVDAN(random_state=0), "positives:100+delay:300", histories=Histories("customer"))
+    sizes = []
+    for _ in evaluation.over(stream(3000, chunk=50)):
+        sizes.append(len(evaluation._ends))
+    assert max(sizes) <= 10
+    assert len(evaluation._clocks) == sizes[-1]

@@ -229,9 +229,14 @@ def _facts(model: EvolvingClassifier | DEVDANFleet, path: Path) -> dict[str, Any
         "n_features": int(model.n_features_in_),
         "feature_names": [str(name) for name in getattr(model, "feature_names_in_", [])] or None,
         "columns": model.column_records(),
-        "notes": model.encoding_.notes,
+        "notes": [*model.encoding_.notes, *_notes_of_histories(model)],
         "classes": model.mixture_.classes.labels.tolist(),
     }
+
+
+def _notes_of_histories(model: EvolvingClassifier | DEVDANFleet) -> list[str]:
+    histories = getattr(model, "histories_", None)
+    return [] if histories is None else histories.notes_
 
 
 def model_facts(model: EvolvingClassifier, path: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from devdan.fleet.fleet import DEVDANFleet
 from devdan.histories.histories import Histories
 from devdan.model.classes import Classes, is_missing, split_missing
 from devdan.model.classifier import EvolvingClassifier
+from devdan.model.estimator import TableEstimator
 
 _NO_LABEL = -1  # before the first one
 _NO_SAMPLES = np.zeros(0, np.int64)
@@ -126,6 +127,8 @@ class Evaluation:
     ) -> None:
         self.model = model
         self.histories = getattr(model, "histories_", None) if histories is None else histories
+        if self.histories is not None and isinstance(model, (TableEstimator, DEVDANFleet)):
+            self.histories.know_columns(model._instructions())
         if self.histories is not None and isinstance(model, EvolvingClassifier):
             model.histories_ = self.histories
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
@@ -221,6 +224,10 @@ class Evaluation:
         if corrected is not None and self.labels.positives is not None:
             chunks = np.searchsorted(self._ends, samples + self.labels.positives, side="right").tolist()
             self.histories.retract(*corrected, [self._clocks[chunk] for chunk in chunks])
+        if self.labels.positives is not None:
+            oldest = min((int(part.samples.min()) for part in self._coming), default=self.n_samples + n)
+            past = int(np.searchsorted(self._ends, oldest + self.labels.positives, side="right"))
+            del self._ends[:past], self._clocks[:past]
         if taught is not None:
             self.histories.teach(*taught)
 

@@ -33,6 +33,7 @@ MOMENTS = 3  # weight, mean, sum of squared deviations
 DRAWN = 1.0  # rows or labels that the overall statistics weigh as much as
 LEAST_SHARE = 0.01  # of a value among all, which is not taken for rarer
 TINY = 1e-12
+NOTHING = 1e-9  # less is what rounding leaves where all is taken away
 LEAST_DEVIATION = 1e-6  # of the mean: less is rounding
 ROUNDING = 1e-14  # likewise, of what is left of a sum when much of it is taken away
 
@@ -51,10 +52,13 @@ ENOUGH_VALUES, TELLING = 500, 0.98  # after which a column is judged: values mus
 CANDIDATES = 24  # entities that are looked at to evict one
 SPREAD = 2_654_435_769  # 2^32 by the golden ratio, so that they are far from each other
 
-# Words of the clock, all floats.
-NOW, N_TIMES, N_LATE, N_UNTIMED, N_FAR, FAR_IN_A_ROW, FIRST = range(7)
-CLOCK = 7
-IN_A_ROW = 8  # rows far in the future that are believed if they follow each other
+# Words of the clock, all floats. It leaps where a step is longer than the span of all rows before: BEFORE is how many
+# rows before the latest leap were not late, SINCE how many have been since, and LANDED its end. BEHIND counts the late
+# rows since, which came from LOW to HIGH.
+NOW, N_TIMES, N_LATE, N_UNTIMED, N_FAR, FAR_IN_A_ROW, FIRST, BEFORE, SINCE, LANDED, BEHIND, LOW, HIGH = range(13)
+CLOCK = 13
+IN_A_ROW = 8  # rows far from the others that are believed if they follow each other
+FEW = 4  # rows that may all be wrong
 FAR, ENOUGH_TIMES = 30.0, 100  # times the span of all rows so far, once there are this many
 
 SHORTEST = 2.0  # times the mean time between two rows of an entity, about the shortest horizon
@@ -65,18 +69,24 @@ FEWEST_RISING = 100
 
 
 @entry
-def clocks(clock: Floats, times: Floats, out: Floats) -> None:
-    """The time of each row: its own, or, if that is missing, earlier than others or far in the future, the present."""
+def clocks(clock: Floats, times: Floats, out: Floats, firsts: Floats) -> None:
+    """The time of each row, and of the first one so far.
+
+    Where it is missing, earlier than others or far in the future, it is the present. If rows that follow each other
+    show that few times before them were far in the future, or the first ones far in the past, the clock is set anew.
+    """
     for row in range(len(out)):
         time = times[row]
         clock[N_TIMES] += 1.0
         if math.isnan(time):
             clock[N_UNTIMED] += 1.0
         elif math.isnan(clock[NOW]):
-            clock[NOW] = clock[FIRST] = time
+            clock[NOW] = clock[FIRST] = clock[LANDED] = time
+            clock[SINCE] = 1.0
         elif time < clock[NOW]:
             clock[N_LATE] += 1.0
             clock[FAR_IN_A_ROW] = 0.0
+            _fall_behind(clock, time)
         else:
             span = clock[NOW] - clock[FIRST]
             far = clock[N_TIMES] > ENOUGH_TIMES and span > 0.0 and time - clock[NOW] > FAR * span
@@ -84,9 +94,39 @@ def clocks(clock: Floats, times: Floats, out: Floats) -> None:
                 clock[FAR_IN_A_ROW] += 1.0
                 clock[N_FAR] += 1.0
             else:
-                clock[NOW] = time
-                clock[FAR_IN_A_ROW] = 0.0
-        out[row] = clock[NOW]
+                _advance(clock, time, span)
+        out[row], firsts[row] = clock[NOW], clock[FIRST]
+
+
+@compiled
+def _advance(clock: Floats, time: float, span: float) -> None:
+    if time - clock[NOW] > span:
+        clock[BEFORE], clock[SINCE], clock[LANDED], clock[BEHIND] = clock[BEFORE] + clock[SINCE], 0.0, time, 0.0
+    clock[SINCE] += 1.0
+    clock[NOW] = time
+    clock[FAR_IN_A_ROW] = 0.0
+    if (
+        clock[SINCE] == IN_A_ROW
+        and clock[BEFORE] <= FEW
+        and clock[LANDED] - clock[FIRST] > FAR * (time - clock[LANDED])
+    ):
+        clock[FIRST] = clock[LANDED]
+
+
+@compiled
+def _fall_behind(clock: Floats, time: float) -> None:
+    """Count a late row; go back if so many of them agree that the few since the latest leap must be wrong."""
+    clock[LOW] = min(clock[LOW], time) if clock[BEHIND] > 0.0 else time
+    clock[HIGH] = max(clock[HIGH], time) if clock[BEHIND] > 0.0 else time
+    clock[BEHIND] += 1.0
+    if clock[BEHIND] < IN_A_ROW:
+        return
+    clock[BEHIND] = 0.0
+    if clock[SINCE] <= FEW and clock[NOW] - clock[HIGH] > FAR * (clock[HIGH] - clock[LOW]):
+        is_before_all = clock[LOW] < clock[FIRST]
+        clock[NOW] = clock[LANDED] = clock[HIGH]
+        clock[FIRST] = clock[LOW] if is_before_all else clock[FIRST]
+        clock[BEFORE], clock[SINCE] = 0.0 if is_before_all else clock[BEFORE], float(IN_A_ROW)
 
 
 @entry
@@ -95,15 +135,17 @@ def watch(numbers: Floats, watched: Floats, given_up: Integers, n_before: int) -
     for row in range(len(numbers)):
         for k in range(numbers.shape[1]):
             value = numbers[row, k]
-            if math.isnan(value) or given_up[k] >= 0:
+            if math.isnan(value) or watched[k, N_SEEN] == FEWEST_RISING:
                 continue
             watched[k, RISES] += 1.0 if value > watched[k, LAST] else 0.0
             watched[k, FALLS] += 1.0 if value < watched[k, LAST] else 0.0
             watched[k, N_SEEN] += 1.0
             watched[k, LAST] = value
             n = watched[k, N_SEEN]
-            if n == FEWEST_RISING and watched[k, FALLS] == 0.0 and 2.0 * watched[k, RISES] >= n:
-                given_up[k] = n_before + row
+            if n == FEWEST_RISING:
+                watched[k, LAST] = np.nan  # no longer needed
+                if watched[k, FALLS] == 0.0 and 2.0 * watched[k, RISES] >= n:
+                    given_up[k] = n_before + row
 
 
 @entry
@@ -221,6 +263,8 @@ def label(
                 k = HEAD + len(horizons) * (1 + codes[row]) + h
                 words[place, k] = max(words[place, k] + sign * _decay(-elapsed, horizons[h]), 0.0)
             words[place, LABELLED] = max(words[place, LABELLED], came)
+        if sign < 0.0 and slot > 0:
+            _remove_if_empty(integers, horizons, words, index, slot)
     return len(keys)
 
 
@@ -238,7 +282,7 @@ def withdraw(
     values: Integers,
     given_up: Integers,
 ) -> None:
-    """Take rows out that have come ``at`` some times; the time of the latest row stays."""
+    """Take rows out that have come ``at`` some times; an entity of which nothing is left is removed."""
     present = _elapsed(integers, floats, now)
     n_horizons = len(horizons)
     for row in range(len(keys)):
@@ -260,6 +304,10 @@ def withdraw(
                 start = _category(integers, n_horizons, numbers.shape[1], k)
                 _uncount(words, place, start, values[row, k], _decay(age, horizons[n_horizons - 1]))
             words[place, N_ROWS] = max(words[place, N_ROWS] - 1.0, 0.0)
+        if slot > 0:
+            if words[slot, LATEST] == at[row]:
+                words[slot, LATEST] = np.nan
+            _remove_if_empty(integers, horizons, words, index, slot)
 
 
 @entry
@@ -406,6 +454,29 @@ def _unindex(index: Integers, words: Floats, slot: int) -> None:
     index[place] = 0
 
 
+@compiled
+def _remove_if_empty(integers: Integers, horizons: Floats, words: Floats, index: Integers, slot: int) -> None:
+    """Remove an entity without rows and labels; the last one takes its place."""
+    if words[slot, N_ROWS] > 0.0:
+        return
+    start = HEAD + len(horizons)
+    for k in range(start, start + len(horizons) * integers[N_CLASSES]):
+        if words[slot, k] > NOTHING:
+            return
+    _unindex(index, words, slot)
+    last = integers[USED]
+    if last != slot:
+        mask = len(index) - 1
+        place = np.int64(words[last, KEY]) & mask
+        while index[place] != last:
+            place = (place + 1) & mask
+        index[place] = slot
+        for k in range(words.shape[1]):
+            words[slot, k] = words[last, k]
+    words[last] = 0.0
+    integers[USED] -= 1
+
+
 # --- Horizons -----------------------------------------------------------------------------------------------------
 
 
@@ -418,7 +489,7 @@ def _elapsed(integers: Integers, floats: Floats, time: float) -> Any:
 @compiled
 def _note_gap(integers: Integers, floats: Floats, words: Floats, slot: int, time: float) -> None:
     """Count the time since the latest row of an entity among such times."""
-    if math.isnan(words[slot, LATEST]):
+    if math.isnan(words[slot, LATEST]) or math.isnan(time):
         return
     gap = max(time - words[slot, LATEST], 0.0)
     integers[N_GAPS] += 1
@@ -558,9 +629,12 @@ def _count(words: Floats, slot: int, start: int, value: int) -> None:
 
 @compiled
 def _uncount(words: Floats, slot: int, start: int, value: int, weight: float) -> None:
+    """Take weight from a value, which goes if none is left."""
     for place in range(KEPT):
         if value != 0 and words[slot, start + place] == value:
-            words[slot, start + KEPT + place] = max(words[slot, start + KEPT + place] - weight, 0.0)
+            left = words[slot, start + KEPT + place] - weight
+            words[slot, start + KEPT + place] = left if left > NOTHING else 0.0
+            words[slot, start + place] = value if left > NOTHING else 0.0
 
 
 @compiled
@@ -618,9 +692,15 @@ def _describe(
         out[place] = deviation if used else 0.0
         place += 1
     for k in range(len(values)):
-        used = values[k] != 0 and judged[len(numbers) + k, USELESS] == 0.0
-        out[place] = _more_usual(integers, words, slot, n_horizons, len(numbers), k, values[k]) if used else 0.0
-        place += 1
+        used = judged[len(numbers) + k, USELESS] == 0.0
+        known = used and values[k] != 0
+        out[place] = _more_usual(integers, words, slot, n_horizons, len(numbers), k, values[k]) if known else 0.0
+        out[place + 1] = 0.0
+        if used and slot > 0:
+            start = _category(integers, n_horizons, len(numbers), k)
+            for each in range(KEPT):
+                out[place + 1] += min(words[slot, start + KEPT + each], 1.0)
+        place += 2
 
 
 @compiled

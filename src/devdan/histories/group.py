@@ -14,7 +14,8 @@ from devdan.histories import core
 
 LATEST = 1e18  # the latest time that can be
 MOST = 1e250  # more than any sum of squares
-_FIRST_ROOM = 64  # entities for which there is room at first; it doubles
+_FIRST_ROOM = 64  # entities for which there is room at first
+_GROWTH = 1.2  # each time there is no more room
 LADDER = (1.0, 10.0, 60.0, 600.0, 3600.0, 21_600.0, 86_400.0, 604_800.0, 2_592_000.0, 15_552_000.0, 63_072_000.0)
 
 
@@ -47,19 +48,27 @@ class Group:
         return core.HEAD + n_horizons * (1 + n_classes) + of_numbers + 2 * core.KEPT * len(self.values)
 
     @property
+    def n_first_features(self) -> int:
+        """Those that are not about columns."""
+        return 1 + len(self.horizons) * max(int(self.integers[core.N_CLASSES]), 1)
+
+    @property
     def n_features(self) -> int:
-        n_horizons, n_classes = len(self.horizons), int(self.integers[core.N_CLASSES])
-        n_shares = n_horizons * max(n_classes - 1, 0)
-        return 1 + n_horizons + n_shares + (2 * n_horizons + 1) * len(self.numbers) + len(self.values)
+        return self.n_first_features + (2 * len(self.horizons) + 1) * len(self.numbers) + 2 * len(self.values)
 
     @property
     def n_bytes(self) -> int:
         return int(self.words.nbytes + self.index.nbytes)
 
-    def begin(self, time: float) -> None:
-        """Start the clock with the first row."""
-        if math.isnan(self.floats[core.BEGAN]):
-            self.floats[core.BEGAN] = time
+    def begin(self, first: float, now: float) -> None:
+        """Start the clock when the first row came; also once it turns out when that was, or that it is earlier."""
+        began = self.floats[core.BEGAN]
+        if math.isnan(began) or not self.integers[core.SETTLED] or began > now:
+            self.floats[core.BEGAN] = first
+        if not math.isnan(began):
+            present = max(now - self.floats[core.BEGAN], 0.0) if self.integers[core.SETTLED] else 0.0
+            for word, latest in ((core.TOUCHED, present), (core.LABELLED, present), (core.LATEST, now)):
+                np.minimum(self.words[:, word], latest, out=self.words[:, word])
 
     # --- Room ----------------------------------------------------------------------------------------------------
 
@@ -82,8 +91,8 @@ class Group:
         self.words[:, new : new + rest.shape[1]] = rest
 
     def grow(self) -> None:
-        """Room for twice as many entities."""
-        room = min(max(_FIRST_ROOM, 2 * (len(self.words) - 1)), int(self.integers[core.ROOM]))
+        """Room for more entities."""
+        room = min(max(_FIRST_ROOM, math.ceil(_GROWTH * (len(self.words) - 1))), int(self.integers[core.ROOM]))
         words = np.zeros((room + 1, self.words.shape[1]))
         words[: len(self.words)] = self.words
         self.words = words
@@ -91,7 +100,7 @@ class Group:
 
     def reindex(self) -> int:
         """Make the index anew; returns how many keys are invalid."""
-        self.index = np.zeros(1 << max(2 * len(self.words), 2).bit_length(), np.int64)
+        self.index = np.zeros(1 << (3 * len(self.words) // 2).bit_length(), np.int64)
         return int(core.reindex(self.words, int(self.integers[core.USED]), self.index))
 
     # --- Rows and labels -----------------------------------------------------------------------------------------

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding.column import FLAG, KINDS, NOMINAL, NUMBER, ColumnEncoding
-from devdan.encoding.encoding import check_finite
-from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts
+from devdan.encoding.encoding import Instructions, check_finite
+from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts, joined
 from devdan.encoding.tables import rows_of
 from devdan.encoding.values import NO_TIME, plain_text
 from devdan.histories import core
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 MOST_CLASSES = 16  # whose shares are kept
-_UNNAMED_CLASSES = 4  # for which there is room where none are named in advance
+_UNNAMED_CLASSES = 4  # likewise, where none are named in advance
 _THREE = ("short", "middle", "long")
 _UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "day": 86_400.0, "week": 604_800.0, "month": 2_592_000.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+?)s?", re.ASCII)
 _SECONDS, _NUMBER = "seconds", "number"  # what times are read as
 _LARGEST = 1e100  # numbers are clipped
+_CHUNKS, _MOST_AT_ONCE = 100, 1000  # in how many parts rows with labels come in fit_transform, and of how many rows
+_IS_NUMBER = {NUMBER: True, FLAG: True, NOMINAL: False}
+_SAID = {"nominal": NOMINAL, "numeric": NUMBER}
 _EPOCHS = ((1e17, 1e-9), (1e14, 1e-6), (1e11, 1e-3), (1e8, 1.0))  # from so much on, a number is a time since 1970
 
 
@@ -47,14 +51,17 @@ class _Batch(NamedTuple):
     values: Integers  # hashes of categories; 0 is none
 
 
-class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
     """Adds to each row what was known, before it came, of the entities that it is about.
 
     For each entity: the time since its latest row, and how many rows it had lately; for each column of numbers, its
     recent mean and deviation, and where the present value lies among them; for each column of categories, how much more
-    usual the present value is for it than for others; the share of each class among its labels that have come by now.
-    All but the first are over several horizons, as exponentially decayed sums, and are drawn towards those of
-    all entities while little is known of this one.
+    usual the present value is for it than for others, and how many different ones it had lately; the share of each
+    class among its labels that have come by now. Most are over several horizons, as exponentially decayed sums, and are
+    drawn towards those of all entities while little is known of this one.
+
+    The first rows say which columns are added, so that a model always sees the same. Whether a column holds numbers or
+    categories is judged by its first value; one that the first row lacks has room for both.
 
     Rows and labels come separately: :meth:`arrive` adds rows, and returns them with their histories, which are those to
     learn from when the labels come; :meth:`teach` adds labels. :meth:`inputs` is what a model should see of them.
@@ -71,6 +78,13 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     max_entities : int, default=1_000_000
         For how many entities of each kind there is room; beyond it, those with the fewest recent rows and labels are
         forgotten, and counted in ``n_evicted_``.
+    columns : list of str or None, default=None
+        The columns of which something is kept for each entity; by default, all that hold numbers or categories.
+    classes : list or None, default=None
+        The classes whose shares are kept, at most 16. By default all that the stream knows, or, of one that knows none,
+        the first four that come; labels of others count as not of these.
+    late : float or str, default=0.0
+        For :meth:`fit_transform`: how long after its row a label comes.
 
     Examples
     --------
@@ -91,11 +105,17 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         time: str | None = None,
         horizons: Sequence[float | str] | None = None,
         max_entities: int = 1_000_000,
+        columns: Sequence[str] | None = None,
+        classes: Sequence[Any] | None = None,
+        late: float | str = 0.0,
     ) -> None:
         self.entities = entities
         self.time = time
         self.horizons = horizons
         self.max_entities = max_entities
+        self.columns = columns
+        self.classes = classes
+        self.late = late
 
     # --- Rows and labels -----------------------------------------------------------------------------------------
 
@@ -104,18 +124,23 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._taken(X)
         self._begin(rows)
         self._meet(rows)
+        self._check_new(rows)
         batch = self._batch(rows)
-        times = np.empty(len(rows))
-        core.clocks(self._clock, batch.times, times)
+        times, firsts = np.empty(len(rows)), np.empty(len(rows))
+        began = self._clock[[core.NOW, core.FIRST]]
+        core.clocks(self._clock, batch.times, times, firsts)
         core.watch(batch.numbers, self._watched, self._given_up, self.n_rows_)
         out = self._empty(len(rows))
-        for group, part in zip(self._groups, out, strict=True):
-            if len(rows) > 0:
-                group.begin(float(times[0]))
-            group.come(
-                self._keys(group, batch), times, batch.numbers, batch.values, self._given_up, self.n_rows_,
-                self._ladder, part,
-            )  # fmt: skip
+        parts = _parts(np.stack([times, firsts], axis=1), began)
+        for group, found in zip(self._groups, out, strict=True):
+            keys = self._keys(group, batch)
+            for part, is_anew in parts:
+                if is_anew:
+                    group.begin(float(firsts[part.start]), float(times[part.start]))
+                group.come(
+                    keys[part], times[part], batch.numbers[part], batch.values[part], self._given_up,
+                    self.n_rows_ + part.start, self._ladder, found[part],
+                )  # fmt: skip
         self.n_rows_ += len(rows)
         self.arrived_ = times
         self._say()
@@ -144,31 +169,63 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._reset()
         return self.partial_fit(X, y)
 
-    def fit_transform(self, X: Any, y: npt.ArrayLike | None = None) -> Rows:
-        """Forget all, and start: each row with what was known of those before it, then their labels."""
-        self._reset()
-        rows = self.arrive(X)
-        if y is not None:
-            self.teach(X, y)
-        return self.inputs(rows)
+    def fit_transform(self, X: Any, y: npt.ArrayLike | None = None) -> Any:
+        """Forget all, and start: each row with what was known before it, of labels those that came by then.
 
-    def transform(self, X: Any) -> Rows:
+        The label of a row comes ``late`` after it, together with those of some rows around it, as in chunks.
+        """
+        self._reset()
+        rows = self._taken(X)
+        labels = None if y is None else np.asarray(y, dtype=object).ravel()
+        if labels is not None and len(labels) != len(rows):
+            raise ValueError(f"X and y must have the same number of rows, got {len(rows)} and {len(labels)}")
+        late, size = _duration(self.late), max(min(len(rows) // _CHUNKS, _MOST_AT_ONCE), 1)
+        parts: list[Rows] = []
+        times, n_taught = np.zeros(0), 0
+        for start in range(0, max(len(rows), 1), size):
+            parts.append(self.inputs(self.arrive(rows[start : start + size])))
+            times = np.append(times, self.arrived_)
+            if labels is not None:
+                due = int(np.searchsorted(np.maximum.accumulate(times) + late, self.now_, side="right"))
+                due = len(times) if start + size >= len(rows) else due
+                self.teach(rows[n_taught:due], labels[n_taught:due])
+                n_taught = due
+        return self._as_asked(joined(parts), X)
+
+    def transform(self, X: Any) -> Any:
         """The rows with what would be known if each came next; nothing changes.
 
         A scikit-learn ``Pipeline`` cannot know when rows and labels come: in it, rows to predict are seen with what was
-        known at the end of ``fit``. For a stream, use :meth:`arrive` and :meth:`teach`, or ``prequential``.
+        known at the end of ``fit``, not with what the rows before them and their labels would have told. For a stream,
+        use :meth:`arrive` and :meth:`teach`, or ``prequential``.
         """
-        if not hasattr(self, "_groups"):
-            raise ValueError("the histories have not seen a row yet: call arrive, partial_fit or fit first")
+        self._check_begun()
         rows = self._taken(X)
+        self._check_new(rows)
         batch = self._batch(rows)
         times, out = np.empty(len(rows)), self._empty(len(rows))
-        for row in range(len(rows)):
-            core.clocks(self._clock.copy(), batch.times[row : row + 1], times[row : row + 1])
+        if self.time is None:
+            times.fill(self.n_rows_)
+        else:
+            for row in range(len(rows)):
+                core.clocks(self._clock.copy(), batch.times[row : row + 1], times[row : row + 1], np.empty(1))
         for group, part in zip(self._groups, out, strict=True):
             keys = self._keys(group, batch)
             group.peek(keys, times, batch.numbers, batch.values, self._given_up, self.n_rows_, part)
-        return self.inputs(self._with(rows, out))
+        return self._as_asked(self.inputs(self._with(rows, out)), X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """The names of the columns that :meth:`transform` returns."""
+        self._check_begun()
+        names = [name for name in self.columns_ if name not in self._names_only]
+        return np.array([*names, *self.feature_names_], dtype=object)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Return data frames (``"pandas"``, ``"polars"``) from :meth:`transform`; ``"default"`` are our rows."""
+        if transform not in (None, "default", "pandas", "polars"):
+            raise ValueError(f"transform must be 'default', 'pandas' or 'polars', got {transform!r}")
+        self._output = self._output if transform is None else transform
+        return self
 
     def correct(self, X: Any, y: npt.ArrayLike, was: npt.ArrayLike, at: Sequence[float]) -> Self:
         """Replace labels that came ``at`` some times (see ``now_``)."""
@@ -200,8 +257,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def named_classes(self) -> list[Any]:
         """The classes that were named before the first row."""
-        named: list[Any] = getattr(self, "_named_classes", [])
-        return named
+        return list(self._named_classes if self.classes is None else self.classes)
 
     @property
     def wanted_columns(self) -> list[str]:
@@ -215,6 +271,16 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Name classes before the first row, so that there is a column for the share of each but the first."""
         if not hasattr(self, "_groups"):
             self._named_classes = list(dict.fromkeys(labels))[:MOST_CLASSES]
+        return self
+
+    def know_columns(self, instructions: Instructions) -> Self:
+        """Take what the user says about columns, before they come."""
+        self._instructions = instructions
+        return self
+
+    def take_later_columns(self) -> Self:
+        """Add histories of columns that come after the first rows, too: for models that see rows of any columns."""
+        self._is_open = True
         return self
 
     @property
@@ -268,15 +334,50 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, row in zip(self._numbers, self._given_up.tolist(), strict=True):
             if row >= 0:
                 said.append(f"the column {name!r} has no history, since it only ever rises, as row numbers do")
-        if self._n_unkept:
-            said.append(f"{self._n_unkept:,} labels are of further classes than {MOST_CLASSES}, and are not counted")
+        if self._n_other and self.classes is None:
+            others = ", ".join(map(repr, list(self._codes)[1:]))
+            said.append(
+                f"{self._n_other:,} labels are of classes whose shares have no column: they count as not of {others}; "
+                "classes= says whose shares to keep"
+            )
+        if self._late_columns:
+            named = ", ".join(map(repr, self._late_columns))
+            said.append(f"the columns {named} came after the first rows, so they have no histories")
         return said
 
     # --- Steps ---------------------------------------------------------------------------------------------------
 
+    _instructions = Instructions()
+    _output = "default"
+    _named_classes: Sequence[Any] = ()
+    _is_open = False  # whether columns may come later: for models that take what comes
+
     def _reset(self) -> None:
         for name in ("_groups", "_clock"):
             self.__dict__.pop(name, None)
+
+    def _check_begun(self) -> None:
+        if not hasattr(self, "_groups"):
+            raise ValueError("the histories have not seen a row yet: call arrive, partial_fit or fit first")
+
+    def _check_new(self, rows: Rows) -> None:
+        taken = set(self.feature_names_) & set(rows.names)
+        if taken:
+            raise ValueError(f"the rows have histories already: {min(taken)!r}; give them without")
+
+    def _as_asked(self, rows: Rows, X: Any) -> Any:
+        """The rows as :meth:`set_output` or scikit-learn's configuration asks for them."""
+        output = get_config()["transform_output"] if self._output == "default" else self._output
+        if output == "default":
+            return rows
+        columns = dict(zip(rows.names, rows.objects(), strict=True))
+        if output == "polars":
+            import polars  # noqa: PLC0415 (an optional library)
+
+            return polars.DataFrame(columns)
+        import pandas as pd  # noqa: PLC0415 (slow to import)
+
+        return pd.DataFrame(columns, index=getattr(X, "index", None))
 
     def _taken(self, X: Any) -> Rows:
         rows = rows_of(X if hasattr(X, "shape") or not isinstance(X, Mapping) else [X])
@@ -293,7 +394,9 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         horizons = None if self.horizons is None else [_duration(value) for value in self.horizons]
         if horizons is not None:
             check_horizons(horizons)
-        for name in self.wanted_columns:
+        if self.classes is not None and not 1 <= len(self.classes) <= MOST_CLASSES:
+            raise ValueError(f"classes must be one to {MOST_CLASSES}, got {len(self.classes)}")
+        for name in [*self.wanted_columns, *(self.columns or ())]:
             if name not in rows.names:
                 raise ValueError(
                     f"histories need the column {name!r}, but there are only {', '.join(map(str, rows.names))}"
@@ -306,31 +409,49 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._numbers: list[str] = []
         self._values: list[str] = []
         self._watched, self._given_up = np.zeros((0, 4)), np.zeros(0, np.int64)
-        self._n_unkept = self.n_rows_ = 0
+        self._n_other = self.n_rows_ = 0
         self._said: set[str] = set()
         self.arrived_ = np.zeros(0)
         self.columns_ = [str(name) for name in rows.names]
+        self._shown: tuple[list[str], list[str]] | None = None  # columns of numbers and of categories
+        self._late_columns: list[str] = []
         named = self.named_classes
-        self._codes: dict[Any, int] = {label: code for code, label in enumerate(named)}
+        first = 0 if self.classes is None else 1  # of classes that are chosen, all have a share: 0 is for all others
+        self._codes: dict[Any, int] = {label: code for code, label in enumerate(named, first)}
         self._n_named = len(named)
         for group in self._groups:
-            group.widen(n_classes=max(len(named), 2) if named else _UNNAMED_CLASSES)
+            group.widen(n_classes=max(len(named) + first, 2) if named else _UNNAMED_CLASSES)
 
     def _meet(self, rows: Rows) -> None:
-        """Find which of the columns are numbers and which are categories; with the first rows, or as they appear."""
-        numbers, values = [], []
-        for name, column in zip(rows.names, rows.columns(), strict=True):
-            if name == self.time or name in self._names_only or name in self._numbers or name in self._values:
+        """Find which of the columns are numbers and which are categories, by the first value of each."""
+        is_first, apart = self._shown is None, {self.time, *self._names_only}
+        shown = self._shown = self._shown or ([], [])
+        found: list[tuple[int, int, str]] = []
+        for place, (name, column) in enumerate(zip(rows.names, rows.columns(), strict=True)):
+            said = self._instructions.of(name)
+            if name in apart or name in self._kinds or said.kind in ("date", "drop"):
                 continue
-            known = self._kinds.get(name)
-            if known is not None and known.kind:
+            if self.columns is not None and name not in self.columns:
                 continue
-            known = self._kinds[name] = ColumnEncoding(name)
-            if known.judged(column):
-                if known.kind in (NUMBER, FLAG):
-                    numbers.append(name)
-                elif known.kind == NOMINAL:
-                    values.append(name)
+            if not is_first and not self._is_open and name not in {*shown[0], *shown[1]}:
+                if name not in {*self.columns_, *self._late_columns}:
+                    self._late_columns.append(name)
+                continue
+            there = np.flatnonzero(~column.missing)[:1]
+            kind = _SAID.get(said.kind, "")
+            if len(there):
+                known = self._kinds[name] = ColumnEncoding(name, said)
+                known.judged(column[there])
+                kind = known.kind if there[0] == 0 or self._is_open else kind
+                found.append((int(there[0]), place, name))
+            if kind if self._is_open else is_first:
+                for is_number, names in zip((True, False), shown, strict=True):
+                    if not kind or _IS_NUMBER.get(kind) is is_number:
+                        names.append(name)
+        numbers, values = (
+            [name for _, _, name in sorted(found) if _IS_NUMBER.get(self._kinds[name].kind) is is_number]
+            for is_number in (True, False)
+        )
         if not numbers and not values:
             return
         self._numbers, self._values = [*self._numbers, *numbers], [*self._values, *values]
@@ -418,7 +539,7 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"X and y must have the same number of rows, got {len(rows)} and {len(labels)}")
         if not hasattr(self, "_groups"):
             self._begin(rows)
-        codes = np.array([self._code(label) for label in labels.tolist()], np.int64)
+        codes = np.array([self._code(label, sign > 0.0) for label in labels.tolist()], np.int64)
         there = codes >= 0
         if not there.any():
             return
@@ -428,21 +549,20 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             group.label(self._keys(group, batch), codes[there], self.now_, times[there], sign)
         self._say()
 
-    def _code(self, label: Any) -> int:
-        """The number of a class, in order of appearance; -1 for a missing label, or where there is no room."""
+    def _code(self, label: Any, is_new: bool) -> int:
+        """The number of a class, in order of appearance; -1 if it is missing, or to be taken back but never came."""
         if label is None or label != label:  # noqa: PLR0124
             return -1
         code = self._codes.get(label)
-        if code is None:
-            room = int(self._groups[0].integers[core.N_CLASSES])
-            if len(self._codes) == MOST_CLASSES:
-                self._n_unkept += 1
+        if code is not None:
+            return code
+        if not self._n_named and len(self._codes) < _UNNAMED_CLASSES:
+            if not is_new:
                 return -1
             code = self._codes[label.item() if isinstance(label, np.generic) else label] = len(self._codes)
-            if code >= room:
-                for group in self._groups:
-                    group.widen(n_classes=min(2 * room, MOST_CLASSES))
-        return code
+            return code
+        self._n_other += is_new
+        return 0  # with the first class, whose share is what those of the others leave
 
     # --- Columns -------------------------------------------------------------------------------------------------
 
@@ -451,25 +571,39 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _with(self, rows: Rows, out: list[Floats]) -> Rows:
         """The rows with further columns of numbers."""
-        names = self.feature_names_
-        taken = set(names) & set(rows.names)
-        if taken:
-            raise ValueError(f"the rows have histories already: {min(taken)!r}")
-        return Rows([*rows.names, *names], np.concatenate([rows.numbers, *out], axis=1), rows.others, rows.flags)
+        found = [self._in_place(group, part) for group, part in zip(self._groups, out, strict=True)]
+        numbers = np.concatenate([rows.numbers, *found], axis=1)
+        return Rows([*rows.names, *self.feature_names_], numbers, rows.others, rows.flags)
+
+    def _in_place(self, group: Group, part: Floats) -> Floats:
+        """The histories of a group as they are shown; 0 of a column that has had no value of that kind."""
+        numbers, values = self._shown or ([], [])
+        if (group.numbers, group.values) == (numbers, values):
+            return part
+        first, of_number = group.n_first_features, 2 * len(group.horizons) + 1
+        after = first + of_number * len(group.numbers)
+        places = list(range(first))
+        for name in numbers:
+            start = first + of_number * group.numbers.index(name) if name in group.numbers else None
+            places += [-1] * of_number if start is None else range(start, start + of_number)
+        for name in values:
+            start = after + 2 * group.values.index(name) if name in group.values else None
+            places += [-1] * 2 if start is None else range(start, start + 2)
+        return np.pad(part, ((0, 0), (0, 1)))[:, places]
 
     def _names(self, group: Group) -> list[str]:
         n_horizons = len(group.horizons)
         lately = {1: ("lately",), 3: _THREE}.get(n_horizons, tuple(f"horizon {h + 1}" for h in range(n_horizons)))
-        labels = list(self._codes)
-        named = [labels[k] if k < self._n_named else f"class {k + 1}" for k in
-                 range(1, int(group.integers[core.N_CLASSES]))]  # fmt: skip
+        labels = {code: label for label, code in self._codes.items()} if self._n_named else {}
+        named = [labels.get(k, f"class {k + 1}") for k in range(1, int(group.integers[core.N_CLASSES]))]
         names = ["since the last", *(f"rows, {of}" for of in lately)]
         names += [f"share of {label}, {of}" for label in named for of in lately]
-        for column in group.numbers:
+        numbers, values = self._shown or ([], [])
+        for column in numbers:
             names += [f"{column}: {what}, {of}" for of in lately for what in ("mean", "position")]
             names += [f"{column}: deviation"]
-        for column in group.values:
-            names += [f"{column}: usual"]
+        for column in values:
+            names += [f"{column}: usual", f"{column}: different"]
         return [f"{group.name}: {name}" for name in names]
 
     def _say(self) -> None:
@@ -494,7 +628,9 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "kinds": [[name, column.kind, column.decimal] for name, column in self._kinds.items()],
             "numbers": self._numbers, "values": self._values, "watched": [_as_json(row) for row in self._watched],
             "given_up": self._given_up.tolist(), "classes": list(self._codes), "n_named": self._n_named,
-            "n_unkept": self._n_unkept, "n_rows": self.n_rows_, "groups": [group.to_json() for group in self._groups],
+            "chosen": [self.columns if self.columns is None else list(self.columns), self.classes is not None],
+            "shown": self._shown, "late_columns": self._late_columns, "late": self.late,
+            "n_other": self._n_other, "n_rows": self.n_rows_, "groups": [group.to_json() for group in self._groups],
         }  # fmt: skip
 
     def content(self) -> Floats:
@@ -508,6 +644,10 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         time, horizons, most = content["time"], content["horizons"], content["max_entities"]
         histories = cls(entities, time=None if time is None else str(time), horizons=horizons, max_entities=most)
         histories._begin(Rows([name for columns in entities for name in columns] + [time or ""], np.zeros((0, 0))))
+        columns, are_chosen = content["chosen"]
+        histories.columns = None if columns is None else check_texts(columns)
+        histories.late = content["late"]
+        _duration(histories.late)
         histories.columns_ = check_texts(content["columns"])
         histories._read_as, histories._unit = str(content["read_as"]), float(content["unit"])
         histories._clock = _of_json(content["clock"])
@@ -524,8 +664,13 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels = content["classes"]
         if not isinstance(labels, list) or not all(isinstance(label, (str, int, float)) for label in labels):
             raise ValueError("the classes of histories are not a list of labels")
-        histories._codes = {label: code for code, label in enumerate(labels)}
-        histories._n_named, histories._n_unkept = check_count(content["n_named"]), check_count(content["n_unkept"])
+        histories._codes = {label: code for code, label in enumerate(labels, 1 if are_chosen is True else 0)}
+        histories.classes = labels if are_chosen is True else None
+        histories._n_named, histories._n_other = check_count(content["n_named"]), check_count(content["n_other"])
+        histories._late_columns = check_texts(content["late_columns"])
+        if content["shown"] is not None:
+            of_numbers, of_values = map(check_texts, content["shown"])
+            histories._shown = of_numbers, of_values
         histories.n_rows_ = check_count(content["n_rows"])
         sizes = [check_count(group["n_words"]) for group in content["groups"]]
         if sum(sizes) != len(words) or len(sizes) != len(entities):
@@ -545,10 +690,16 @@ class Histories(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             and len({len(group.horizons) for group in self._groups}) == 1
             and all((group.numbers, group.values) == (self._numbers, self._values) for group in self._groups)
             and {int(group.integers[core.ROOM]) for group in self._groups} == {self.max_entities}
-            and len(rooms) == 1 and max(self._n_named, len(self._codes)) <= max(rooms) <= 2 * MOST_CLASSES
+            and len(rooms) == 1 and len(self._codes) + (self.classes is not None) <= max(rooms) <= MOST_CLASSES + 1
+            and self._n_named in (0, len(self._codes)) and (self._n_named > 0 or max(rooms) == _UNNAMED_CLASSES)
+            and (self.classes is None or self._n_named > 0)
+            and all(len(set(shown)) == len(shown) for shown in self._shown or ())
+            and (self._shown is not None or not self._numbers + self._values)
             and not (np.abs(times) > LATEST).any()
             and bool(np.isnan(times).all()) == bool(np.isnan(times).any())
-            and not np.isinf(self._clock).any() and (np.delete(self._clock, [core.NOW, core.FIRST]) >= 0).all()
+            and not np.isinf(self._clock).any() and not (np.abs(self._clock) > LATEST).any()
+            and (self._clock[[core.N_TIMES, core.N_LATE, core.N_UNTIMED, core.N_FAR, core.FAR_IN_A_ROW]] >= 0).all()
+            and not np.isnan(np.delete(self._clock, [core.NOW, core.FIRST])).any()
             and len(self._given_up) == len(self._numbers) and not np.isinf(self._watched).any()
             and len(set(self._numbers + self._values)) == len(read)
             and all(kind in (NUMBER, FLAG) for kind in read[: len(self._numbers)])
@@ -573,6 +724,14 @@ def compile_histories() -> None:
     histories = Histories(["who", ("who", "size")], horizons=[1.0])
     histories.partial_fit(rows, [0, 1, 0]).transform(rows)
     histories.retract(rows, [0, 1, 0], [2.0] * 3).forget(rows, [2.0] * 3)
+
+
+def _parts(clock: Floats, before: Floats) -> list[tuple[slice, bool]]:
+    """Rows by their times and the first time so far, in parts; whether with a part the clock begins or is set anew."""
+    previous = np.concatenate([before[None], clock[:-1]])
+    is_anew = (clock[:, 0] < previous[:, 0]) | ~((clock[:, 1] == previous[:, 1]) | np.isnan(clock[:, 1]))
+    starts = np.union1d([0], np.flatnonzero(is_anew)).astype(int).tolist() if len(clock) else []
+    return [(slice(a, b), bool(is_anew[a])) for a, b in zip(starts, [*starts[1:], len(clock)], strict=True)]
 
 
 # --- Entities and times -------------------------------------------------------------------------------------------

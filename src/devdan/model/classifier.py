@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from sklearn.utils import Tags, check_random_state
 from devdan import kernel
 from devdan.arrays import Floats
 from devdan.encoding.encoding import Encoding, Instructions
+from devdan.histories.histories import Histories, HistoryWarning
 from devdan.kernel import DISCRIMINATIVE, GENERATIVE
 from devdan.kernel.state import Event
 from devdan.model import explain, modelfile, options
@@ -53,6 +55,16 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         chosen = self._options()
         options.check(chosen)
         return options.instructions(chosen)
+
+    def _check_histories(self, names: Sequence[str]) -> None:
+        histories: Histories | None = getattr(self, "histories_", None)
+        lacking = [] if histories is None else set(histories.feature_names_) - set(names)
+        if lacking:
+            raise ValueError(
+                f"the rows lack the histories with which this {type(self).__name__} has learned, such as "
+                f"{min(lacking)!r}: give it histories.inputs(rows), where histories = model.histories_ and rows = "
+                "histories.arrive(X), or histories.transform(X), which counts nothing"
+            )
 
     # --- Learning ------------------------------------------------------------------------------------------------
 
@@ -399,10 +411,17 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         """The current predictor as an ONNX model, also saved if a path is given: ``pip install 'devdan[onnx]'``.
 
         Its input is ``X`` (doubles, NaN for missing values), or for a model of tables what :meth:`encode` makes of
-        them; its outputs are ``label`` and ``probabilities``.
+        them; its outputs are ``label`` and ``probabilities``. Histories are not part of it: rows must have them.
         """
         try:
             from devdan.model.onnx import to_onnx  # noqa: PLC0415 (an optional extra)
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError("to_onnx needs onnx: pip install 'devdan[onnx]'", name=error.name) from error
+        if getattr(self, "histories_", None) is not None:
+            warnings.warn(
+                "the ONNX model takes rows that have their histories, and does not keep these: add them with "
+                "histories_.arrive before",
+                HistoryWarning,
+                stacklevel=2,
+            )
         return to_onnx(self, path)

@@ -184,7 +184,10 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return rows_of(X)
         if are_dicts(X):
             rows = rows_of(X)
-            return rows if reset or self._encoding is None else in_order(rows, list(self._encoding.columns))
+            if reset or self._encoding is None:
+                return rows
+            self._check_histories(rows.names)
+            return in_order(rows, list(self._encoding.columns))
         if isinstance(X, (list, tuple)) and len(X) > 0:
             cells = [cell for row in X if isinstance(row, (list, tuple)) for cell in row]
             if any(isinstance(cell, (str, date, time)) for cell in cells):
@@ -211,6 +214,8 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         named = not isinstance(X, np.ndarray) and not isinstance(X, list)
         if is_table(X):
             rows = rows_of(X, known if known is not None and np.shape(X)[1:] == (len(known),) else None)
+            if known is not None:
+                self._check_histories(rows.names)
         else:  # numbers for a model that knows columns by name: they are taken in order
             X = self._validated(X, reset)
             rows, named = Rows(known or [], X), False
@@ -226,6 +231,9 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if reset:
             self._instructions().check(rows.names)
         return rows
+
+    def _check_histories(self, names: Sequence[str]) -> None:
+        """Raise a ``ValueError`` if columns lack the histories with which the model has learned; by default, none."""
 
     def _finished(self, X: Floats, reset: bool, encoding: Encoding | None) -> Floats:
         """The inputs in the form that the kernel needs."""

@@ -121,6 +121,8 @@ class RunJob:
         model = self.evaluation.model
         if isinstance(model, TableEstimator) and (described := model.column_records()):
             result |= {"columns": described, "notes": model.encoding_.notes}
+        if self.evaluation.histories is not None:
+            result["notes"] = [*result.get("notes", []), *self.evaluation.histories.notes_]
         if isinstance(model, EvolvingClassifier):
             result |= model.describe(self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}
