@@ -1,11 +1,13 @@
 """What the paper leaves open and what it claims: tables of docs/deviations.md, claims.md, pensemble.md, experiments.md.
 
-`python benchmarks/deviations.py choices` changes one choice of `DEVDAN.paper()` at a time, `rate` chooses the learning
-rate on the first part of each stream, `preparation` prepares KDD Cup in other ways, `lasting` shows whether a falling
-rate freezes, `claims` compares DEVDAN with fixed autoencoders and with itself without the generative phase, `defaults`
-is about that phase in the defaults, `annealing` about a falling rate in them, `rules` about pENsemble and pENsemble+.
-Without any, all. `--write` puts the tables into the pages. A choice within the kernel is changed in a copy of its
-source, so each line named here must still be there.
+`python benchmarks/deviations.py choices` changes one choice of `DEVDAN.paper()` at a time, `fresh` repeats it with
+other seeds, `rate` chooses the learning rate on the first part of each stream, `preparation` prepares KDD Cup in other
+ways, `scaling` the other streams, `lasting` shows whether a falling rate freezes, `claims` compares DEVDAN with fixed
+autoencoders and with itself without the generative phase, `constant` does so with a constant rate, `sizes` has
+autoencoders of other sizes, `defaults` is about the generative phase in the defaults, `annealing` about a falling rate
+in them, `elsewhere` about both in the ensemble and one by one, `rules` about pENsemble and pENsemble+. Without any,
+all. `--write` puts the tables into the pages. A choice within the kernel is changed in a copy of its source, so each
+line named here must still be there.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
+from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +31,7 @@ import paper_streams
 from measuring import put
 from sklearn.base import clone
 
-from devdan import DEVDAN, kernel
+from devdan import DEVDAN, DEVDANEnsemble, kernel
 from devdan.bench import PClass, PENsemble, PENsemblePlus
 from devdan.bench.grid_results import published
 from devdan.evaluation.loop import prequential
@@ -39,19 +42,22 @@ from devdan.streams.entries import suite
 
 DOCS = Path(__file__).parents[1] / "docs"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
-SEEDS = {"sea": 40, "hyperplane": 40, "electricity": 100, "weather": 100, "kddcup": 4}
+SEEDS = {"sea": 40, "hyperplane": 40, "electricity": 100, "weather": 100, "kddcup": 20}
 FIRST_SEED = 1000  # nothing was chosen on these
+FRESH_SEED = 5000  # nor on these, and no other table has them
 CHUNK = 500
 EXPLODES = 300  # hidden units: a run that has more is given up
 SURE = 2.5  # standard errors beyond which a difference gets a star
 
 Change = tuple[str, str]
 
+RANDOM_OUTPUT = "random output weights for new classes and for units of the generative phase"
+
 KERNEL: dict[str, list[Change]] = {
     "new unit's W = z − x, the paper's sign taken literally": [
         ("net.encoder[j, unit] = -weight[j] *", "net.encoder[j, unit] = weight[j] *")
     ],
-    "random output weights for new classes and for units of the generative phase": [
+    RANDOM_OUTPUT: [
         (
             "from devdan.kernel.inputs import widen",
             "from devdan.kernel.arithmetic import normal\nfrom devdan.kernel.inputs import widen",
@@ -179,10 +185,11 @@ def kernel_is(changed: Any) -> None:
 
 
 class Run(NamedTuple):
-    """The rate of each chunk that was scored, in %, and the mean number of hidden units."""
+    """The rate of each chunk that was scored, in %, the mean number of hidden units, and the CPU's seconds."""
 
     rates: list[float]
     n_hidden: float
+    seconds: float
 
     @property
     def rate(self) -> float:
@@ -198,21 +205,36 @@ def loaded(name: str, scaled: bool = True) -> Stream:
     return paper_streams.load(name, scaled)
 
 
-def run(stream: Stream, model: DEVDAN, labels: str = "all") -> Run:
-    rates, sizes = [], []
-    for record in prequential(stream, model, labels):
+def run(stream: Stream, model: DEVDAN | DEVDANEnsemble, labels: str = "all") -> Run:
+    """The model's seed is that of the labels, too, so that errors over seeds have the draw of labels in them."""
+    rates, sizes, begin = [], [], process_time()
+    for record in prequential(stream, model, labels, seed=model.random_state):
         if record.n_hidden is not None and record.n_hidden > EXPLODES:
             raise ExplodedError
         if record.chunk > 0:  # the first is not predicted
             rates.append(100 * (record.accuracy or 0.0))
         sizes.append(record.n_hidden or 0)
-    return Run(rates, fmean(sizes))
+    return Run(rates, fmean(sizes), process_time() - begin)
 
 
-def runs(name: str, make: Callable[[int], DEVDAN], n_seeds: int | None, stream: Stream | None = None) -> list[Run]:
+def n_runs(name: str, n_seeds: int | None) -> int:
+    return SEEDS[name] if n_seeds is None else min(n_seeds, SEEDS[name])
+
+
+def runs(
+    name: str,
+    make: Callable[[int], DEVDAN],
+    n_seeds: int | None,
+    stream: Stream | None = None,
+    first_seed: int = FIRST_SEED,
+) -> list[Run]:
     """One for each seed."""
-    n = SEEDS[name] if n_seeds is None else min(n_seeds, SEEDS[name])
-    return [run(stream or loaded(name), make(FIRST_SEED + seed)) for seed in range(n)]
+    return [run(stream or loaded(name), make(first_seed + seed)) for seed in range(n_runs(name, n_seeds))]
+
+
+def seeds(n_seeds: int | None, usual: int = 20) -> range:
+    """Where a table has as many for all streams."""
+    return range(FIRST_SEED, FIRST_SEED + min(n_seeds or usual, usual))
 
 
 def error(values: Sequence[float]) -> float:
@@ -220,14 +242,22 @@ def error(values: Sequence[float]) -> float:
     return stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
 
 
+def with_error(values: Sequence[float]) -> str:
+    return f"{fmean(values):.2f} ± {error(values):.2f}"
+
+
 def signed(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
-def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
-    """The difference of two means, with a star where it is more than a few standard errors."""
+def star(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """A star where two means differ by more than a few standard errors of their difference."""
     gap, spread = fmean(ours) - fmean(theirs), math.hypot(error(ours), error(theirs))
-    return f"{signed(gap)}{'*' if abs(gap) > SURE * spread else ''}"
+    return "*" if abs(gap) > SURE * spread else ""
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    return signed(fmean(ours) - fmean(theirs)) + star(ours, theirs)
 
 
 def size(found: Sequence[Run]) -> float:
@@ -237,31 +267,53 @@ def size(found: Sequence[Run]) -> float:
 # --- Choices -------------------------------------------------------------------------------------------------------
 
 
+def in_words(n_seeds: int | None) -> str:
+    return ", ".join(f"{n_runs(name, n_seeds)} on {name}" for name in STREAMS)
+
+
+def reached(found: dict[str, list[Run]]) -> list[str]:
+    """The paper's rates, and ours by stream: with hidden units, and the share of seeds that reach the paper's."""
+    paper = {name: published(name, "CR", "DEVDAN").mean for name in STREAMS}
+    cells = []
+    for name, several in found.items():
+        rates, sizes = [one.rate for one in several], [one.n_hidden for one in several]
+        share = sum(rate >= paper[name] for rate in rates) / len(rates)
+        cells.append(
+            f"**{with_error(rates)}** ({fmean(sizes):.0f}: {min(sizes):.0f}–{max(sizes):.0f}), {100 * share:.0f} %"
+        )
+    theirs = [f"{paper[name]:.2f} ({published(name, 'HN', 'DEVDAN').mean:g})" for name in STREAMS]
+    return [row("the paper", theirs), row("`DEVDAN.paper()`", cells)]
+
+
+def fresh(n_seeds: int | None) -> str:
+    """The paper's settings once more, with seeds that no other table has."""
+    found = {
+        name: runs(name, lambda seed: DEVDAN.paper(random_state=seed), n_seeds, first_seed=FRESH_SEED)
+        for name in STREAMS
+    }
+    lines = [
+        f"The same with seeds from {FRESH_SEED} on, which no other table has ({in_words(n_seeds)}). "
+        "`python benchmarks/deviations.py fresh --write` wrote this table.",
+        "",
+        *head("", STREAMS),
+        *reached(found),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def choices(n_seeds: int | None) -> str:
     """CR and hidden units of the paper's settings, and what each choice is worth."""
-    n = ", ".join(f"{SEEDS[name] if n_seeds is None else n_seeds} on {name}" for name in STREAMS)
+    base = {name: runs(name, lambda seed: DEVDAN.paper(random_state=seed), n_seeds) for name in STREAMS}
     lines = [
-        f"CR in %, chunks of {CHUNK}, with the standard error over seeds ({n}), the mean number of hidden units in "
-        "brackets (over seeds: from the fewest to the most), and the share of seeds at or above the published rate. "
-        f"Below, differences when one choice is changed; a star marks those beyond {SURE} standard errors. "
+        f"CR in %, chunks of {CHUNK}, with the standard error over seeds ({in_words(n_seeds)}), the mean number of "
+        "hidden units in brackets (over seeds: from the fewest to the most), and the share of seeds at or above the "
+        "published rate. Below, differences when one choice is changed, with as many seeds; a star marks those beyond "
+        f"{SURE} standard errors of the difference. "
         "`python benchmarks/deviations.py choices --write` wrote this table.",
         "",
         *head("choice", STREAMS),
+        *reached(base),
     ]
-    base = {name: runs(name, lambda seed: DEVDAN.paper(random_state=seed), n_seeds) for name in STREAMS}
-    paper = {name: published(name, "CR", "DEVDAN") for name in STREAMS}
-    lines.append(
-        row("the paper", [f"{paper[name].mean:.2f} ({published(name, 'HN', 'DEVDAN').mean:g})" for name in STREAMS])
-    )
-    cells = []
-    for name, found in base.items():
-        rates, sizes = [one.rate for one in found], [one.n_hidden for one in found]
-        reached = sum(rate >= paper[name].mean for rate in rates) / len(rates)
-        cells.append(
-            f"**{fmean(rates):.2f} ± {error(rates):.2f}** ({fmean(sizes):.0f}: {min(sizes):.0f}–{max(sizes):.0f}), "
-            f"{100 * reached:.0f} %"
-        )
-    lines.append(row("`DEVDAN.paper()`", cells))
 
     def measure(title: str, kind: type[DEVDAN], options: dict[str, Any]) -> None:
         cells = []
@@ -289,32 +341,31 @@ RATES, LABELS, FIRST_PART = (0.02, 0.03, 0.04, 0.06, 0.08), (200.0, 500.0, 1000.
 
 def rate(n_seeds: int | None) -> str:
     """The mean rate over the streams by learning rate and annealing, on the first part of each and on all of it."""
-    lines = [
-        f"Mean CR in % over {', '.join(STREAMS)}; on the first {100 * FIRST_PART:.0f} % of each stream / on all of it. "
-        "`python benchmarks/deviations.py rate --write` wrote this table.",
-        "",
-        *head("learning rate", [f"annealing {labels:g}" for labels in LABELS]),
-    ]
+    rows, errors = [], []
     for value in RATES:
         cells = []
         for labels in LABELS:
+            options = {"learning_rate": value, "annealing": labels}
             means = []
             for share in (FIRST_PART, 1.0):
                 by_stream = []
                 for name in STREAMS:
-                    stream = loaded(name)
-                    part = stream.first(int(share * (stream.n_samples or 0)))
-                    options = {"learning_rate": value, "annealing": labels}
-                    found = runs(
-                        name,
-                        lambda seed, options=options: DEVDAN.paper(random_state=seed, **options),
-                        n_seeds or 20,
-                        part,
+                    part = loaded(name).first(int(share * (loaded(name).n_samples or 0)))
+                    by_stream.append(
+                        [run(part, DEVDAN.paper(random_state=seed, **options)).rate for seed in seeds(n_seeds)]
                     )
-                    by_stream.append(fmean(one.rate for one in found))
-                means.append(fmean(by_stream))
+                means.append(fmean(map(fmean, by_stream)))
+                errors.append(math.hypot(*map(error, by_stream)) / len(STREAMS))
             cells.append(" / ".join(f"{mean:.2f}" for mean in means))
-        lines.append(row(f"{value:g}", cells))
+        rows.append(row(f"{value:g}", cells))
+    lines = [
+        f"Mean CR in % over {', '.join(STREAMS)} and {len(seeds(n_seeds))} seeds, the same for all; on the first "
+        f"{100 * FIRST_PART:.0f} % of each stream / on all of it. Standard errors are at most {max(errors[::2]):.2f} / "
+        f"{max(errors[1::2]):.2f}. `python benchmarks/deviations.py rate --write` wrote this table.",
+        "",
+        *head("learning rate", [f"annealing {labels:g}" for labels in LABELS]),
+        *rows,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -323,27 +374,27 @@ def rate(n_seeds: int | None) -> str:
 COPIES = 5
 
 
-def of_copies(options: dict[str, Any], n_seeds: int) -> list[float]:
-    """The mean rate on each of several copies of SEA, one after the other."""
+def of_copies(options: dict[str, Any], n_seeds: int) -> list[list[float]]:
+    """The rates on each of several copies of SEA, one after the other, by copy and seed."""
     stream = loaded("sea")
     X, y = (np.concatenate(parts) for parts in zip(*stream, strict=True))
     long = replace(stream, blocks=lambda: ((X, y) for _ in range(COPIES)), n_samples=COPIES * len(X))
-    found = runs("sea", lambda seed: DEVDAN.paper(random_state=seed, **options), n_seeds, long)
+    found = [run(long, DEVDAN.paper(random_state=seed, **options)) for seed in seeds(n_seeds)]
     parts = np.array([np.array_split([math.nan, *one.rates], COPIES) for one in found])
-    means: list[float] = np.nanmean(parts, axis=(0, 2)).tolist()  # the first chunk is not predicted
+    means: list[list[float]] = np.nanmean(parts, axis=2).T.tolist()  # the first chunk is not predicted
     return means
 
 
 def lasting(n_seeds: int | None) -> str:
     """Whether a falling rate freezes."""
     lines = [
-        f"CR in % of each of {COPIES} copies of SEA, one after the other, mean of the seeds. "
-        "`python benchmarks/deviations.py lasting --write` wrote this table.",
+        f"CR in % of each of {COPIES} copies of SEA, one after the other, mean of {len(seeds(n_seeds, 10))} seeds ± "
+        "standard error. `python benchmarks/deviations.py lasting --write` wrote this table.",
         "",
         *head("learning rate", [f"copy {copy + 1}" for copy in range(COPIES)]),
     ]
     for title, options in (("falling", {}), ("constant, 0.015", CONSTANT)):
-        lines.append(row(title, [f"{mean:.2f}" for mean in of_copies(options, n_seeds or 10)]))
+        lines.append(row(title, list(map(with_error, of_copies(options, len(seeds(n_seeds, 10)))))))
     return "\n".join(lines) + "\n"
 
 
@@ -366,15 +417,19 @@ def logarithms(stream: Stream) -> Stream:
     return replace(stream, blocks=lambda: ((np.log1p(X), y) for X, y in stream.blocks()))
 
 
-def preparation(n_seeds: int | None) -> str:
-    """KDD Cup, prepared in several ways."""
+def prepared() -> dict[str, Stream]:
+    """KDD Cup's inputs in several ways."""
     raw = loaded("kddcup", False)
-    prepared = {
+    return {
         "scaled over the whole stream": loaded("kddcup"),
         "scaled by chunk": by_chunk(raw),
         "logarithms, scaled over the whole stream": logarithms(raw).scaled(),
         "logarithms, scaled by chunk": by_chunk(logarithms(raw)),
     }
+
+
+def preparation(n_seeds: int | None) -> str:
+    """KDD Cup, prepared in several ways."""
     models: dict[str, dict[str, Any]] = {
         "`DEVDAN.paper()`": {},
         "constant rate": CONSTANT,
@@ -382,19 +437,43 @@ def preparation(n_seeds: int | None) -> str:
     }
     theirs = " and ".join(f"{published('kddcup', 'CR', name).mean} ({name})" for name in ("DEVDAN", "AE"))
     lines = [
-        f"CR in % on KDD Cup 10 % (shuffled), mean of the seeds ± deviation over chunks; the paper has {theirs}. "
+        f"CR in % on KDD Cup 10 % (shuffled), mean of {n_runs('kddcup', n_seeds)} seeds ± standard error; in brackets "
+        f"the deviation over chunks and the mean number of hidden units. The paper has {theirs}. "
         "`python benchmarks/deviations.py preparation --write` wrote this table.",
         "",
         *head("inputs", models),
     ]
-    for title, stream in prepared.items():
+    for title, stream in prepared().items():
         cells = []
         for options in models.values():
             found = runs(
                 "kddcup", lambda seed, options=options: DEVDAN.paper(random_state=seed, **options), n_seeds, stream
             )
             spread = fmean(float(np.std(one.rates)) for one in found)
-            cells.append(f"{fmean(one.rate for one in found):.2f} ± {spread:.2f} ({size(found):.0f})")
+            cells.append(f"{with_error([one.rate for one in found])} ({spread:.2f}; {size(found):.0f})")
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
+def scaling(n_seeds: int | None) -> str:
+    """The other streams, scaled by chunk."""
+    lines = [
+        f"CR in %, mean of {len(seeds(n_seeds))} seeds ± deviation over chunks. "
+        "`python benchmarks/deviations.py scaling --write` wrote this table.",
+        "",
+        *head("inputs", STREAMS),
+    ]
+    theirs = [published(name, "CR", "DEVDAN") for name in STREAMS]
+    lines.append(row("the paper", [f"{one.mean:.2f} ± {one.std:.2f}" for one in theirs]))
+    for title, prepare in (
+        ("scaled over the whole stream", loaded),
+        ("scaled by chunk", lambda name: by_chunk(loaded(name, False))),
+    ):
+        cells = []
+        for name in STREAMS:
+            found = [run(prepare(name), DEVDAN.paper(random_state=seed)) for seed in seeds(n_seeds)]
+            spread = fmean(float(np.std(one.rates)) for one in found)
+            cells.append(f"{fmean(one.rate for one in found):.2f} ± {spread:.2f}")
         lines.append(row(title, cells))
     return "\n".join(lines) + "\n"
 
@@ -402,63 +481,127 @@ def preparation(n_seeds: int | None) -> str:
 # --- The paper's claims --------------------------------------------------------------------------------------------
 
 FIXED: dict[str, Any] = {"n_hidden": 10, "grow": False, "prune": False}
-SITUATIONS: dict[str, tuple[str, int | None]] = {  # labels, and how many of the chunks that are scored count
-    "all labels": ("all", None),
-    "the first 2 chunks": ("all", 2),
-    "the first 5 chunks": ("all", 5),
-    "the first 10 chunks": ("all", 10),
-    "10 % of the labels": ("fraction:0.1", None),
-    "5 % of the labels": ("fraction:0.05", None),
-    "1 % of the labels": ("fraction:0.01", None),
-    "labels 1,000 samples late": ("delay:1000", None),
-    "labels 5,000 samples late": ("delay:5000", None),
-    "labels of the first 1,000 samples only": ("warmup:1000", None),
+
+
+class Situation(NamedTuple):
+    """Which labels arrive, and which of the chunks count: so many at the beginning, or those near drifts, or all."""
+
+    labels: str = "all"
+    n_chunks: int | None = None
+    near_drifts: bool = False
+
+
+SITUATIONS = {
+    "all labels": Situation(),
+    "chunks 2 and 3": Situation(n_chunks=2),  # the first is not predicted
+    "chunks 2 to 6": Situation(n_chunks=5),
+    "chunks 2 to 11": Situation(n_chunks=10),
+    "after drifts": Situation(near_drifts=True),
+    "10 % of the labels": Situation("fraction:0.1"),
+    "10 % of the labels, after drifts": Situation("fraction:0.1", near_drifts=True),
+    "5 % of the labels": Situation("fraction:0.05"),
+    "1 % of the labels": Situation("fraction:0.01"),
+    "labels 1,000 samples late": Situation("delay:1000"),
+    "labels 1,000 samples late, after drifts": Situation("delay:1000", near_drifts=True),
+    "labels 5,000 samples late": Situation("delay:5000"),
+    "labels of the first 1,000 samples only": Situation("warmup:1000"),
 }
 OTHERS: dict[str, dict[str, Any]] = {
     "AE": {**FIXED, "masking": 0.0},
     "DAE": FIXED,
-    "AE of 20 units": {**FIXED, "n_hidden": 20, "masking": 0.0},
     "without the generative phase": {"generative": False},
     "10 units without it": {**FIXED, "generative": False},
 }
+EARLY, N_EARLY = 10, 100  # chunks, and seeds: the beginning costs little, and depends on the seed more
+NEAR = {"sea": (0, 2500), "hyperplane": (-10_000, 10_000)}  # samples from a drift; SEA's are abrupt
 
 
-def claims(n_seeds: int | None) -> str:
-    """What DEVDAN is ahead of others, in several situations: both with a falling rate and with a constant one."""
+def near_drifts(name: str) -> list[int]:
+    """The chunks near the stream's known drifts."""
+    begin, end = NEAR[name]
+    drifts = open_stream(name, data=paper_streams.FOLDER).drifts or ()
+    return [chunk for drift in drifts for chunk in range((drift + begin) // CHUNK, (drift + end) // CHUNK)]
+
+
+@cache
+def found(name: str, labels: str, is_early: bool, n_seeds: int | None, **options: Any) -> list[Run]:
+    """Runs of the paper's settings with these options."""
+    stream = loaded(name).first(CHUNK * (EARLY + 1)) if is_early else loaded(name)
+    usual = N_EARLY if is_early else 20
+    return [run(stream, DEVDAN.paper(random_state=seed, **options), labels) for seed in seeds(n_seeds, usual)]
+
+
+def counted(name: str, situation: Situation, n_seeds: int | None, **options: Any) -> list[float]:
+    """For each seed, the rate on the chunks that count."""
+    several = found(name, situation.labels, situation.n_chunks is not None, n_seeds, **options)
+    if situation.near_drifts:
+        return [fmean(one.rates[chunk - 1] for chunk in near_drifts(name)) for one in several]
+    return [fmean(one.rates[: situation.n_chunks]) for one in several]
+
+
+def comparison(n_seeds: int | None, command: str, **same: Any) -> str:
+    """What DEVDAN is ahead of others, in several situations, all with the same options."""
+    theirs = " and ".join(
+        " ".join(signed(published(name, "CR", "DEVDAN").mean - published(name, "CR", kind).mean) for name in STREAMS)
+        + f" ({kind})"
+        for kind in ("AE", "DAE")
+    )
     lines = [
-        f"CR of `DEVDAN.paper()` minus that of the other, in points, by {', '.join(STREAMS)}; all with the same rates; "
-        f"a star marks differences beyond {SURE} standard errors. The paper has "
-        + " and ".join(
-            " ".join(
-                signed(published(name, "CR", "DEVDAN").mean - published(name, "CR", kind).mean) for name in STREAMS
-            )
-            + f" ({kind})"
-            for kind in ("AE", "DAE")
-        )
-        + ". `python benchmarks/deviations.py claims --write` wrote this table.",
+        f"CR of `DEVDAN.paper()` minus that of the other, in points, by {', '.join(STREAMS)}; both with the same rates "
+        f"and labels; {len(seeds(n_seeds))} seeds, {len(seeds(n_seeds, N_EARLY))} where only the first chunks count. A "
+        f"star marks differences beyond {SURE} standard errors of the difference. After drifts: the five chunks from "
+        f"each of SEA's drifts on, and Hyperplane's samples 40,000 to 60,000. The paper has {theirs}. "
+        f"`python benchmarks/deviations.py {command} --write` wrote this table.",
         "",
         *head("situation", OTHERS),
     ]
+    for title, situation in SITUATIONS.items():
+        names = NEAR if situation.near_drifts else STREAMS
+        cells = []
+        for other in OTHERS.values():
+            gaps = [
+                difference(
+                    counted(name, situation, n_seeds, **same), counted(name, situation, n_seeds, **same, **other)
+                )
+                for name in names
+            ]
+            cells.append(" ".join(gaps))
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
 
-    @cache
-    def found(name: str, labels: str, constant: bool, other: str | None) -> list[Run]:
-        options = {**(CONSTANT if constant else {}), **(OTHERS[other] if other else {})}
-        n = min(n_seeds or 20, SEEDS[name])
-        return [run(loaded(name), DEVDAN.paper(random_state=FIRST_SEED + seed, **options), labels) for seed in range(n)]
 
-    for constant in (False, True):
-        for title, (labels, n_chunks) in SITUATIONS.items():
+def claims(n_seeds: int | None) -> str:
+    return comparison(n_seeds, "claims")
+
+
+def constant(n_seeds: int | None) -> str:
+    return comparison(n_seeds, "constant", **CONSTANT)
+
+
+def sizes(n_seeds: int | None) -> str:
+    """DEVDAN beside layers of other sizes, with all labels and with few."""
+    models: dict[str, dict[str, Any]] = {
+        "`DEVDAN.paper()`": {},
+        "… from 10 units on": {"n_hidden": 10},
+        **{f"AE of {n} units": {**FIXED, "n_hidden": n, "masking": 0.0} for n in (5, 10, 20, 40)},
+    }
+    lines = [
+        f"CR in %, mean of {len(seeds(n_seeds))} seeds ± standard error, in brackets the mean number of hidden units; "
+        f"a star marks what is more than {SURE} standard errors of the difference from `DEVDAN.paper()`. "
+        "`python benchmarks/deviations.py sizes --write` wrote this table.",
+        "",
+        *head("", STREAMS),
+    ]
+    for title in ("all labels", "1 % of the labels"):
+        labels = SITUATIONS[title].labels
+        base = {name: [one.rate for one in found(name, labels, False, n_seeds)] for name in STREAMS}
+        for model, options in models.items():
             cells = []
-            for other in OTHERS:
-                gaps = []
-                for name in STREAMS:
-                    ours, theirs = (
-                        [fmean(one.rates[:n_chunks]) for one in found(name, labels, constant, which)]
-                        for which in (None, other)
-                    )
-                    gaps.append(difference(ours, theirs))
-                cells.append(" ".join(gaps))
-            lines.append(row(title + (", constant rate" if constant else ""), cells))
+            for name in STREAMS:
+                several = found(name, labels, False, n_seeds, **options)
+                rates = [one.rate for one in several]
+                cells.append(f"{with_error(rates)}{star(rates, base[name])} ({size(several):.0f})")
+            lines.append(row(f"{model}, {title}", cells))
     return "\n".join(lines) + "\n"
 
 
@@ -478,35 +621,50 @@ def real(name: str) -> Stream:
     return open_stream(name, data=paper_streams.FOLDER).first(N_FIRST)
 
 
+def ensemble(seed: int, **options: Any) -> DEVDANEnsemble:
+    return DEVDANEnsemble(estimator=DEVDAN(**options), n_jobs=1, random_state=seed)
+
+
+def spread(several: Sequence[Sequence[float]]) -> float:
+    """The standard error of the mean over streams."""
+    return math.hypot(*map(error, several)) / len(several)
+
+
+def one(seed: int, **options: Any) -> DEVDAN:
+    return DEVDAN(random_state=seed, **options)
+
+
+def quick(seed: int, **options: Any) -> DEVDAN:
+    return DEVDAN(rehearse=0, random_state=seed, **options)
+
+
+DEFAULTS = {"`DEVDAN()`": one, "`DEVDAN(rehearse=0)`": quick, "`DEVDANEnsemble()`": ensemble}
+
+
+def with_and_without(make: Callable[..., Any], stream: Stream, labels: str, some: range) -> tuple[list[Run], list[Run]]:
+    on, off = ([run(stream, make(seed, generative=phase), labels) for seed in some] for phase in (True, False))
+    return on, off
+
+
 def defaults(n_seeds: int | None) -> str:
     """What the generative phase is worth in the defaults."""
-    streams = {"the paper's four": [loaded(name, False) for name in STREAMS], "ten real": list(map(real, REAL))}
-    models = {"`DEVDAN()`": {}, "`DEVDAN(rehearse=0)`": {"rehearse": 0}}
+    groups = {"the paper's four": [loaded(name, False) for name in STREAMS], "ten real": list(map(real, REAL))}
+    models = list(DEFAULTS)[:2]
     lines = [
         "CR with the generative phase minus CR without it, in points ± standard error, mean over the streams "
-        f"(the first {N_FIRST:,} samples of the real ones: {', '.join(REAL)}). "
-        "`python benchmarks/deviations.py defaults --write` wrote this table.",
+        f"(the first {N_FIRST:,} samples of the real ones: {', '.join(REAL)}) and {len(seeds(n_seeds, 10))} seeds, "
+        "also of the labels that arrive. `python benchmarks/deviations.py defaults --write` wrote this table.",
         "",
-        *head("labels", [f"{model}, {group}" for model in models for group in streams]),
+        *head("labels", [f"{model}, {group}" for model in models for group in groups]),
     ]
     for title, labels in POLICIES.items():
         cells = []
-        for options in models.values():
-            for group in streams.values():
-                gaps, errors = [], []
-                for stream in group:
-                    on, off = (
-                        [
-                            run(
-                                stream, DEVDAN(random_state=FIRST_SEED + seed, generative=phase, **options), labels
-                            ).rate
-                            for seed in range(n_seeds or 10)
-                        ]
-                        for phase in (True, False)
-                    )
-                    gaps.append(fmean(on) - fmean(off))
-                    errors.append(math.hypot(error(on), error(off)))
-                cells.append(f"{signed(fmean(gaps))} ± {math.hypot(*errors) / len(group):.2f}")
+        for model in models:
+            for group in groups.values():
+                pairs = [with_and_without(DEFAULTS[model], each, labels, seeds(n_seeds, 10)) for each in group]
+                on, off = ([[each.rate for each in several] for several in side] for side in zip(*pairs, strict=True))
+                gap = fmean(map(fmean, on)) - fmean(map(fmean, off))
+                cells.append(f"{signed(gap)} ± {math.hypot(spread(on), spread(off)):.2f}")
         lines.append(row(title, cells))
     return "\n".join(lines) + "\n"
 
@@ -533,7 +691,8 @@ def annealing(n_seeds: int | None) -> str:
         "ten real": (list(map(real, REAL)), "all"),
     }
     lines = [
-        "CR of `DEVDAN()` in %, mean over the streams ± standard error. "
+        f"CR of `DEVDAN()` in %, mean over the streams and {len(seeds(n_seeds, 5))} seeds, "
+        f"{len(seeds(n_seeds, 2))} one by one, ± standard error. "
         "`python benchmarks/deviations.py annealing --write` wrote this table.",
         "",
         *head("changed", groups),
@@ -541,14 +700,72 @@ def annealing(n_seeds: int | None) -> str:
     for title, options in ANNEALED.items():
         cells = []
         for streams, labels in groups.values():
-            n = range(min(n_seeds or 5, 2 if streams[0].chunk == 1 else 5))
-            found = [
-                [run(one, DEVDAN(random_state=FIRST_SEED + seed, **options), labels).rate for seed in n]
-                for one in streams
-            ]
-            spread = math.hypot(*map(error, found)) / len(streams)
-            cells.append(f"{fmean(map(fmean, found)):.2f} ± {spread:.2f}")
+            some = seeds(n_seeds, 2 if streams[0].chunk == 1 else 5)
+            rates = [[run(stream, one(seed, **options), labels).rate for seed in some] for stream in streams]
+            cells.append(f"{fmean(map(fmean, rates)):.2f} ± {spread(rates):.2f}")
         lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
+N_SHORT = 20_000  # of each stream: the ensemble takes long, as does one sample at a time
+CHANGED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "`generative=False`": {"generative": False},
+    "`annealing=5000`": {"annealing": 5000.0},
+    "`generative_learning_rate=0.0001`": {"generative_learning_rate": 0.0001},
+    "`generative_learning_rate=0.001`": {"generative_learning_rate": 0.001},
+    RANDOM_OUTPUT: {},
+}
+
+
+def elsewhere(n_seeds: int | None) -> str:
+    """What the same changes are worth in the ensemble, and one by one; and what the generative phase costs."""
+    four = [loaded(name, False).first(N_SHORT) for name in STREAMS]
+    single = [loaded(name, False).first(N_SHORT).in_chunks_of(1) for name in ("electricity", "weather")]
+    groups: dict[str, tuple[Callable[..., Any], list[Stream], str, int]] = {  # with as many seeds
+        "ensemble, all labels": (ensemble, four, "all", 3),
+        "10 % of them": (ensemble, four, "fraction:0.1", 3),
+        "1,000 late": (ensemble, four, "delay:1000", 3),
+        "one by one, 10 % of the labels": (one, single, "fraction:0.1", 2),
+        "one by one, 1,000 late": (one, single, "delay:1000", 2),
+    }
+    rows, base = [], {}
+    for change, options in CHANGED.items():
+        kernel_is(altered(KERNEL[change]) if change in KERNEL else kernel)
+        cells = []
+        for title, (make, streams, labels, usual) in groups.items():
+            some = seeds(n_seeds, usual)
+            rates = [[run(stream, make(seed, **options), labels).rate for seed in some] for stream in streams]
+            before = base.setdefault(title, rates)
+            gap, either = (
+                fmean(map(fmean, rates)) - fmean(map(fmean, before)),
+                math.hypot(spread(rates), spread(before)),
+            )
+            cells.append(
+                f"{fmean(map(fmean, rates)):.2f} ± {spread(rates):.2f}"
+                if rates is before
+                else f"{signed(gap)} ± {either:.2f}{'*' if abs(gap) > SURE * either else ''}"
+            )
+        rows.append(row(change, cells))
+    kernel_is(kernel)
+    shares = []
+    for model, make in DEFAULTS.items():
+        with_it, without = (
+            sum(min(run(stream, make(seed, generative=phase)).seconds for seed in seeds(n_seeds, 3)) for stream in four)
+            for phase in (True, False)
+        )
+        shares.append(f"{100 * (1 - without / with_it):.0f} % ({model})")
+    lines = [
+        f"CR in % of `DEVDANEnsemble()` on the first {N_SHORT:,} samples of {', '.join(STREAMS)}, and of `DEVDAN()` on "
+        f"those of electricity and weather one by one, mean of {len(seeds(n_seeds, 3))} seeds and "
+        f"{len(seeds(n_seeds, 2))} one by one ± standard error. Below, differences when one thing is changed; a star "
+        f"marks those beyond {SURE} standard errors. "
+        f"The generative phase's share of the CPU time, with all labels in chunks of {CHUNK}: "
+        f"{', '.join(shares)}. `python benchmarks/deviations.py elsewhere --write` wrote this table.",
+        "",
+        *head("changed", groups),
+        *rows,
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -625,12 +842,17 @@ def row(title: str, cells: list[str]) -> str:
 
 TABLES: dict[str, tuple[Callable[[int | None], str], str]] = {  # each with its page
     "choices": (choices, "deviations.md"),
+    "fresh": (fresh, "deviations.md"),
     "rate": (rate, "deviations.md"),
     "lasting": (lasting, "deviations.md"),
     "preparation": (preparation, "deviations.md"),
+    "scaling": (scaling, "deviations.md"),
     "claims": (claims, "claims.md"),
+    "constant": (constant, "claims.md"),
+    "sizes": (sizes, "claims.md"),
     "defaults": (defaults, "claims.md"),
     "annealing": (annealing, "experiments.md"),
+    "elsewhere": (elsewhere, "experiments.md"),
     "rules": (rules, "pensemble.md"),
 }
 

@@ -142,7 +142,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     '`scaling="minmax"`': {"scaling": "minmax"},
     "`shuffle=False`": {"shuffle": False},
     "`generative=False`": {"generative": False},
-    "`generative_learning_rate=0.001`, the paper's": {"generative_learning_rate": 0.001},
+    "`generative_learning_rate=0.001`": {"generative_learning_rate": 0.001},
     "`prune=False`": {"prune": False},
     "`grow=False, prune=False, n_hidden=10`": {"grow": False, "prune": False, "n_hidden": 10},
 }
@@ -174,7 +174,7 @@ GENERATIVE: dict[str, dict[str, Any]] = {
     "rate 0: only growing and pruning": {"generative_learning_rate": 0.0},
     "rate 0.0001": {"generative_learning_rate": 0.0001},
     "**rate 0.0003, the default**": {},
-    "rate 0.001, the paper's": {"generative_learning_rate": 0.001},
+    "rate 0.001": {"generative_learning_rate": 0.001},
     "rate 0.003": {"generative_learning_rate": 0.003},
 }
 

@@ -14,7 +14,7 @@ from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.streams import open_stream
 
-PAPER = {"sea": 92.8, "hyperplane": 92.4, "electricity": 69.2, "weather": 74.1, "kddcup": 99.3}
+PAPER = {"sea": 92.8, "hyperplane": 92.4, "electricity": 69.4, "weather": 74.1, "kddcup": 99.3}
 CHUNKS = {  # of 500
     "devdan": {"sea": 93.9, "hyperplane": 94.2, "weather": 79.5, "electricity": 78.4, "kddcup": 99.7},
     "devdan-quick": {"sea": 93.6, "hyperplane": 94.0, "weather": 78.6, "electricity": 77.8, "kddcup": 99.7},
@@ -68,17 +68,18 @@ def test_the_papers_settings(name):
 
 
 @pytest.mark.slow
-def test_kdd_cup_as_the_paper_has_it_if_it_is_scaled_by_chunk():
+@pytest.mark.parametrize("inputs", ["scaled by chunk", "logarithms, scaled over the whole stream"])
+def test_kdd_cup_comes_near_the_paper_if_it_is_prepared_in_another_way(inputs):
     there("kddcup")
-    stream = deviations.by_chunk(deviations.loaded("kddcup", False))
-    found = deviations.runs("kddcup", lambda seed: DEVDAN.paper(random_state=seed), 2, stream)
-    assert np.mean([one.rate for one in found]) >= 99.65
+    stream = deviations.prepared()[inputs]
+    found = deviations.runs("kddcup", lambda seed: DEVDAN.paper(random_state=seed), 5, stream)
+    assert np.mean([one.rate for one in found]) >= 99.7
 
 
 @pytest.mark.slow
 def test_a_rate_that_falls_does_not_freeze():
     there("sea")
-    falling, constant = (deviations.of_copies(options, 5)[-1] for options in ({}, deviations.CONSTANT))
+    falling, constant = (np.mean(deviations.of_copies(options, 5)[-1]) for options in ({}, deviations.CONSTANT))
     assert falling >= constant - 0.15
 
 
