@@ -3,8 +3,8 @@
 `python benchmarks/kafka.py` starts a Kafka broker (Java and Maven are needed), fills a topic and measures how fast what
 waits there goes through the log to predictions in another topic, by the times of the predictions. A bare consumer and
 producer that parses the same messages and echoes a constant for each row takes turns with the service, so their ratio
-is from one run. `--write` puts the table into the page, `--size 0.01` takes a hundredth of the rows, to see that it
-works. Run nothing else on the machine meanwhile.
+is from one run. `--write` saves the figures in benchmarks/results/kafka.json and puts the table into the page,
+`--size 0.01` takes a hundredth of the rows, to see that it works. Run nothing else on the machine meanwhile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import httpx
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from measuring import put
+from measuring import machine, put
 from serve import FEATURES, PAGE, Server, row, server
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
@@ -33,6 +33,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 from kafka_broker import Broker
 from kafka_cluster import PARTITIONS
 
+RESULTS = Path(__file__).parent / "results" / "kafka.json"
 ROUNDS, LEARNED, POLL = 3, 2000, 200
 ECHO = """
 import json, sys
@@ -178,12 +179,14 @@ def table(figures: dict[str, float]) -> str:
 def main() -> None:
     """Measure, print, and write if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/service.md")
+    parser.add_argument("--write", action="store_true", help="save the figures, and put the table into docs/service.md")
     parser.add_argument("--size", type=float, default=1.0, help="share of the rows")
     arguments = parser.parse_args()
-    text = table(measured(arguments.size))
+    figures = measured(arguments.size)
+    text = table(figures)
     print(text)
     if arguments.write:
+        RESULTS.write_text(json.dumps({"machine": machine(), "size": arguments.size, **figures}, indent=1) + "\n")
         put(PAGE, "kafka", text)
 
 

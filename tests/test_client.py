@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from served import served_here, wait_until
 
-from devdan.client import AsyncClient, Client, Labelled, ServiceError, _Calls, records_of
+from devdan.client import AsyncClient, Client, Labelled, ServiceError, UnansweredError, _Calls, records_of
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +106,31 @@ def test_a_part_that_is_refused_keeps_none_of_the_others_back(url):
         with pytest.raises(ServiceError, match="422") as error:
             client.predict([*[{"x": 1.0}] * 1000, {"other": 1.0}])
         assert len(error.value.told) == 1000
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_when_answers_end_amid_a_batch_what_was_told_is_kept(refused):
+    """Also where a part before was refused."""
+    sent = []
+
+    def answer(request):
+        sent.append(json.loads(request.content)["labels"])
+        if len(sent) > 2:
+            raise httpx.ConnectError("refused", request=request)
+        if refused and len(sent) == 1:
+            return httpx.Response(422, json={"error": "no"})
+        return httpx.Response(200, json=Labelled(accepted=len(sent[-1]))._asdict() | {"refused": []})
+
+    transport = httpx.MockTransport(answer)
+    with (
+        Client("http://away", "s", attempts=1, transport=transport) as client,
+        pytest.raises(UnansweredError, match=r"does not answer: refused \(attempts: 1\)") as error,
+    ):
+        client.label({f"r{k}": 0 for k in range(4500)})
+    assert error.value.told == Labelled(accepted=1000 if refused else 2000)
+    assert isinstance(error.value, httpx.TransportError)
+    assert isinstance(error.value.__cause__, httpx.ConnectError)
+    assert len(sent) == 3  # the others would not be answered, either
 
 
 def test_a_part_that_is_too_large_is_halved():
@@ -301,5 +326,5 @@ def test_in_the_end_it_gives_up():
         raise httpx.ConnectError("away")
 
     client = Client("http://away", "s", attempts=2, transport=httpx.MockTransport(away))
-    with client, pytest.raises(httpx.ConnectError, match="away"):
+    with client, pytest.raises(UnansweredError, match="away"):
         client.show()

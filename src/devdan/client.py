@@ -1,7 +1,8 @@
 """Clients of ``devdan serve``: rows in, predictions out, labels later; requests without an answer are retried.
 
 Retries are safe, since an id counts once: rows without one get theirs here, before they are first sent. Large batches
-go in parts, and all of these are sent: what the service refuses of one is told with what became of the others.
+go in parts, and all of these are sent: what the service refuses of one is told with what became of the others, as it is
+if the service stops answering in between.
 """
 
 from __future__ import annotations
@@ -49,6 +50,12 @@ class ServiceError(RuntimeError):
         super().__init__(f"{status}: {said or answer}")
         self.status, self.answer = status, answer
         self.told: Any = None
+
+
+class UnansweredError(httpx.TransportError):
+    """A request was not answered, however often it was sent; ``told`` is what became of the parts before it."""
+
+    told: Any = None
 
 
 class Prediction(NamedTuple):
@@ -196,7 +203,7 @@ class _Calls:
         self._path, self._attempts = f"/v1/streams/{stream}", attempts
 
     def _call(self, method: str, path: str = "", body: Any = None) -> _Steps[Any]:
-        """A request, until it is answered; raises a ``ServiceError`` if it is refused."""
+        """A request, until it is answered; raises a ``ServiceError`` if it is refused, else an ``UnansweredError``."""
         attempt = 0
         while True:
             answer = yield _Request(method, self._path + path, body)
@@ -206,7 +213,7 @@ class _Calls:
             yield seconds
             attempt += 1
         if isinstance(answer, httpx.TransportError):
-            raise answer
+            raise UnansweredError(f"the service does not answer: {answer} (attempts: {attempt + 1})") from answer
         assert answer is not None
         if answer.is_success:
             return answer.json() if answer.content else None
@@ -231,7 +238,8 @@ class _Calls:
     def _send_parts(self, path: str, name: str, items: _Parts, told: Result, read: Any, **more: Any) -> _Steps[Result]:
         """Send all items, in parts, with ``more``; ``read`` turns an answer into what is added to what was ``told``.
 
-        A part that is too large is halved. If the service refuses one as a whole, the others are sent nevertheless.
+        A part that is too large is halved. If the service refuses one as a whole, the others are sent nevertheless; if
+        it does not answer, they are not.
         """
         parts = [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)][::-1]
         refusal: ServiceError | None = None
@@ -239,6 +247,9 @@ class _Calls:
             part = parts.pop()
             try:
                 answer = yield from self._call("POST", path, {name: part} | more)
+            except UnansweredError as error:
+                error.told = told
+                raise
             except ServiceError as error:
                 if error.status == _TOO_LARGE and len(part) > 1:
                     parts += [part[len(part) // 2 :], part[: len(part) // 2]]

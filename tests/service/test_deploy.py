@@ -137,3 +137,5 @@ def test_the_image_installs_what_is_locked():
     assert re.search(r"pip install .*--require-hashes -r /source/locks/image\.txt", content)
     assert re.search(r"pip install .*--no-deps --no-build-isolation /source", content)
     assert "python:3.12" in content
+    assert re.search(r"^FROM python@\$\{DIGEST:\?\S+\}$", content, re.MULTILINE)  # without a digest the build fails
+    assert re.findall(r"^(?:ARG|FROM) .*", content, re.MULTILINE)[0] == "ARG DIGEST"

@@ -194,6 +194,16 @@ def test_others_are_served_meanwhile_and_listeners_stay(http):
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+def test_a_request_to_upgrade_stays_within_the_limits(tmp_path, monkeypatch):
+    """Also where there is a package for websockets, whose protocol would take the connection over."""
+    monkeypatch.setitem(sys.modules, "websockets", sys)
+    with served_here(tmp_path / "data", limits=Limits(seconds=0.5)) as http:
+        assert http.server.config.ws_protocol_class is None
+        headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        answer = http.get("/v1/streams", headers={**headers, "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA=="})
+        assert (answer.status_code, answer.json()) == (200, {"streams": []})
+
+
 def test_tls(tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subprocess.run(

@@ -11,7 +11,7 @@ pytest.importorskip("pyspark", minversion="4.3", reason="pip install 'devdan[spa
 pytest.importorskip("confluent_kafka", reason="pip install 'devdan[kafka]'")
 
 import spark_engine
-from kafka_broker import Broker, jars
+from kafka_broker import CACHE, Broker, jars
 from kafka_cluster import Reader
 from spark_process import Job
 
@@ -20,7 +20,7 @@ from devdan.kernel import Evolving
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 ROOT = Path(__file__).parents[2]
 N, PARTS = 300, 3  # rows, and after each of so many parts the driver is killed
-FOLDER = ROOT / "build" / "spark-kafka" / "4.2.0"
+FOLDER = CACHE / "spark-kafka" / "4.2.0"
 ONLY = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
 NEEDED = [
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),

@@ -1,8 +1,9 @@
 """A real Kafka broker in a process of its own: Apache Kafka from Maven Central, one node in KRaft mode.
 
-Maven fetches it once, into ``build/kafka``. Where there is no Java or Maven, tests that need it skip with the reason.
+Maven fetches it once for all clones, into the user's cache folder. Where there is no Java or Maven, tests that need it skip with the reason.
 """
 
+import os
 import shutil
 import socket
 import subprocess
@@ -17,7 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka_cluster import PARTITIONS, SECONDS, Kafka
 
 VERSION = "4.1.2"
-JARS = Path(__file__).parents[2] / "build" / "kafka" / VERSION
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "devdan-tests")
+JARS = CACHE / "kafka" / VERSION
 DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
 POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 <modelVersion>4.0.0</modelVersion><groupId>devdan</groupId><artifactId>kafka</artifactId><version>1</version>

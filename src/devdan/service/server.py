@@ -78,6 +78,7 @@ def server(
         host=host,
         port=port,
         http=_Protocol,
+        ws="none",  # an upgrade would leave its limits
         log_level="warning",
         access_log=False,
         server_header=False,
