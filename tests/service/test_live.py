@@ -56,12 +56,34 @@ def test_it_follows_what_happens(page, http):
     headings = [name for name in page.get_by_role("heading").all_inner_texts() if "by the clock" not in name]
     assert metric(http, "devdan_predictions_total") == 400 - 50  # all but those before the first label
     assert 0 <= metric(http, "devdan_recall_ratio") <= 2
+    assert 0 <= float(figure(page, "Average precision")) <= 1
+    assert 0 <= metric(http, "devdan_average_precision") <= 2
+    assert metric(http, "devdan_log_loss") > 0
+    assert "always the commonest" in page.locator(".tile", has_text="Accuracy").first.inner_text()
     assert headings == ["s", "Classes", "Accuracy", "Labels", "Label delay", "Structure", "Columns", "Latest rows"]
     until(page, "document.getElementById('told').textContent == 'Follows the service.'")
     taught(http, "s", 100, 1)
     until(page, "document.querySelectorAll('.tile .figure')[2].textContent == '500'")
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("img").count() == 0  # which a label tried to be
+
+
+def test_two_rows_are_enough_for_a_page(page, http):
+    """On a phone: nothing is wider than it, and figures that need more are left out."""
+    http.put("/v1/streams/two", json={}).raise_for_status()
+    samples = [{"id": f"two-{label}", "features": {"amount": 3.2, "note": "x" * 150}} for label in ("ok", "fraud")]
+    for n, row in enumerate(samples, start=1):
+        http.post("/v1/streams/two/predict", json={"rows": [row]}).raise_for_status()
+        label = {"labels": [{"id": row["id"], "label": row["id"][4:]}]}
+        http.post("/v1/streams/two/labels", json=label).raise_for_status()
+        learned(http, "/v1/streams/two", lambda shown, n=n: shown["labels"] >= n)
+    page.goto(f"{page.address}?stream=two")
+    assert figure(page, "Rows") == "2"
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert "NaN" not in page.content()
+    assert "nan " not in page.locator("#live").inner_text()
+    assert page.locator(".tile", has_text="Average precision").count() == 0
+    http.delete("/v1/streams/two")
 
 
 @pytest.mark.parametrize("path", ["", "docs"])

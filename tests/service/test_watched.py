@@ -1,5 +1,7 @@
 """What operators watch is what a slow and obvious count says, in portions of any size."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,16 @@ from hypothesis import strategies as st
 from devdan.service.figures import Counts
 from devdan.service.live import charts
 from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
-from devdan.service.watched import FEW, MOST_PERIODS, PERIOD, ByTheClock, ColumnCount, count_columns
+from devdan.service.watched import (
+    FEW,
+    MOST_PERIODS,
+    PERIOD,
+    ByTheClock,
+    ColumnCount,
+    JudgedRow,
+    ScoreCounts,
+    count_columns,
+)
 
 VALUES = st.one_of(st.none(), st.floats(-9, 9), st.integers(-9, 9), st.booleans(), st.sampled_from("abc"))
 
@@ -77,6 +88,65 @@ def test_recall_and_precision_are_those_of_the_latest_labels(rows):
         assert own.recall == (hits / actual if actual else None)
         assert own.precision == (hits / n_called if n_called else None)
         assert n_called == sum(one.of(name).called for one in clock.periods.values())
+
+
+BINARY = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from("ab"), st.floats(0.001, 0.999), st.booleans()), max_size=40
+)
+
+
+@given(BINARY)
+def test_scores_of_two_classes_rank_and_fit_as_counted_one_by_one(rows):
+    """Of each row what it was called, its label, the probability of the former, and whether the label is replaced."""
+    counts, final = ScoreCounts(), []
+    for called, label, confidence, is_replaced in rows:
+        counts.add(JudgedRow(called, label, confidence))
+        later = "ab"[label == "a"] if is_replaced else label
+        if is_replaced:
+            counts.add(JudgedRow(called, label, confidence), -1)
+            counts.add(JudgedRow(called, later, confidence))
+        final.append((called, later, round(8 * math.log(confidence / (1 - confidence))) / 8))
+    n = {name: sum(label == name for _, label, _ in final) for name in "ab"}
+    assert counts.rarest == (min("ab", key=lambda name: (n[name], name)) if all(n.values()) else None)
+    if counts.rarest is None:
+        return
+    scores = np.array([odds if called == counts.rarest else -odds for called, _, odds in final])
+    belongs = np.array([label == counts.rarest for _, label, _ in final])
+    area = np.mean([belongs[scores >= own].mean() for own in scores[belongs]])
+    assert counts.average_precision(counts.rarest) == pytest.approx(area)
+    assert counts.log_loss == pytest.approx(np.mean(np.log1p(np.exp(np.where(belongs, -scores, scores)))))
+
+
+def test_recall_and_precision_by_the_clock_are_those_of_an_hour():
+    counts, random = Counts(), np.random.default_rng(0)
+    rows = [(k, *random.choice(["ok", "ok", "fraud"], 2).tolist()) for k in range(40)]
+    for period, called, label in rows:
+        body = LoggedRows(period, [f"r{period}"], [[1.0]], [called], [0.9])
+        came = LogRecord(2 * period + 1, 1, PERIOD * period, body)
+        counts.rows(came, body)
+        given = LoggedLabels([(came.seq, 0)], [label])
+        counts.labels(LogRecord(came.seq + 1, 1, 1e9, None), given, [(came, body)])
+    for end in range(40):
+        within = [(called, label) for period, called, label in rows if end - 12 < period <= end]
+        own = counts.clock.hour(end).get("fraud")
+        hits = sum(pair == ("fraud", "fraud") for pair in within)
+        n_called, n_actual = (sum(pair[place] == "fraud" for pair in within) for place in (0, 1))
+        assert (own.recall if own else None) == (hits / n_actual if n_actual else None)
+        assert (own.precision if own else None) == (hits / n_called if n_called else None)
+    assert {"Recall by the clock", "Precision by the clock"} <= {one.title for one in charts(counts)}
+    assert counts.clock.commonest == max(sum(label == name for _, _, label in rows) for name in ("ok", "fraud")) / 40
+
+
+def test_scores_end_with_a_third_class():
+    """What is logged then is not the probability of the label any more."""
+    counts = Counts()
+    for k, label in enumerate("abca"):
+        body = LoggedRows(k, [f"r{k}"], [[1.0]], ["a"], [0.9])
+        came = LogRecord(2 * k + 1, 1, 1e9, body)
+        counts.rows(came, body)
+        counts.labels(LogRecord(2 * k + 2, 1, 1e9, None), LoggedLabels([(came.seq, 0)], [label]), [(came, body)])
+        assert (counts.scores.rarest is not None) == (label == "b")
+    assert counts.scores_lately.rarest is None
 
 
 def test_a_day_of_periods_is_kept_and_later_labels_count_in_the_total():

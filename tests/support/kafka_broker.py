@@ -1,6 +1,7 @@
 """A real Kafka broker in a process of its own: Apache Kafka from Maven Central, one node in KRaft mode.
 
-Maven fetches it once for all clones, into the user's cache folder. Where there is no Java or Maven, tests that need it skip with the reason.
+Maven fetches it once for all clones, into the user's cache folder. Where there is no Java or Maven, tests that need it
+skip with the reason.
 """
 
 import os

@@ -18,7 +18,7 @@ from devdan.service.schema import (
     LoggedRows,
     LogRecord,
 )
-from devdan.service.watched import ByTheClock, ColumnCount, count_columns
+from devdan.service.watched import ByTheClock, ColumnCount, JudgedRow, ScoreCounts, count_columns
 
 WINDOW = 1000  # latest labelled rows, for accuracy
 MOST_SPANS = 200
@@ -75,7 +75,7 @@ class Counts(msgspec.Struct):
     n_forgotten_waiting: int = 0  # those of them that waited for their labels
     n_unusable: int = 0  # rows or labels that the model could not take
     problem: str = ""  # why, the last time
-    outcomes: dict[int, bool] = {}  # whether the predictions of the latest labelled rows were right, by row
+    outcomes: dict[int, JudgedRow] = {}  # of the latest labelled rows, by row
     delays: list[int] = msgspec.field(
         default_factory=lambda: [0] * (len(DELAYS) + 1)
     )  # label delays up to each of DELAYS, and above
@@ -84,11 +84,21 @@ class Counts(msgspec.Struct):
     asked_at: int = 0  # rows when importances were last measured
     clock: ByTheClock = msgspec.field(default_factory=ByTheClock)
     columns: list[ColumnCount] = []
+    scores: ScoreCounts = msgspec.field(default_factory=ScoreCounts)  # of all labelled rows of two classes
 
     @property
     def accuracy(self) -> float | None:
         """Over the window of labelled rows."""
-        return sum(self.outcomes.values()) / len(self.outcomes) if self.outcomes else None
+        right = sum(one.predicted == one.label for one in self.outcomes.values())
+        return right / len(self.outcomes) if self.outcomes else None
+
+    @property
+    def scores_lately(self) -> ScoreCounts:
+        """Of the window of labelled rows."""
+        counts = ScoreCounts()
+        for one in self.outcomes.values():
+            counts.add(one)
+        return counts
 
     @property
     def n_waiting(self) -> int:
@@ -142,23 +152,33 @@ class Counts(msgspec.Struct):
             span.n_labelled += 1
             span.n_correct += predicted == label
             span.confidence_labelled += confidence
-            self.outcomes[body.first + place] = predicted == label
+            self.outcomes[body.first + place] = outcome = JudgedRow(text_of(predicted), text_of(label), confidence)
+            self._count(outcome)
             self.clock.label(came.at, text_of(predicted), text_of(label))
         for row in list(islice(self.outcomes, max(len(self.outcomes) - WINDOW, 0))):
             del self.outcomes[row]
         self.n_labels += len(labels.labels)
         self.n_assumed += len(labels.labels) if isinstance(labels, LoggedAssumptions) else 0
 
+    def _count(self, outcome: JudgedRow, n: int = 1) -> None:
+        if len(self.clock.total.classes) <= 2:
+            self.scores.add(outcome, n)
+        else:
+            self.scores = ScoreCounts()
+
     def corrections(self, body: LoggedCorrections, rows: list[tuple[LogRecord, LoggedRows]]) -> None:
         """Count labels that replace others, under the time of their predictions."""
         for (_, place), before, label, (came, own) in zip(body.rows, body.before, body.labels, rows, strict=True):
-            predicted, number = own.predicted[place], own.first + place
-            if predicted is None or own.confidence[place] is None:
+            predicted, confidence, number = own.predicted[place], own.confidence[place], own.first + place
+            if predicted is None or confidence is None:
                 continue
             self.clock.label(came.at, text_of(predicted), text_of(label), text_of(before))
             self.span(number).n_correct += (predicted == label) - (predicted == before)
+            self._count(JudgedRow(text_of(predicted), text_of(before), confidence), -1)
+            outcome = JudgedRow(text_of(predicted), text_of(label), confidence)
+            self._count(outcome)
             if number in self.outcomes:
-                self.outcomes[number] = predicted == label
+                self.outcomes[number] = outcome
         self.n_corrected += len(body.labels)
 
     def forgotten(self, body: LoggedForgetting, rows: LoggedRows) -> None:

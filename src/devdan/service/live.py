@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -100,13 +101,28 @@ def _tiles(live: Live) -> list[Tile]:
     corrected = f", {number(counts.n_corrected)} corrected" if counts.n_corrected else ""
     corrected += f", {number(counts.n_assumed)} assumed" if counts.n_assumed else ""
     drifts = view.virtual + view.real
+    always = f"; always the commonest: {percent(counts.clock.commonest)}" if counts.clock.commonest is not None else ""
     return [
-        Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels"),
+        Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels{always}"),
         Tile("Expected accuracy", percent(counts.expected), "", "of the latest predictions, before labels come"),
         Tile("Rows", number(counts.n_rows), "", f"{number(counts.n_labels)} with labels{corrected}"),
         Tile("Waiting", number(counts.n_waiting), "", f"{number(counts.n_expired_rows)} expired without a label"),
         Tile("Drifts", number(drifts), "", f"{number(view.real)} real, {number(view.virtual)} virtual"),
         Tile("Hidden units", number(view.n_hidden), "", f"after record {number(view.predictor.version)}"),
+        *_of_scores(counts),
+    ]
+
+
+def _of_scores(counts: Counts) -> list[Tile]:
+    """How well the probabilities of two classes rank and fit, lately and since the beginning."""
+    name, lately = counts.scores.rarest, counts.scores_lately
+    if name is None or lately.rarest is None:
+        return []
+    now, ever = lately.average_precision(name), counts.scores.average_precision(name)
+    about = f"of {clipped(name)}, of the latest {number(len(counts.outcomes))} with labels; of all {ever:.3f}"
+    return [
+        Tile("Average precision", f"{now:.3f}", "", about),
+        Tile("Log loss", f"{lately.log_loss:.3f}", "", f"of the same rows; of all {counts.scores.log_loss:.3f}"),
     ]
 
 
@@ -182,8 +198,8 @@ class ShownChart(NamedTuple):
 def charts(counts: Counts) -> list[ShownChart]:
     """The charts that have data."""
     found = [
-        *(_accuracy(counts), _called(counts.clock), _rate(counts.clock), _labels(counts), _delays(counts)),
-        *(_units(counts), _importances(counts)),
+        *(_accuracy(counts), _called(counts.clock), *_found(counts.clock), _rate(counts.clock)),
+        *(_labels(counts), _delays(counts), _units(counts), _importances(counts)),
     ]
     return [one for one in found if one is not None]
 
@@ -205,31 +221,67 @@ def _by_the_clock(clock: ByTheClock) -> tuple[list[int], list[tuple[float, str]]
     return list(range(first, last + 1)), below
 
 
-def _called(clock: ByTheClock) -> ShownChart | None:
-    """The share that each class has of the predictions, but for the one that is called most."""
-    totals = {name: one.called for name, one in clock.total.classes.items() if one.called}
-    names = sorted(totals, key=lambda name: (-totals[name], name))
-    names = (names[1:] if len(names) > 1 else names)[:COLOURS]
+def _rarer(totals: Mapping[str, int]) -> list[str]:
+    """The classes of which there are some, but for the commonest one, of which charts would show little else."""
+    names = sorted((name for name in totals if totals[name]), key=lambda name: (-totals[name], name))
+    return (names[1:] if len(names) > 1 else names)[:COLOURS]
+
+
+def _class_chart(
+    clock: ByTheClock,
+    names: Sequence[str],
+    share: Callable[[int, str], float | None],
+    title: str,
+    about: str,
+    told: str,
+) -> ShownChart | None:
+    """A line for each class: its share by the number of a period."""
     if len(clock.periods) < 2 or not names:
         return None
     numbers, below = _by_the_clock(clock)
-    ends, lines = [float(one - numbers[0] + 1) for one in numbers], list[list[float | None]]()
-    for name in names:
-        line: list[float | None] = []
-        for one in numbers:
-            own = clock.periods.get(one, ClassCounts())
-            n = sum(each.called for each in own.classes.values())
-            line.append(100 * own.classes.get(name, ClassCount()).called / n if n else None)
-        lines.append(line)
+    ends = [float(one - numbers[0] + 1) for one in numbers]
+    lines = [in_percent(share(one, name) for one in numbers) for name in names]
     plot = filled(len(numbers), [value for line in lines for value in line])
     if plot is None:
         return None
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 4), " %", below, "UTC", most=5)
     body += plot.stretched(*(plot.line(ends, line, f"run s{n}") for n, line in enumerate(lines)))
-    told = ", ".join(f"{name} {number(totals[name])}" for name in names)
-    about = "The share of predictions that are of each class, within the latest day, but for the one predicted most."
     legend = [stroke(f"run s{n}", clipped(name)) for n, name in enumerate(names)]
-    return ShownChart("Predictions by the clock", about, Chart(body, f"Predictions by class: {told}.", legend), 180)
+    return ShownChart(title, about, Chart(body, told, legend), 180)
+
+
+def _called(clock: ByTheClock) -> ShownChart | None:
+    """The share that each class has of the predictions."""
+    totals = {name: one.called for name, one in clock.total.classes.items()}
+    names = _rarer(totals)
+
+    def share(period: int, name: str) -> float | None:
+        own = clock.periods.get(period, ClassCounts())
+        n = sum(each.called for each in own.classes.values())
+        return own.classes.get(name, ClassCount()).called / n if n else None
+
+    about = "The share of predictions that are of each class, within the latest day, but for the one predicted most."
+    told = f"Predictions by class: {', '.join(f'{name} {number(totals[name])}' for name in names)}."
+    return _class_chart(clock, names, share, "Predictions by the clock", about, told)
+
+
+def _found(clock: ByTheClock) -> list[ShownChart | None]:
+    """Recall and precision of each class."""
+    names = _rarer({name: one.actual + one.judged for name, one in clock.total.classes.items()})
+    hours = {one: clock.hour(one) for one in range(min(clock.periods), max(clock.periods) + 1)} if clock.periods else {}
+
+    def chart(name: str, what: str, measure: Callable[[ClassCount], float | None]) -> ShownChart | None:
+        def share(period: int, of: str) -> float | None:
+            return measure(hours[period].get(of, ClassCount()))
+
+        about = f"The share of a class's {what}, of those with labels within an hour up to then."
+        told = ", ".join(f"{one} {percent(measure(clock.total.of(one)))}" for one in names)
+        return _class_chart(clock, names, share, f"{name} by the clock", about, f"{name} by class, in all: {told}.")
+
+    return [
+        chart("Recall", "rows that was predicted so", attrgetter("recall")),
+        chart("Precision", "predictions that was right", attrgetter("precision")),
+    ]
 
 
 def _rate(clock: ByTheClock) -> ShownChart | None:

@@ -100,6 +100,22 @@ class _Streams(Collector):
                         measure.add_metric([name, label], share)
         yield from (called, recall, precision)
 
+    def _of_scores(self) -> Iterator[GaugeMetricFamily]:
+        """How well the probabilities of streams of two classes rank and fit."""
+        labels = ["stream", "rows"]
+        about = "Average precision of the rarer of two classes, of the latest rows with labels and of all"
+        area = GaugeMetricFamily("devdan_average_precision", about, labels=labels)
+        about = "Log loss of two classes, of the latest rows with labels and of all"
+        loss = GaugeMetricFamily("devdan_log_loss", about, labels=labels)
+        for name, live in list(self._engine.streams.items()):
+            counts = live.view.counts
+            for rows, scores in (("latest", counts.scores_lately), ("all", counts.scores)):
+                rarest = scores.rarest
+                if rarest is not None:
+                    area.add_metric([name, rows], scores.average_precision(rarest))
+                    loss.add_metric([name, rows], scores.log_loss)
+        yield from (area, loss)
+
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         engine, now = self._engine, time.time()
 
@@ -161,4 +177,4 @@ class _Streams(Collector):
         jump = GaugeMetricFamily("devdan_clock_jump_seconds", "By how much the clock was set since the start")
         jump.add_metric([], engine.writer.clock.jump)
         yield from (queued, commits, failures, jump)
-        yield from self._of_classes()
+        yield from (*self._of_classes(), *self._of_scores())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -17,9 +17,11 @@ from devdan.service.schema import Value
 
 PERIOD = 300.0  # seconds
 MOST_PERIODS = 288  # a day of them
+_HOUR = 12  # of them
 MOST_COLUMNS = 100
 FEW = 100  # rows, from which a shift is told
 _MEMORY = 0.998  # of what is recent, per row: some 500 rows
+_STEPS, _TINIEST = 8, 1e-12  # log-odds are counted in steps of 1/8; probabilities are between this and 1 less this
 _KINDS = 16  # into which texts are sorted, by their hash
 
 
@@ -30,6 +32,11 @@ class ClassCount(msgspec.Struct, array_like=True):
     judged: int = 0
     actual: int = 0
     hits: int = 0
+
+    def add(self, other: ClassCount) -> None:
+        """Add other counts of the class."""
+        self.called, self.judged = self.called + other.called, self.judged + other.judged
+        self.actual, self.hits = self.actual + other.actual, self.hits + other.hits
 
     @property
     def recall(self) -> float | None:
@@ -88,12 +95,92 @@ class ByTheClock(msgspec.Struct):
         own.rows(predicted)
         self.total.rows(predicted)
 
+    def hour(self, number: int) -> dict[str, ClassCount]:
+        """The counts of each class within the hour that ends with this period."""
+        found: dict[str, ClassCount] = {}
+        for one in range(number - _HOUR + 1, number + 1):
+            for name, own in self.periods.get(one, ClassCounts()).classes.items():
+                found.setdefault(name, ClassCount()).add(own)
+        return found
+
+    @property
+    def commonest(self) -> float | None:
+        """The share of the labels that are of the commonest class: the accuracy of always calling that."""
+        actual = [one.actual for one in self.total.classes.values()]
+        return max(actual) / sum(actual) if any(actual) else None
+
     def label(self, at: float, predicted: str, label: str, before: str | None = None) -> None:
         """A label of a row that came at a time; of one before the latest day only the total counts."""
         self.total.label(predicted, label, before)
         own = self.periods.get(int(at // PERIOD))
         if own is not None:
             own.label(predicted, label, before)
+
+
+class JudgedRow(msgspec.Struct, array_like=True):
+    """Of a row with a label: what it was called, its label, and the probability of what it was called."""
+
+    predicted: str
+    label: str
+    confidence: float
+
+
+class ScoreCounts(msgspec.Struct, array_like=True):
+    """Outcomes of a stream of two classes, counted by what was called, the label, and the log-odds in steps of 1/8.
+
+    >>> counts = ScoreCounts()
+    >>> for predicted, label in (("fraud", "fraud"), ("ok", "fraud"), ("ok", "ok")):
+    ...     counts.add(JudgedRow(predicted, label, 0.9))
+    >>> counts.rarest, counts.average_precision("ok"), round(counts.log_loss, 2)
+    ('ok', 0.5, 0.85)
+    """
+
+    counts: dict[str, dict[str, dict[int, int]]] = {}
+
+    def add(self, outcome: JudgedRow, n: int = 1) -> None:
+        """Count an outcome; with -1, one that was counted does not count any more."""
+        odds = min(max(outcome.confidence, _TINIEST), 1.0 - _TINIEST)
+        cell = round(_STEPS * math.log(odds / (1.0 - odds)))
+        cells = self.counts.setdefault(outcome.predicted, {}).setdefault(outcome.label, {})
+        cells[cell] = cells.get(cell, 0) + n
+        if cells[cell] == 0:
+            del cells[cell]
+
+    def _cells(self) -> Iterator[tuple[str, str, int, int]]:
+        for predicted, by_label in self.counts.items():
+            for label, cells in by_label.items():
+                for cell, n in cells.items():
+                    yield predicted, label, cell, n
+
+    @property
+    def rarest(self) -> str | None:
+        """The class that fewer rows have; None unless there are labels of just two classes."""
+        counts: dict[str, int] = {}
+        for predicted, label, _, n in self._cells():
+            counts[label] = counts.get(label, 0) + n
+            counts.setdefault(predicted, 0)
+        both = len(counts) == 2 and all(counts.values())
+        return min(counts, key=lambda name: (counts[name], name)) if both else None
+
+    def average_precision(self, name: str) -> float:
+        """The precision at each threshold of a class, weighted by the recall that it adds."""
+        at: dict[int, list[int]] = {}
+        for predicted, label, cell, n in self._cells():
+            own = at.setdefault(cell if predicted == name else -cell, [0, 0])
+            own[0] += n * (label == name)
+            own[1] += n
+        hits = alarms = 0
+        area = 0.0
+        for cell in sorted(at, reverse=True):
+            hits, alarms = hits + at[cell][0], alarms + at[cell][1]
+            area += at[cell][0] * hits / alarms
+        return area / hits
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of -log(p), where p is the probability of the label."""
+        cells = [(cell if predicted == label else -cell, n) for predicted, label, cell, n in self._cells()]
+        return math.fsum(n * math.log1p(math.exp(-cell / _STEPS)) for cell, n in cells) / sum(n for _, n in cells)
 
 
 class ColumnCount(msgspec.Struct, array_like=True):
