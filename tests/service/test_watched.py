@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan.service.figures import Counts
-from devdan.service.live import charts
+from devdan.service.live import _requests, charts
+from devdan.service.metrics import Metrics
 from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows, LogRecord
 from devdan.service.watched import (
     FEW,
@@ -135,6 +136,24 @@ def test_recall_and_precision_by_the_clock_are_those_of_an_hour():
         assert (own.precision if own else None) == (hits / n_called if n_called else None)
     assert {"Recall by the clock", "Precision by the clock"} <= {one.title for one in charts(counts)}
     assert counts.clock.commonest == max(sum(label == name for _, _, label in rows) for name in ("ok", "fraud")) / 40
+
+
+def test_latency_and_errors_by_the_clock_are_those_of_a_day(monkeypatch):
+    metrics, random, took = Metrics(None), np.random.default_rng(0), {}
+    for k in range(2000):
+        at, seconds, status = k * 120.0, float(random.exponential(0.05)), 500 if k == 1990 else 200
+        monkeypatch.setattr("devdan.service.metrics.time.time", lambda at=at: at)
+        metrics.request("/v1/streams", "GET", status, seconds)
+        metrics.request("/live/{stream}", "GET", 500, 9.0)  # the page itself does not count
+        took.setdefault(int(at // PERIOD), []).append(seconds)
+    assert len(metrics.periods) == MOST_PERIODS
+    for number, own in metrics.periods.items():
+        exact = sorted(took[number])[math.ceil(0.95 * len(took[number])) - 1]
+        assert exact <= own.slow or own.slow == 5.0
+        assert own.slow <= max(0.001, 2.5 * exact)
+    titles = [one.title for one in _requests(metrics.periods)]
+    assert titles == ["Latency by the clock", "Errors by the clock"]
+    assert _requests({}) == []
 
 
 def test_scores_end_with_a_third_class():

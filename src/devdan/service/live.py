@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from devdan.report.words import clipped, how_many, number, percent, signed
 from devdan.service.engine import Live, NotFoundError
 from devdan.service.figures import WINDOW, Counts, Span
 from devdan.service.http import Call, Operation, shown
-from devdan.service.metrics import RequestSummary
+from devdan.service.metrics import RequestPeriod, RequestSummary
 from devdan.service.watched import PERIOD, ByTheClock, ClassCount, ClassCounts
 
 _MOST_CLASSES = 12
@@ -77,7 +77,7 @@ def _stream(call: Call, live: Live) -> str:
         tiles=[*_tiles(live), *_of_requests(call.application.metrics.summary())],
         classes=_classes(counts.clock, live.predictor.thresholds),
         columns=_columns(counts, live.predictor.columns or ()),
-        charts=charts(counts),
+        charts=[*charts(counts), *_requests(call.application.metrics.periods)],
         nothing=_NOTHING,
         latest=latest,
         problem=counts.problem,
@@ -204,9 +204,9 @@ def charts(counts: Counts) -> list[ShownChart]:
     return [one for one in found if one is not None]
 
 
-def _by_the_clock(clock: ByTheClock) -> tuple[list[int], list[tuple[float, str]]]:
+def _by_the_clock(periods: Collection[int]) -> tuple[list[int], list[tuple[float, str]]]:
     """The periods of the latest day from the first one on, also those without rows, and hours under an axis."""
-    first, last = min(clock.periods), max(clock.periods)
+    first, last = min(periods), max(periods)
     begin, hours = first * PERIOD, (last + 1 - first) * PERIOD / 3600
     every = next(step for step in (0.25, 0.5, 1, 2, 4, 6) if hours / step <= 6 or step == 6) * 3600
     at = -(-begin // every) * every
@@ -238,7 +238,7 @@ def _class_chart(
     """A line for each class: its share by the number of a period."""
     if len(clock.periods) < 2 or not names:
         return None
-    numbers, below = _by_the_clock(clock)
+    numbers, below = _by_the_clock(clock.periods)
     ends = [float(one - numbers[0] + 1) for one in numbers]
     lines = [in_percent(share(one, name) for one in numbers) for name in names]
     plot = filled(len(numbers), [value for line in lines for value in line])
@@ -288,7 +288,7 @@ def _rate(clock: ByTheClock) -> ShownChart | None:
     """Rows per second."""
     if len(clock.periods) < 2:
         return None
-    numbers, below = _by_the_clock(clock)
+    numbers, below = _by_the_clock(clock.periods)
     rates: list[float | None] = [clock.periods.get(one, ClassCounts()).n_rows / PERIOD for one in numbers]
     most = max(rate or 0.0 for rate in rates)
     plot = Plot(len(numbers), 0, 1.1 * most or 1.0)
@@ -298,6 +298,33 @@ def _rate(clock: ByTheClock) -> ShownChart | None:
     about = "Rows per second, within the latest day."
     label = f"Rows per second, at most {number(most, 2)}."
     return ShownChart("Rows by the clock", about, Chart(body, label, [stroke("units", "rows per second")]), 130)
+
+
+def _requests(periods: Mapping[int, RequestPeriod]) -> list[ShownChart]:
+    """Latency, and errors if there are any, of all streams."""
+    if len(periods) < 2:
+        return []
+    numbers, below = _by_the_clock(periods)
+    ends, nothing = [one - numbers[0] + 1 for one in numbers], RequestPeriod()
+    slow = [periods.get(one, nothing).slow for one in numbers]
+    errors: list[float | None] = [periods.get(one, nothing).errors for one in numbers]
+
+    def chart(name: str, about: str, values: Sequence[float | None], unit: str, told: str) -> ShownChart:
+        plot = Plot(len(numbers), 0, 1.1 * max(value or 0.0 for value in values) or 1.0)
+        body = plot.axes(ticks(0, plot.high, 4), unit, below, "UTC", most=5)
+        body += plot.stretched(plot.steps(ends, values, "units"))
+        return ShownChart(f"{name} by the clock", about, Chart(body, told, [stroke("units", name.lower())]), 130)
+
+    most = 1000 * max(one for one in slow if one is not None)
+    about = "The milliseconds within which this server has answered 95 % of the requests, of all streams."
+    milliseconds = [None if one is None else 1000 * one for one in slow]
+    shown = [chart("Latency", about, milliseconds, " ms", f"Latency, at most {most:g} ms.")]
+    if any(errors):
+        about = "Requests in five minutes that ended with an error of this server."
+        shown.append(
+            chart("Errors", about, errors, "", f"Errors, {number(sum(map(int, filter(None, errors))))} in all.")
+        )
+    return shown
 
 
 def _ends(counts: Counts) -> list[float]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -13,11 +15,14 @@ from prometheus_client.registry import Collector
 
 from devdan.service.engine import Engine
 from devdan.service.figures import DELAYS
+from devdan.service.watched import MOST_PERIODS, PERIOD
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 _PAGE = "/live/"
+_MOST = 0.95  # of the requests
+_ERROR = 500  # and above
 
 
 class RequestSummary(NamedTuple):
@@ -30,8 +35,24 @@ class RequestSummary(NamedTuple):
     errors: int
 
 
+class RequestPeriod:
+    """Requests within a period of some minutes: how many took up to each of the seconds, or longer, and errors."""
+
+    def __init__(self) -> None:
+        self.took = [0] * (len(_SECONDS) + 1)
+        self.errors = 0
+
+    @property
+    def slow(self) -> float | None:
+        """The seconds within which 95 % were answered; the longest are told as so long at least."""
+        n = sum(self.took)
+        within = accumulate(self.took)
+        place = next((place for place, so_far in enumerate(within) if n and so_far >= _MOST * n), None)
+        return None if place is None else _SECONDS[min(place, len(_SECONDS) - 1)]
+
+
 class Metrics:
-    """Metrics of requests, and of the streams of an engine."""
+    """Metrics of requests, and of the streams of an engine; ``periods`` has those of the latest day by their number."""
 
     def __init__(self, engine: Engine) -> None:
         self.registry = CollectorRegistry()
@@ -48,11 +69,21 @@ class Metrics:
         self.registry.register(_Streams(engine))
         self._counted = cache(self._requests.labels)  # a look-up takes longer than counting
         self._timed = cache(self._seconds.labels)
+        self.periods: dict[int, RequestPeriod] = {}
 
     def request(self, route: str, method: str, status: int, seconds: float) -> None:
         """Count a request."""
         self._counted(route, method, status).inc()
         self._timed(route).observe(seconds)
+        if not route.startswith(_PAGE):
+            number = int(time.time() // PERIOD)
+            own = self.periods.get(number)
+            if own is None:
+                own = self.periods[number] = RequestPeriod()
+                for oldest in [one for one in self.periods if one <= number - MOST_PERIODS]:
+                    del self.periods[oldest]
+            own.took[bisect_left(_SECONDS, seconds)] += 1
+            own.errors += status >= _ERROR
 
     def summary(self) -> RequestSummary:
         """What became of all requests since the start, but those of the live page."""
@@ -63,7 +94,7 @@ class Metrics:
                 counts[most] = counts.get(most, 0.0) + sample.value
         n = max(counts.values(), default=0.0)
         within = sorted(counts)
-        typical, slow = (next((most for most in within if counts[most] >= share * n), 0.0) for share in (0.5, 0.95))
+        typical, slow = (next((most for most in within if counts[most] >= share * n), 0.0) for share in (0.5, _MOST))
         statuses = {"4": 0.0, "5": 0.0}
         for sample in next(iter(self._requests.collect())).samples:
             kind = sample.labels["status"][:1]
