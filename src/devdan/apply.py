@@ -154,11 +154,19 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def as_written(model: Model, key: str | None = None) -> list[str]:
-    """The columns to read as text: those that are nominal to the model, and keys that are text."""
+    """The columns to read as text: nominal ones, keys that are text, and numbers whose comma is a decimal one."""
     keys = [key] if key is not None and isinstance(model, DEVDANFleet) and model.has_text_keys else []
     histories = histories_of(model)
     entities = [] if histories is None else histories.entity_columns_
-    return keys + entities + [name for name, column in model.encoding_.columns.items() if column.kind == NOMINAL]
+    return (
+        keys
+        + entities
+        + [
+            name
+            for name, column in model.encoding_.columns.items()
+            if column.kind in (NOMINAL, DATE) or column.decimal == ","
+        ]
+    )
 
 
 def check_kinds(model: Model, reading: Reading) -> None:
@@ -248,9 +256,9 @@ class TablePredictions:
 
     >>> import io
     >>> from devdan import DEVDAN
-    >>> from devdan.streams import lines
+    >>> from devdan.streams import open_table
     >>> model = DEVDAN(random_state=0).fit([{"x": 1.0}, {"x": 5.0}], ["low", "high"])
-    >>> predictions = TablePredictions(model, lines.table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
+    >>> predictions = TablePredictions(model, open_table(io.StringIO("id,x\na,1\nb,5\n")), keep=["id"])
     >>> predictions.head, predictions.ignored, [block.kept for block in predictions]
     (['id', 'prediction', 'p(high)', 'p(low)'], [], [[['a']], [['b']]])
     """

@@ -368,14 +368,15 @@ def test_memory_does_not_grow_with_the_file(made, tmp_path):
 
 @pytest.mark.parametrize(("name", "told"), [("mixed", []), ("plain", ["--nominal", "code"]), ("arrays", [])])
 def test_codes_are_found_however_they_are_read(name, told, tmp_path):
-    """A file of numbers alone is read as such, where 007 is 7; where it has words, or is told, 007 stays."""
+    """007 stays in a column of categories; a model that learned it as the number 7 finds it again."""
     random = np.random.default_rng(0)
     codes = random.choice(["007", "012", "A1" if name == "mixed" else "030"], 600).tolist()
     some = [[f"{random.random():.3f}", code, "spy" if code == "007" else "other"] for code in codes]
     write(tmp_path / "t.csv", some, ["x", "code", "label"])
     if name == "arrays":
         model = DEVDAN(nominal=["code"], random_state=0)
-        for X, y in open_stream(tmp_path / "t.csv", target="label", chunk=50):
+        frame = pd.read_csv(tmp_path / "t.csv")  # which takes 007 for a number
+        for X, y in open_stream(frame, target="label", chunk=50):
             model.partial_fit(X, y)
         model.save(tmp_path / "model.devdan")
     else:
@@ -555,7 +556,7 @@ def test_open_files_are_streams():
     stream = open_stream(io.BytesIO(b"a;b;kind\n1,5;x;1\n2;y;0\n"), target="kind", chunk=1)
     assert stream.is_single_pass
     assert [(X.dicts(), y.tolist()) for X, y in stream] == [
-        ([{"a": 1.5, "b": "x"}], [1]),
+        ([{"a": "1,5", "b": "x"}], [1]),
         ([{"a": 2.0, "b": "y"}], [0]),
     ]
     with pytest.raises(StreamError, match="the open file can be read only once"):

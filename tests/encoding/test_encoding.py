@@ -395,7 +395,8 @@ def test_one_comma_before_three_digits_is_read_as_in_the_rest_of_its_column():
     np.testing.assert_array_equal(X[0], [1.234, 1234, 1234])
     (note,) = [note for note in encoding.notes if "nothing says" in note]
     assert note == (
-        "the column 'c' has numbers such as '1,234', read as 1234: nothing says whether the comma is a decimal one"
+        "the column 'c' has numbers such as '1,234', read as 1234: nothing says whether the comma is a decimal one; "
+        "decimal= (--decimal) says it"
     )
 
 
@@ -811,3 +812,13 @@ def test_models_of_plain_numbers_have_no_values_to_forget():
     model = DEVDAN(random_state=0).fit([[0.0], [1.0]], [0, 1])
     before = [state.tobytes() for state in model.mixture_.networks]
     assert [state.tobytes() for state in model.forget_values([[1.0]], [0]).mixture_.networks] == before
+
+
+def test_an_odd_first_value_is_quoted_however_the_rows_come():
+    values = ["unknown", *(str(k * 7 % 50) for k in range(30))]
+    for at_once in (1, 3, 31):
+        encoding = Encoding()
+        for start in range(0, 31, at_once):
+            _, encoding = encoding.learned(rows_of([{"a": value} for value in values[start : start + at_once]]))
+        assert any("also words such as 'unknown'" in note for note in encoding.notes), at_once
+        assert "such as 'unknown'" in repr(encoding) or "is none: 'unknown'" in repr(encoding)

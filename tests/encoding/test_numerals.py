@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devdan import DEVDAN
 from devdan.encoding import values
+from devdan.encoding.encoding import EncodingWarning
 from devdan.encoding.numerals import numeral
 
 READINGS = {
@@ -116,3 +118,15 @@ def test_what_means_nothing_does_so_in_any_case():
         assert values.is_missing(text), text
     for text in ("0", "no", "unknown", "nothing", "n", "."):
         assert not values.is_missing(text), text
+
+
+def test_a_table_with_decimal_commas_has_thousands_with_points():
+    model = DEVDAN(random_state=0)
+    rows = [{"price": "3,94", "total": "1.001"}, {"price": "4,5", "total": "1.002"}]
+    with pytest.warns(EncodingWarning) as said:
+        model.partial_fit(rows, [0, 1])
+    assert model.encode(rows)[:, 1].tolist() == [1001, 1002]
+    assert any("'1.001', read as 1001: other columns have decimal commas" in str(each.message) for each in said)
+    alone = DEVDAN(random_state=0).partial_fit([{"total": "1.001"}, {"total": "1.002"}], [0, 1])
+    assert alone.encode([{"total": "1.001"}]).tolist() == [[1.001]]
+    assert alone.encoding_.notes == []  # as programs write it

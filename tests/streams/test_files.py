@@ -24,10 +24,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan import DEVDAN
+from devdan.encoding.encoding import EncodingWarning
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Summary
 from devdan.streams import StreamError, delimited, open_stream, sea
 from devdan.streams.files import file
+from devdan.streams.reading import Reading
+from devdan.streams.textfile import TextFile
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(2500, 4)).round(6)
@@ -199,10 +202,15 @@ def test_decimal_commas(tmp_path):
 
 def test_what_stands_for_nothing_in_a_feature_may_be_a_class(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("x,colour,label\n1,None,None\n2,red,Some\n3,NA,NA\n4, ?,?\n")
-    features, labels = whole(file(path))
-    np.testing.assert_array_equal(features[:, 1], [np.nan, 0, np.nan, np.nan])
-    assert labels.tolist() == ["None", "Some", None, None]
+    path.write_text("x,colour,label\n1,None,None\n2,red,Some\n3,NA,NA\n4, ?,?\n5,-,n/a\n6,null,NULL\n7,x,-\n")
+    with pytest.warns(EncodingWarning) as said:
+        features, labels = whole(file(path))
+    np.testing.assert_array_equal(features[:, 1], [np.nan, 0, *[np.nan] * 4, 1])
+    assert labels.tolist() == ["None", "Some", None, None, None, None, "-"]
+    assert [str(each.message).partition("has the class ")[2] for each in said] == [
+        "'None'; if it means that there is no label, leave it empty",
+        "'-'; if it means that there is no label, leave it empty",
+    ]
 
 
 def test_labels_that_begin_late(tmp_path):
@@ -317,8 +325,13 @@ def rows(n, **others):
         ("t.csv", rows(9, row3="1,inf,a"), "row 3 has infinity in the column 'y'"),
         ("t.csv", "", "is empty"),
         ("t.csv", "x,y,label\n", "has no rows"),
-        ("t.csv", b"x,y,label\n1,2,\xff\xfe\n", "row 1 .*which holds text in UTF-8"),
-        ("t.csv", b"\xff\xfex,y,label\n", "not UTF-8 text"),
+        (
+            "t.csv",
+            rows(200_000).encode() + b"1,2,\xff\n",
+            r"row 200001 \(line 200002\) .*which holds text in UTF-8; name its encoding with encoding=",
+        ),
+        ("t.csv", b"x,y,label\n1,2,\x00\xff\n", "row 1 .*which holds text in UTF-8"),
+        ("t.csv", b"\xff\xfex,y,label", "not utf-16 text throughout: name its encoding"),
         ("t.csv", 'x,"' + 200_000 * "y" + '",label\n1,2,a\n', "cannot be read: field larger than field limit"),
         ("t.csv.gz", b"nothing packed", "not compressed as its name says"),
         ("t.arff", "@relation x\n@attribute a numeric\n", "no @data line"),
@@ -332,7 +345,8 @@ def rows(n, **others):
         ),
         ("t.parquet", "nothing", "cannot be read"),
         ("t.npz", "nothing", "is not an NPZ file"),
-        ("t.xlsx", "nothing", "unknown file extension '.xlsx'"),
+        ("t.xlsx", "nothing", "is not an Excel workbook"),
+        ("t.xls", "nothing", "unknown file extension '.xls'"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(name, content, message, tmp_path):
@@ -373,17 +387,17 @@ def test_the_rows_do_not_depend_on_where_the_text_is_cut(tmp_path, rows, end, la
     lines = ["x,label", *(f"{x},{label}" for x, label in rows)]
     path = tmp_path / "t.csv"
     path.write_bytes((end.join(lines) + end * last).encode())
-    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
-    X, y = whole(delimited.stream(layout, "label", (), "t", 500))
+    layout = replace(delimited.csv_layout(TextFile(path), None, Reading(header=True)), block=block)
+    X, y = whole(delimited.source(layout).stream(Reading(target="label"), 500))
     assert list(zip(X[:, 0].tolist(), y.tolist(), strict=True)) == rows
 
 
 def test_a_row_of_more_than_a_block_is_told(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,label\n1,a\n" + "1" * 200 + ",a\n2,a\n")
-    layout = replace(delimited.csv_layout(path, None, None, True), block=64)
+    layout = replace(delimited.csv_layout(TextFile(path), None, Reading(header=True)), block=64)
     with pytest.raises(StreamError, match=r"row 2 \(line 3\) is longer than 64 bytes; it begins with b'1111"):
-        whole(delimited.stream(layout, "label", (), "t", 500))
+        whole(delimited.source(layout).stream(Reading(target="label"), 500))
 
 
 def test_cells_of_several_lines(tmp_path):
@@ -422,7 +436,7 @@ def test_quotes_are_read_as_by_python_wherever_the_text_is_cut(tmp_path, cells, 
     text = end.join(["one,two", *map(",".join, cells)]) + end * last
     path.write_bytes(text.encode())
     expected = [row for row in csv.reader(io.StringIO(text, newline="")) if row][1:]
-    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    layout = replace(delimited.csv_layout(TextFile(path), None, Reading(header=True)), block=block)
     tables = layout.tables({"0": pa.string(), "1": pa.string()})
     assert [list(row.values()) for table in tables for row in table.to_pylist()] == expected
 
@@ -433,7 +447,7 @@ def test_a_wrong_row_is_told_with_its_line_whatever_is_quoted_before_it(tmp_path
     before = "\n".join(["one,two", *map(",".join, cells)]) + "\n"
     path.write_bytes(before.encode() + b"1,2,3\n")
     line = len(re.findall("\r\n|\r|\n", before)) + 1
-    layout = replace(delimited.csv_layout(path, None, None, True), block=block)
+    layout = replace(delimited.csv_layout(TextFile(path), None, Reading(header=True)), block=block)
     with pytest.raises(StreamError, match=rf"row {len(cells) + 1} \(line {line}\) has 3 columns instead of 2: 1,2,3"):
         list(layout.tables({"0": pa.string(), "1": pa.string()}))
 
@@ -458,7 +472,7 @@ def test_a_quote_that_is_never_closed(rows, message, tmp_path):
 
 def test_a_quoted_name_over_many_lines_is_told_in_one_short_line(tmp_path):
     path = tmp_path / "open.csv"
-    path.write_text('"x,y,label\n' + "1.5,2,a\n" * 5 + '4"\n')
+    path.write_text('"x,y,label\n' + "1.5,2,a\n" * 5 + '4"\n5\n')
     with pytest.raises(StreamError, match=r"the columns are x,y,label 1\.5,2,a 1\.5,2,a 1\.5,2,a 1\.5,2,…$"):
         whole(file(path))
 

@@ -61,7 +61,7 @@ def predict(
     from devdan.apply import TablePredictions, check_format, check_kinds, into_file, model_path, set_options
     from devdan.bench import named_models
     from devdan.fleet.fleet import open_model
-    from devdan.streams import files, lines
+    from devdan.streams import open_table
 
     show_notes()
     with clear_errors():
@@ -71,10 +71,7 @@ def predict(
         set_options(learned, named_models.parse_options(options or []), only=("decide",))
         check_kinds(learned, reading)
         try:
-            if file == "-":
-                table = lines.table(header=reading.header, n_at_a_time=1 if path is None else _AT_A_TIME)
-            else:
-                table = files.table(file, header=reading.header)
+            table = open_table(file, n_at_a_time=1 if path is None else _AT_A_TIME, **reading.as_keywords())
             predictions = TablePredictions(
                 learned, table, [name for text in keep or [] for name in opt.words(text)], key
             )
@@ -155,7 +152,9 @@ def learn(
             as_text = as_written(learned, key or getattr(learned, "key_name_", None))
             with stoppable():
                 stream = open_stream(
-                    "-" if file == "-" else Path(file), chunk=chunk, **reading.with_text(as_text).as_keywords()
+                    file if file == "-" or "://" in file else Path(file),
+                    chunk=chunk,
+                    **reading.with_text(as_text).as_keywords(),
                 )
                 ignored = columns_of(learned, stream, key)[1].ignored
                 if ignored:

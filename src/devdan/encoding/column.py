@@ -38,7 +38,8 @@ KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
 TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
 PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}  # in microseconds
 WAVES = ("sine", "cosine")
-_COUNTS = ("n", "flags", "numbers", "dates", "times", "commas", "points", "codes")
+_COUNTS = ("n", "flags", "numbers", "dates", "times", "days_first", "months_first", "commas", "points", "codes")
+_CITED = ("word", "dressed", "ambiguous", "doubtful", "said")
 _JUDGED_AT = (1, 10, 100, 1000)  # values after which the kind is judged
 _MAX_MARKS, _MAX_WORDS = 16, 256  # currencies and units, and words among numbers, that are counted
 _RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
@@ -79,15 +80,25 @@ class Evidence:
     numbers: int = 0
     dates: int = 0
     times: int = 0
+    days_first: int = 0  # dates whose day must be before the month
+    months_first: int = 0  # and those whose month must be before the day
     commas: int = 0  # numbers whose comma must be a decimal one
     points: int = 0  # and those whose point must
     codes: int = 0  # numbers that begin with a needless zero, as codes do
     marks: dict[str, int] = field(default_factory=dict)  # how many numbers had which currency or unit
+    word: str = ""  # the first text that is nothing else
     dressed: str = ""  # the first number that a program would not write
-    ambiguous: str = ""  # the first number whose comma may be a decimal one
+    ambiguous: str = ""  # the first number whose comma or point may be a decimal one
+    doubtful: str = ""  # the first date whose day or month may be the first
+    said: str = ""  # the decimal sign, if the user has said it
+    n_judged: int = 0  # values by which the kind has been judged
 
     def count(self, column: rows.Column) -> None:
         """Count the values of a column, up to the last that is needed."""
+        if self.n >= _JUDGED_AT[-1]:
+            return
+        if isinstance(column, Texts) and column.decimal:
+            self.said = column.decimal
         there = np.flatnonzero(~column.missing)[: _JUDGED_AT[-1] - self.n]
         self.n += len(there)
         if isinstance(column, Numbers):
@@ -110,8 +121,10 @@ class Evidence:
         text, found = vocabulary.texts[place], vocabulary.numerals[place]
         if not math.isnan(vocabulary.flags[place]):
             self.flags += count
-        elif declared:
-            return
+        elif declared:  # the same word is cited whether or not a type says that it is one
+            others = (found is not None, values.date_order(text), values.moment(text) != NO_TIME)
+            if not any(others) and values.of_day(text) == NO_TIME:
+                self.word = self.word or text
         elif found is not None:
             self.numbers += count
             self.commas += count * (found.separator == ",")
@@ -121,12 +134,18 @@ class Evidence:
                 self.marks[found.mark] = self.marks.get(found.mark, 0) + count
             if not self.dressed and values.is_dressed(text):
                 self.dressed = text
-            if not self.ambiguous and found.separator == "?,":
+            if not self.ambiguous and found.separator[:1] == "?" and not self.said:
                 self.ambiguous = text
-        elif values.moment(text) != NO_TIME:
+        elif values.moment(text) != NO_TIME or (order := values.date_order(text)):
             self.dates += count
+            if values.moment(text) == NO_TIME:
+                self.days_first += count * (order == values.DAY_FIRST)
+                self.months_first += count * (order == values.MONTH_FIRST)
+                self.doubtful = self.doubtful or (text if order == "?" else "")
         elif values.of_day(text) != NO_TIME:
             self.times += count
+        else:
+            self.word = self.word or text
 
     @property
     def kind(self) -> str:
@@ -143,10 +162,16 @@ class Evidence:
         most = max(found, key=lambda kind: found[kind])
         return most if 2 * found[most] >= self.n else NOMINAL
 
+    def decimal(self, of_table: str) -> str:
+        """The decimal separator of numbers that do not tell it themselves; ``of_table`` is that of other columns."""
+        if self.said:
+            return self.said
+        return of_table if self.commas == self.points else "," if self.commas > self.points else "."
+
     @property
-    def decimal(self) -> str:
-        """The decimal separator of numbers that do not tell it themselves."""
-        return "," if self.commas > self.points else "."
+    def date_order(self) -> str:
+        """The order of dates that do not tell it themselves."""
+        return values.MONTH_FIRST if self.months_first > self.days_first else values.DAY_FIRST
 
     def of(self, kind: str) -> int:
         """How many values were of this kind."""
@@ -177,6 +202,7 @@ class ColumnEncoding:
     kind: str = ""  # none until the first value
     left_out: str = ""  # the reason
     decimal: str = "."  # where a number does not tell it itself
+    date_order: str = values.DAY_FIRST  # where a date does not
     before: str = ""  # the kind that it was taken for at first
     odd: str = ""  # a word in a column of numbers, flags or dates
     respelled: str = ""  # a value in another case than when it first came
@@ -210,22 +236,24 @@ class ColumnEncoding:
             return NUMERIC in self.inputs
         return self.kind == NOMINAL and (bool(self.options.kind) or self.seen.n >= max(_RARE))
 
-    def learn(self, column: rows.Column, is_new: bool) -> list[tuple[int, InputKey]]:
-        """Learn from values; returns the inputs still to be added, each with the first row that needs it.
+    def learn(self, column: rows.Column, is_new: bool, decimal: str = ".") -> list[tuple[int, InputKey]]:
+        """Learn from values that count as evidence already; returns the inputs still to be added.
 
-        ``is_new``: these are the first rows. A column that begins with a missing value reserves one input.
+        Each comes with the first row that needs it. ``is_new``: these are the first rows. A column that begins with a
+        missing value reserves one input. ``decimal`` is the decimal separator of other columns.
         """
         if self.options.kind == "drop":
             self.left_out = "dropped"
             return []
         wanted = [(0, OPEN)] if is_new and column[:1].missing.all() else []
         before = self.kind
-        if not self.judged(column):
+        if not self.judged(column, decimal):
             return wanted
         if before not in ("", self.kind):
             self.before, self.left_out, self.seen = before, "", SeenValues()
             self.inputs.clear()
             self.words.clear()
+            self.odd = self.evidence.word if self.kind != NOMINAL else ""
             wanted = [(0, OPEN)] if self.kind in (DATE, TIME) else []
         numbers, times, words = self.read(column)
         needed: list[tuple[int, InputKey]] = []
@@ -247,15 +275,15 @@ class ColumnEncoding:
             needed = wanted + needed
         return needed
 
-    def judged(self, column: rows.Column) -> bool:
-        """Judge the kind of the column by these values, if it is time to; returns whether it is known."""
-        evidence, n_before = self.evidence, self.evidence.n
+    def judged(self, column: rows.Column, decimal: str = ".") -> bool:
+        """Judge the kind of the column by what has been counted, if it is time to; returns whether it is known."""
+        evidence, n_before = self.evidence, self.evidence.n_judged
         if n_before >= _JUDGED_AT[-1]:
             return True
-        evidence.count(column)
+        evidence.n_judged = evidence.n
         if bisect_right(_JUDGED_AT, n_before) == bisect_right(_JUDGED_AT, evidence.n):
             return bool(self.kind)
-        self.decimal = evidence.decimal
+        self.decimal, self.date_order = evidence.decimal(decimal), evidence.date_order
         if not self.options.kind:
             self.kind = evidence.kind
             return True
@@ -398,7 +426,7 @@ class ColumnEncoding:
             for cited in ("odd", "respelled"):
                 if getattr(twin, cited) == text:
                     setattr(twin, cited, "")
-            for cited in ("dressed", "ambiguous"):
+            for cited in ("word", "dressed", "ambiguous", "doubtful"):
                 if getattr(twin.evidence, cited) == text:
                     setattr(twin.evidence, cited, "")
             if text in twin.seen.distinct:
@@ -478,13 +506,14 @@ class ColumnEncoding:
             return np.where(column.missing, np.nan, column.values / 1e6), None, None
         meant = column.vocabulary.quantities(self.decimal)
         if self.options.kind == "numeric":  # dates too
-            times = column.vocabulary.times("iso")
+            times = column.vocabulary.times(self.date_order)
             meant = np.where(np.isnan(meant) & (times != NO_TIME), times / 1e6, meant)
         numbers = np.append(meant, np.nan)[column.places]
         return numbers, None, _without(column, column.vocabulary.missing | ~np.isnan(meant))
 
     def _read_times(self, column: rows.Column) -> tuple[None, Integers | None, Texts | None]:
         date_format = "clock" if self.kind == TIME else self.options.date_format
+        date_format = self.date_order if date_format == "iso" else date_format
         if isinstance(column, Times) and column.clock == (self.kind == TIME):
             return None, column.values, None
         if isinstance(column, Numbers) and date_format in EPOCHS:
@@ -500,7 +529,7 @@ class ColumnEncoding:
     @classmethod
     def of_number(cls, name: str, number: int, options: ColumnOptions) -> ColumnEncoding:
         """A column that is known to hold numbers; ``number`` is that of its input."""
-        known = Evidence(n=_JUDGED_AT[-1], numbers=_JUDGED_AT[-1])
+        known = Evidence(n=_JUDGED_AT[-1], numbers=_JUDGED_AT[-1], n_judged=_JUDGED_AT[-1])
         return cls(name, options, NUMBER, inputs={NUMERIC: number}, seen=SeenValues(n=_MAX_COUNTER), evidence=known)
 
     def to_json(self) -> dict[str, Any]:
@@ -512,12 +541,13 @@ class ColumnEncoding:
             "kind": self.kind,
             "left_out": self.left_out,
             "decimal": self.decimal,
+            "date_order": self.date_order,
             "before": self.before,
             "odd": self.odd,
             "respelled": self.respelled,
             "words": sorted(self.words.items()),
             "evidence": [*(getattr(evidence, name) for name in _COUNTS), sorted(evidence.marks.items())],
-            "cited": [evidence.dressed, evidence.ambiguous],
+            "cited": [getattr(evidence, name) for name in _CITED],
             "inputs": [[*key, number] for key, number in self.inputs.items()],
             "seen": [
                 seen.n, seen.rises, seen.falls, None if math.isnan(seen.last) else seen.last,
@@ -542,21 +572,26 @@ class ColumnEncoding:
         if min(seen.n, seen.rises, seen.falls) < 0 or max(abs(seen.earliest), abs(seen.latest)) >= 2**63:
             raise ValueError("the statistics of a column are out of range")
         *counts, marks = content["evidence"]
-        dressed, ambiguous = map(str, content["cited"])
-        evidence = Evidence(marks={str(mark): int(n) for mark, n in marks}, dressed=dressed, ambiguous=ambiguous)
+        evidence = Evidence(marks={str(mark): int(n) for mark, n in marks})
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(evidence, name, int(count))
+        for name, text in zip(_CITED, content["cited"], strict=True):
+            setattr(evidence, name, str(text))
+        evidence.n_judged = evidence.n
         words = {str(word): int(n) for word, n in content["words"]}
         if min(*counts, *words.values(), *evidence.marks.values(), 0) < 0 or evidence.n > _JUDGED_AT[-1]:
             raise ValueError("the evidence for the kind of a column is out of range")
-        if content["decimal"] not in (".", ",") or content["before"] not in ("", *KINDS):
-            raise ValueError("a column has no known decimal separator, or was of no known kind")
-        left_out, decimal, before, odd, respelled = (
-            str(content[word]) for word in ("left_out", "decimal", "before", "odd", "respelled")
+        orders = (values.DAY_FIRST, values.MONTH_FIRST)
+        if content["decimal"] not in (".", ",") or content["date_order"] not in orders:
+            raise ValueError("a column has no known decimal separator, or order of dates")
+        if content["before"] not in ("", *KINDS):
+            raise ValueError("a column was of no known kind")
+        left_out, decimal, date_order, before, odd, respelled = (
+            str(content[word]) for word in ("left_out", "decimal", "date_order", "before", "odd", "respelled")
         )
         column = cls(
-            str(content["name"]), options, content["kind"], left_out, decimal, before, odd, respelled, words, evidence,
-            inputs, seen,
+            str(content["name"]), options, content["kind"], left_out, decimal, date_order, before, odd, respelled,
+            words, evidence, inputs, seen,
         )  # fmt: skip
         if not column._has_its_inputs():
             raise ValueError(f"the column {column.name!r} has other inputs than one of its kind")
@@ -645,6 +680,8 @@ class ColumnEncoding:
             )
         if self.kind == NUMBER:
             said += self._notes_on_numbers()
+        if self.kind == DATE and self.evidence.doubtful and self.options.date_format == "iso":
+            said += self._notes_on_dates()
         if self.respelled:
             said.append(
                 f"the column {name!r} has words in several cases, such as {self.respelled[:40]!r}, which are taken for "
@@ -663,13 +700,27 @@ class ColumnEncoding:
         if len(evidence.marks) > 1:
             listed = ", ".join(sorted(evidence.marks)[:4])
             said.append(f"the column {name!r} has several currencies or units ({listed}), which are not told apart")
-        if evidence.ambiguous and evidence.commas == evidence.points == 0:
+        is_usual = "," not in evidence.ambiguous and self.decimal == "."  # 1.234, as programs write it
+        if evidence.ambiguous and evidence.commas == evidence.points and not is_usual:
             read = values.plain_text(values.number(evidence.ambiguous, self.decimal))
+            sign = "comma" if "," in evidence.ambiguous else "point"
+            why = f"nothing says whether the {sign} is a decimal one"
+            if self.decimal == ",":
+                why = "other columns have decimal commas"
             said.append(
-                f"the column {name!r} has numbers such as {evidence.ambiguous!r}, read as {read}: nothing says whether "
-                "the comma is a decimal one"
+                f"the column {name!r} has numbers such as {evidence.ambiguous!r}, read as {read}: {why}; "
+                "decimal= (--decimal) says it"
             )
         return said
+
+    def _notes_on_dates(self) -> list[str]:
+        if self.evidence.days_first != self.evidence.months_first:
+            return []
+        other = "mm/dd/yyyy"
+        return [
+            f"the column {self.name!r} has dates such as {self.evidence.doubtful!r}, read with the day first: nothing "
+            f"says so; dates={{{self.name!r}: {other!r}}} (--dates {self.name}={other}) reads the month first"
+        ]
 
 
 def _first(there: npt.NDArray[np.bool_]) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding.column import FLAG, NOMINAL, NUMBER, NUMERIC, ColumnEncoding, ColumnOptions, InputKey
-from devdan.encoding.rows import Numbers, Rows, Texts
+from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import NO_TIME
 
 _NUMBER_TYPES = frozenset((float, int, bool, np.float64, np.float32, np.int64, np.int32, np.bool_))
@@ -117,19 +117,23 @@ class Encoding:
         check_finite(rows)
         columns = dict(self.columns)
         wanted: list[tuple[int, int, InputKey, ColumnEncoding]] = []
-        settled = True
+        learning: list[tuple[int, ColumnEncoding, Column, bool]] = []
         for position, (name, values) in enumerate(zip(rows.names, rows.columns(), strict=True)):
             known = columns.get(name)
             numeric = known is not None and known.kind != NOMINAL and isinstance(values, Numbers)
             if known is not None and known.is_settled and (numeric or known.left_out):
                 continue
-            settled = False
             column = ColumnEncoding(name, self._instructions.of(name)) if known is None else known.copied()
             columns[name] = column
-            for row, key in column.learn(values, is_new=known is None):
-                wanted.append((row, position, key, column))
-        if settled:
+            column.evidence.count(values)
+            learning.append((position, column, values, known is None))
+        if not learning:
             return self._applied(rows), self
+        counted = [column.evidence for column in columns.values()]
+        decimal = "," if sum(seen.commas for seen in counted) > sum(seen.points for seen in counted) else "."
+        for position, column, values, is_new in learning:
+            for row, key in column.learn(values, is_new, decimal):
+                wanted.append((row, position, key, column))
         kept = {number for column in columns.values() for number in column.inputs.values()}
         order = [number for number in self.order if number in kept]
         n_numbered = self.n_numbered
@@ -355,6 +359,7 @@ class OrdinalCodes:
             known = self._kinds.setdefault(name, ColumnEncoding(name))
             # Values that are numbers stay numbers, even if they are declared nominal.
             column = replace(given, declared=False) if isinstance(given, Texts) else given
+            known.evidence.count(column)
             if known.judged(column):
                 numbers, times, words = known.read(column)
                 if words is not None:

@@ -40,11 +40,15 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Texts:
-    """A column of texts: for each row a position in the vocabulary, or -1. ``declared``: its type is nominal."""
+    """A column of texts: for each row a position in the vocabulary, or -1. ``declared``: its type is nominal.
+
+    ``decimal`` is the decimal sign of its numbers, if it has been said.
+    """
 
     places: Integers
     vocabulary: Vocabulary
     declared: bool = False
+    decimal: str = ""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -207,7 +211,9 @@ def _joined_columns(parts: list[Column]) -> Column:
         isinstance(part, Texts) and part.vocabulary is first.vocabulary for part in parts
     ):
         return replace(first, places=np.concatenate([part.places for part in parts]))  # type: ignore[union-attr]
-    return texts_of([value for part in parts for value in as_texts(part).objects()], getattr(first, "declared", False))
+    values = [value for part in parts for value in as_texts(part).objects()]
+    decimals = [part.decimal for part in parts if isinstance(part, Texts) and part.decimal]
+    return replace(texts_of(values, getattr(first, "declared", False)), decimal=decimals[0] if decimals else "")
 
 
 def texts_of(values: Sequence[str | None], declared: bool = False) -> Texts:

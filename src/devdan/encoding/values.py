@@ -23,6 +23,8 @@ MISSING = frozenset((
     "", "?", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "n.a", "nan", "null", "(null)", "none", "nat", "<na>",
     "#n/a", "#na", "#null!", "#value!", "#ref!", "#div/0!", "#num!", "#name?", r"\n",
 ))  # fmt: skip
+# Words and signs that are missing values, but may well be classes: none is one of four defects, - the opposite of +.
+_MAY_BE_CLASSES = frozenset(("none", "-", "--", "\u2013", "\u2014"))
 NO_TIME = int(np.iinfo(np.int64).min)  # a missing time, as NumPy's NaT
 DAY = 86_400_000_000  # in microseconds
 FLAGS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -30,6 +32,9 @@ _LONGEST = 200  # characters of a value that are kept
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)\s?(Z|[-+]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _CLOCK = re.compile(r"\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
+# Dates as people write them: 31.1.2024, 1/31/2024, 31-01-24, 2024/01/31; perhaps with a time of day.
+_WRITTEN = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{2,4})(?:,? (\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?))?", re.ASCII)
+DAY_FIRST, MONTH_FIRST = "dmy", "mdy"
 
 # Date formats other than ISO 8601; the user names the one that a column has.
 EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
@@ -43,6 +48,24 @@ def is_missing(text: str) -> bool:
     [True, True, True, True, False, False]
     """
     return text.strip().lower() in MISSING
+
+
+def is_no_label(text: str) -> bool:
+    """Whether a text means that there is no label: as for values, but ``none`` and dashes are classes.
+
+    >>> [is_no_label(text) for text in ("n/a", "NULL", "?", "None", "-", "other")]
+    [True, True, True, False, False, False]
+    """
+    return is_missing(text) and not is_doubtful_label(text)
+
+
+def is_doubtful_label(text: str) -> bool:
+    """Whether a label means a missing value elsewhere in a table.
+
+    >>> is_doubtful_label("None"), is_doubtful_label("NA")
+    (True, False)
+    """
+    return text.strip().lower() in _MAY_BE_CLASSES
 
 
 def number(text: str, decimal: str = ".") -> float:
@@ -88,6 +111,55 @@ def moment(text: str) -> int:
     zone = (match[3] or "Z").replace(":", "")
     ahead = 0 if zone == "Z" else int(zone[1:3]) * 60 + int(zone[3:5] or 0)
     return day + clock - (ahead if zone[0] != "-" else -ahead) * 60_000_000
+
+
+def date_order(text: str) -> str:
+    """In which order a date that is not in ISO 8601 has day, month and year; ``?`` if the month may be the first.
+
+    >>> date_order("31.01.2024"), date_order("1/31/2024"), date_order("03/04/2024"), date_order("2024/01/31")
+    ('dmy', 'mdy', '?', 'ymd')
+    >>> date_order("3.4.2024"), date_order("1.2.3"), date_order("32/13/2024")
+    ('dmy', '', '')
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        return ""
+    known = [order for order in (DAY_FIRST, MONTH_FIRST, "ymd") if _written_day(found, order) is not None]
+    if found[2] == "." and DAY_FIRST in known:
+        return DAY_FIRST
+    return "?" if len(known) > 1 else "".join(known)
+
+
+def written_moment(text: str, order: str) -> int:
+    """Microseconds since 1970 of a date in this order or in ISO 8601; ``NO_TIME`` if it is none.
+
+    >>> written_moment("02.01.1970", "dmy"), written_moment("1/2/1970 01:00", "mdy"), written_moment("1/1/1970", "dmy")
+    (86400000000, 90000000000, 0)
+    """
+    if (iso := moment(text)) != NO_TIME:
+        return iso
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
+        return NO_TIME
+    days = [day for each in (order, "ymd") if (day := _written_day(found, each)) is not None]
+    clock = of_day(found[5]) if found[5] else 0
+    return days[0] + clock if days and clock != NO_TIME else NO_TIME
+
+
+def _written_day(found: re.Match[str], order: str) -> int | None:
+    """Microseconds since 1970, if these parts are a date in this order."""
+    first, second, third = found[1], found[3], found[4]
+    year, month, day = {
+        DAY_FIRST: (third, second, first), MONTH_FIRST: (third, first, second), "ymd": (first, second, third),
+    }[order]  # fmt: skip
+    is_short = len(year) == 2 and found[2] != "-" and len(month) == len(day) == 2 and order != "ymd"
+    if not (len(year) == 4 or is_short) or max(len(month), len(day)) > 2:
+        return None
+    full = int(year) if not is_short else int(year) + (1900 if int(year) > 68 else 2000)  # as strptime has it
+    try:
+        return microseconds(datetime(full, int(month), int(day)))
+    except ValueError:
+        return None
 
 
 def of_day(text: str) -> int:
@@ -217,7 +289,7 @@ class Vocabulary:
         return np.where(np.isnan(self.flags), numbers, self.flags)
 
     def times(self, date_format: str) -> Integers:
-        """Times of day (``"clock"``), or dates in this format; ``NO_TIME`` for anything else."""
+        """Times of day (``"clock"``), or dates in this format or order; ``NO_TIME`` for anything else."""
         cached: dict[str, Integers] = self.__dict__.setdefault("_times", {})
         if date_format not in cached:
             cached[date_format] = np.array([self._time(text, date_format) for text in self.texts], dtype=np.int64)
@@ -226,8 +298,8 @@ class Vocabulary:
     def _time(self, text: str, date_format: str) -> int:
         if date_format == "clock":
             return of_day(text)
-        if date_format == "iso":
-            return moment(text)
+        if date_format in (DAY_FIRST, MONTH_FIRST):
+            return written_moment(text, date_format)
         if date_format in EPOCHS:
             return epoch(number(text), date_format)
         try:

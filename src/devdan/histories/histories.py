@@ -441,6 +441,7 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             kind = _SAID.get(said.kind, "")
             if len(there):
                 known = self._kinds[name] = ColumnEncoding(name, said)
+                known.evidence.count(column[there])
                 known.judged(column[there])
                 kind = known.kind if there[0] == 0 or self._is_open else kind
                 found.append((int(there[0]), place, name))

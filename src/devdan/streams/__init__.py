@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from devdan import lazy
 
 if TYPE_CHECKING:
-    from devdan.streams.sources import open_stream
+    from devdan.streams.sources import open_stream, open_table
     from devdan.streams.stream import Stream, StreamError
     from devdan.streams.synthetic import hyperplane, sea
 else:
@@ -15,7 +15,8 @@ else:
         StreamError="stream",
         hyperplane="synthetic",
         open_stream="sources",
+        open_table="sources",
         sea="synthetic",
     )
 
-__all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "sea"]
+__all__ = ["Stream", "StreamError", "hyperplane", "open_stream", "open_table", "sea"]

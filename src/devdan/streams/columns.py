@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,13 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from devdan.arrays import Floats, Integers
+from devdan.encoding.encoding import EncodingWarning
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
-from devdan.encoding.tables import TableError, arrow_column
+from devdan.encoding.tables import TableError, arrow_column, column_of
+from devdan.encoding.values import is_doubtful_label, is_no_label
 from devdan.streams.stream import Chunk, StreamError
 
 _TARGETS = ("target", "class", "label")
 NAMELESS = "if its first line has their names, say so with --header (header=True)"
 _LONG = 1 << 24  # characters of all labels of a block
+_FLAGS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _MANY = 1000  # rows from which on it is suspicious that nearly all labels differ
 _PLAIN = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
 
@@ -108,9 +112,10 @@ def whole_numbers(labels: Floats, name: str, source: str, n_before: int) -> npt.
 class BatchConverter:
     """Converts the batches of one table to chunks, or to rows if it has no ``target``.
 
+    A batch is a list of columns: arrays of Arrow or, where one column may hold several types, lists of Python objects.
     ``values`` are the declared values of nominal columns; if they are ``closed``, no others may appear.
-    ``missing_labels`` are the texts that mean a missing label. ``numeric_labels``: labels are texts, but of numbers; if
-    None, the first labels decide.
+    ``numeric_labels``: labels are texts, but of numbers; if None, the first labels decide. ``decimal`` is the decimal
+    sign of texts, if the user has said it.
     """
 
     def __init__(
@@ -120,57 +125,54 @@ class BatchConverter:
         source: str,
         values: Mapping[int, Sequence[str]] | None = None,
         closed: bool = False,
-        missing_labels: Collection[str] = (),
         numeric_labels: bool | None = False,
+        decimal: str | None = None,
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
         self.features = [column for column in range(len(names)) if column != target]
         self.n_rows = 0  # rows converted so far
         self._declared = set(values or {})
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
-        self._missing_labels, self._numeric_labels = missing_labels, numeric_labels
+        self._numeric_labels, self._decimal = numeric_labels, decimal
+        self._are_flags = False  # whether labels that are texts are true and false
+        self._doubtful: set[str] = set()  # classes of which a note says that they may be none
 
-    def chunk(self, batch: pa.RecordBatch) -> Chunk:
+    def chunk(self, columns: Sequence[Any]) -> Chunk:
         """The batch's samples."""
-        return self.labelled(self._features(batch), batch.column(self.target))
+        return self.labelled(self._features(columns), columns[self._target])
 
-    def labelled(self, rows: Rows, labels: pa.Array) -> Chunk:
+    def labelled(self, rows: Rows, labels: Any) -> Chunk:
         self._check_finite(rows)
         y = self._labels(labels)
         self.n_rows += len(rows)
         return rows, y
 
-    def rows(self, batch: pa.RecordBatch | pa.Table) -> Rows:
+    def rows(self, columns: Sequence[Any], n_rows: int) -> Rows:
         """The batch's rows, without labels."""
-        return self.unlabelled(self._features(batch))
-
-    def unlabelled(self, rows: Rows) -> Rows:
-        """The rows, checked."""
+        rows = self._features(columns, n_rows)
         self._check_finite(rows)
         self.n_rows += len(rows)
         return rows
 
-    def _features(self, batch: pa.RecordBatch | pa.Table) -> Rows:
-        columns = [self._feature(column, batch.column(column)) for column in self.features]
-        return Rows.of([self.names[column] for column in self.features], columns, batch.num_rows)
+    def _features(self, columns: Sequence[Any], n_rows: int | None = None) -> Rows:
+        found = [self._feature(column, columns[column]) for column in self.features]
+        return Rows.of([self.names[column] for column in self.features], found, n_rows)
 
     def _check_finite(self, rows: Rows) -> None:
         check_finite(rows.numbers, rows.names_of_numbers, self.source, self.n_rows)
 
-    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
-        """A chunk for each batch that is not empty."""
-        for batch in batches:
-            if batch.num_rows > 0:
-                yield self.chunk(batch)
-
-    def _feature(self, column: int, values: pa.Array) -> Column:
+    def _feature(self, column: int, values: Any) -> Column:
+        name = self.names[column]
         try:
-            found = arrow_column(values, self.names[column])
+            is_list = isinstance(values, list)
+            found = column_of(values, name, self.n_rows) if is_list else arrow_column(values, name)
         except TableError as error:
             raise StreamError(f"{self.source}: {error}") from error
         if isinstance(found, Texts):
-            self._check_declared(column, found.vocabulary.texts, found.vocabulary.missing, found.places)
-            return replace(found, declared=found.declared or column in self._declared)
+            if column in self._values:
+                self._check_declared(column, found.vocabulary.texts, found.vocabulary.missing, found.places)
+            declared = found.declared or column in self._declared
+            return replace(found, declared=declared, decimal=self._decimal or "")
         return found
 
     def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Integers) -> None:
@@ -194,22 +196,40 @@ class BatchConverter:
 
     def _label_texts(self, values: pa.Array) -> tuple[list[str | None], Integers]:
         """The distinct labels (None for missing ones), and the position of each row's label; -1 for nulls."""
+        if isinstance(values, pa.ChunkedArray):
+            values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
         coded = values if pa.types.is_dictionary(values.type) else pc.dictionary_encode(values)
         texts = [
-            None if value is None or str(value).strip() in self._missing_labels else str(value).strip()
+            None if value is None or is_no_label(str(value)) else str(value).strip()
             for value in coded.dictionary.to_pylist()
         ]
+        for text in texts:
+            if text is not None and is_doubtful_label(text) and text not in self._doubtful:
+                self._doubtful.add(text)
+                warnings.warn(
+                    f"{self.source}: the target {self.names[self._target]!r} has the class {text!r}; if it means that "
+                    "there is no label, leave it empty",
+                    EncodingWarning,
+                    stacklevel=2,
+                )
         places = pc.fill_null(pc.cast(coded.indices, pa.int64()), -1).to_numpy(zero_copy_only=False)
         self._check_declared(self._target, texts, [text is None for text in texts], places)
         return texts, places
 
-    def _labels(self, values: pa.Array) -> npt.NDArray[Any]:
+    def _labels(self, values: Any) -> npt.NDArray[Any]:
+        if isinstance(values, list):
+            values = self._label_array(values)
         kind, name = values.type, self.names[self._target]
         if _is_text(kind):
             texts, places = self._label_texts(values)
             self._check_classes(len(texts), len(values))
-            if self._numeric_labels is None and any(text is not None for text in texts):
-                self._numeric_labels = all(text is None or is_plain_number(text) for text in texts)
+            known = [text for text in texts if text is not None]
+            if self._numeric_labels is None and known:
+                self._are_flags = all(text in _FLAGS for text in known)
+                self._numeric_labels = not self._are_flags and all(map(is_plain_number, known))
+            if self._are_flags:
+                flags: list[Any] = [None if text is None else self._flag(text) for text in texts]
+                return _dense([*flags, None], places)
             if self._numeric_labels:
                 numbers = np.append([np.nan if text is None else self._number(text) for text in texts], np.nan)
                 return whole_numbers(numbers[places], name, self.source, self.n_rows)
@@ -217,7 +237,7 @@ class BatchConverter:
                 taken = [None if place < 0 else texts[place] for place in places.tolist()]
                 return np.array(taken, dtype=object)
             # In an array of texts, each takes as much memory as the longest.
-            is_long = max(map(len, texts), default=0) * len(values) > _LONG  # type: ignore[arg-type]
+            is_long = max(map(len, known), default=0) * len(values) > _LONG
             return np.array(texts or [""], dtype=object if is_long else str)[places]
         if pa.types.is_boolean(kind):
             return np.asarray(values.to_numpy(zero_copy_only=False))  # None is a missing label
@@ -230,6 +250,21 @@ class BatchConverter:
         if self.n_rows == 0:
             self._check_classes(len(np.unique(labels)), len(labels))
         return labels
+
+    def _label_array(self, values: list[Any]) -> pa.Array:
+        try:
+            return pa.array(values)
+        except (pa.ArrowException, OverflowError, TypeError) as error:
+            raise StreamError(
+                f"{self.source}: its labels are of several types after row {self.n_rows}: {error}"
+            ) from error
+
+    def _flag(self, text: str) -> bool:
+        if text not in _FLAGS:
+            raise StreamError(
+                f"{self.source}: the label {text!r} after row {self.n_rows} is neither true nor false, as those before"
+            )
+        return _FLAGS[text]
 
     def _number(self, text: str) -> float:
         """A numeric label; an unusual spelling is refused, since "01" may be another class than "1"."""
@@ -246,6 +281,12 @@ class BatchConverter:
                 f"{self.source}: the target {self.names[self._target]!r} has {n_classes:,} different labels in its "
                 f"first {n_rows:,} rows; is it the right column?"
             )
+
+
+def _dense(values: list[Any], places: Integers) -> npt.NDArray[Any]:
+    """The values at these places, as an array of flags unless some are missing."""
+    taken = [values[place] for place in places.tolist()]
+    return np.array(taken, dtype=object if None in taken else bool)
 
 
 def _is_text(kind: pa.DataType) -> bool:

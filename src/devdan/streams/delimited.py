@@ -1,4 +1,7 @@
-"""Delimited text as streams and tables: its layout is found from its beginning, its rows are parsed by Arrow."""
+"""Delimited text: its layout is found from its beginning, its rows are parsed by Arrow.
+
+Numbers with a decimal point are parsed here, whatever else a column holds stays text, for the encoding to judge.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ import csv
 import re
 from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
-from devdan.encoding.rows import distinct
 from devdan.encoding.values import MISSING, is_missing
-from devdan.streams.columns import NAMELESS, BatchConverter, is_plain_number, kept_columns, target_column
-from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, read_ahead, reason
+from devdan.streams.columns import NAMELESS
+from devdan.streams.reading import AS_FOUND, Reading
+from devdan.streams.stream import StreamError, name_of, reason
+from devdan.streams.tablesource import Batch, TableSource
 from devdan.streams.textfile import (
     BLOCK,
     LONGEST_LINE,
@@ -26,12 +31,15 @@ from devdan.streams.textfile import (
     n_lines,
 )
 
-NO_LABEL = ("", "?", "NA", "NaN", "nan")  # texts that mean a missing label
 # For Arrow, which reads a column of numbers faster if it knows them; other spellings are found later.
 _NULLS = [
     blank + spelled for text in MISSING for spelled in sorted({text, text.upper(), text.title()}) for blank in ("", " ")
 ]
 _FIRST_LINES = 50  # from which the layout is found
+DELIMITERS = ",;\t|"
+_CODE = r"^\s*[-+]?0\d"  # begins with a needless zero
+_DECIMAL_COMMA = r"^\s*[-+]?\d*,(\d{1,2}|\d{4,})\s*$"
+_THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}\.\d{3}\s*$"  # or a number with three decimals
 
 
 class _WordError(StreamError):
@@ -49,7 +57,7 @@ class Layout:
     file: TextFile
     names: list[str]
     delimiter: str = ","
-    decimal: str = "."
+    decimal: str | None = None  # what the user says
     skipped: int = 0  # lines before the first row
     named: bool = True
     block: int = BLOCK
@@ -67,8 +75,8 @@ class Layout:
         """The types of columns that are read as text, unless other types are declared."""
         return {str(place): pa.string() for place in columns if str(place) not in self.types}
 
-    def first_rows(self) -> tuple[pa.Table, int | None]:
-        """The first block, with the types that Arrow infers, and an estimate of the number of rows in the file."""
+    def first_rows(self) -> tuple[pa.Table, pa.Table, int | None]:
+        """The first block, with the types that Arrow infers and as text, and an estimate of the number of rows."""
         with self.file.beginning() as text:
             try:
                 text.begin(self.skipped, self.block)
@@ -77,10 +85,12 @@ class Layout:
                 raise self._endless(error, 0, self.skipped) from None
             if not rows:
                 raise StreamError(f"{self.path} has no rows")
-            parsed = self.parsed(TextBlock(rows, 0, self.skipped), self.types)
+            block = TextBlock(rows, 0, self.skipped)
+            parsed = self.parsed(block, self.types)
+            written = self.parsed(block, dict.fromkeys(parsed.schema.names, pa.string()))
             text.put_back(rows)
             share = self.file.estimated_share()
-        return parsed, None if share is None else max(round(parsed.num_rows / share), 1)
+        return parsed, written, None if share is None else max(round(parsed.num_rows / share), 1)
 
     def tables(
         self, types: dict[str, pa.DataType], only: Sequence[str] = (), as_text: Sequence[str] = ()
@@ -135,7 +145,7 @@ class Layout:
                     null_values=_NULLS,
                     strings_can_be_null=False,
                     column_types=types,
-                    decimal_point=self.decimal,
+                    decimal_point=self.decimal or ".",
                     include_columns=list(only),
                 ),
             ) as reader:
@@ -155,7 +165,8 @@ class Layout:
             )
         if row := re.search(r"column #(\d+): Row #(\d+): .* to (\w+): (.*)", text):
             wrong = row[4].removeprefix("invalid value ")
-            holds = {"double": "numbers", "string": "text in UTF-8"}.get(row[3], row[3])
+            remedy = "text in UTF-8; name its encoding with encoding= (--encoding)"
+            holds = {"double": "numbers", "string": remedy}.get(row[3], row[3])
             place = f"{self._row_of(block, row[2])} has {wrong} in column {self.names[int(row[1])]!r}"
             if row[3] == "double":
                 return _WordError(f"{self.path}: {place}, which holds {holds}", row[1])
@@ -186,87 +197,62 @@ def _arrow_buffer(text: bytes) -> pa.Buffer:
     return buffer
 
 
-# --- Streams and tables ------------------------------------------------------------------------------------------
+# --- The source --------------------------------------------------------------------------------------------------
 
 
-def stream(
-    layout: Layout,
-    target: str | int | None,
-    drop: Sequence[str | int],
-    name: str,
-    chunk: int,
-    as_text: Collection[str] = (),
-) -> Stream:
-    """Open a text as a stream; the columns ``as_text`` stay as they are written."""
-    source = str(layout.path)
-    labels = target_column(layout.names, target, source, layout.named, layout.target)
-    kept = kept_columns(layout.names, labels, drop, source, layout.named)
-    if all(map(is_plain_number, layout.values.get(labels, []))):  # classes that are numbers need no declaration
-        layout = replace(layout, values={place: known for place, known in layout.values.items() if place != labels})
-    types, n_estimated = _column_types(layout, labels)
-    names = distinct([layout.names[place] for place in kept])
-    features = {place: name for place, name in zip(kept, names, strict=True) if place != labels}
-    types |= layout.as_texts(place for place, name in features.items() if name in as_text)
-    numeric_labels = None
-    if labels in layout.values or pa.types.is_floating(layout.types.get(str(labels), pa.string())):
-        numeric_labels = labels not in layout.values
-    if not pa.types.is_boolean(types[str(labels)]):
-        types[str(labels)] = pa.string()
-    values = {kept.index(place): known for place, known in layout.values.items() if place in kept}
-    place = kept.index(labels)
+def source(layout: Layout) -> TableSource:
+    """A text with this layout as a table."""
+    types, n_estimated = _column_types(layout)
 
-    def blocks() -> Generator[Chunk, None, None]:
-        converter = BatchConverter(names, place, source, values, layout.closed, NO_LABEL, numeric_labels)
-        with closing(layout.tables(types)) as tables:
+    def batches(
+        columns: Sequence[int], written: Sequence[int], as_text: Collection[int]
+    ) -> Generator[Batch, None, None]:
+        apart = [str(place) for place in written if place in columns]  # parsed once more
+        with_them = [str(place) for place in written if place not in columns]
+        first = [*map(str, columns), *with_them]
+        chosen = types | layout.as_texts(as_text) | dict.fromkeys(with_them, pa.string())
+        order = [str(place) for place in (*columns, *written)]
+        with closing(layout.tables(chosen, first, apart)) as tables:
             for table in tables:
-                yield from converter.chunks(batch.select(kept) for batch in table.to_batches())
-        if converter.n_rows == 0:
-            raise StreamError(f"{source} has no rows")
+                parsed = dict(zip(first, table.columns, strict=False))
+                texts = dict(zip(apart, table.columns[len(first) :], strict=True))
+                yield [
+                    texts[name] if place >= len(columns) and name in texts else parsed[name]
+                    for place, name in enumerate(order)
+                ]
 
-    names_of_features, classes = tuple(features.values()), tuple(values[place]) if place in values else None
-    known, target_name = (None, n_estimated, classes, source), layout.names[labels]
-    return Stream(name, lambda: read_ahead(blocks()), chunk, names_of_features, *known, target=target_name)
-
-
-def table(layout: Layout) -> Table:
-    """Open a text as a table without labels."""
-    source, names = str(layout.path), distinct(layout.names)
-    types, n_estimated = _column_types(layout, None)
-
-    def read(
-        columns: Sequence[int], keep: Sequence[int], as_text: Collection[int]
-    ) -> Generator[TableBlock, None, None]:
-        values = {place: layout.values[column] for place, column in enumerate(columns) if column in layout.values}
-        converter = BatchConverter([names[column] for column in columns], None, source, values, layout.closed)
-        chosen = types | layout.as_texts(as_text)
-        with closing(layout.tables(chosen, list(map(str, columns)), list(map(str, keep)))) as tables:
-            for part in tables:
-                if part.num_rows > 0:
-                    yield converter.rows(part), part.columns[len(columns) :]
-        if converter.n_rows == 0:
-            raise StreamError(f"{source} has no rows")
-
-    return Table(
-        source, tuple(names), lambda *which: read_ahead(read(*which)), layout.named, estimated_rows=n_estimated
-    )
+    return TableSource(
+        name_of(layout.path), str(layout.path), tuple(layout.names), batches, layout.named, None, n_estimated,
+        layout.target, values=layout.values, closed=layout.closed,
+        numeric=frozenset(int(place) for place, kind in layout.types.items() if pa.types.is_floating(kind)),
+    )  # fmt: skip
 
 
-def _column_types(layout: Layout, labels: int | None) -> tuple[dict[str, pa.DataType], int | None]:
+def _column_types(layout: Layout) -> tuple[dict[str, pa.DataType], int | None]:
     """The types of the columns, judged by the first block, and an estimate of the number of rows.
 
-    Columns of numbers are floats, as are columns that are empty so far; all else is text, for the model to encode.
-    Labels may be flags, too.
+    Columns of numbers are floats, as are columns that are empty so far; all else is text, for the model to encode. So
+    are numbers that begin with a zero, as codes do, and numbers such as 1.001 beside columns with decimal commas.
     """
-    first, n_estimated = layout.first_rows()
+    first, written, n_estimated = layout.first_rows()
+    has_commas = layout.decimal is None and any(
+        pa.types.is_string(first.column(name).type) and _has(first.column(name), _DECIMAL_COMMA)
+        for name in first.schema.names
+    )
     types = {}
     for name, kind in zip(first.schema.names, first.schema.types, strict=True):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
+        if is_number and not pa.types.is_null(kind):
+            texts = written.column(name)
+            is_number = not _has(texts, _CODE) and not (has_commas and _has(texts, _THOUSANDS))
         types[name] = layout.types.get(name, pa.float64() if is_number else pa.string())
-        if name == str(labels):
-            types[name] = pa.bool_() if pa.types.is_boolean(kind) else types[name]
-        elif not layout.named and pa.types.is_string(kind):
+        if not layout.named and pa.types.is_string(kind):
             _check_first_value(layout, first.column(name), int(name))
     return types, n_estimated
+
+
+def _has(texts: pa.ChunkedArray, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def _check_first_value(layout: Layout, values: pa.ChunkedArray, column: int) -> None:
@@ -289,34 +275,30 @@ def _fraction_of_numbers(values: pa.StringArray | pa.ChunkedArray) -> float:
 # --- The layout of CSV -------------------------------------------------------------------------------------------
 
 
-def csv_layout(path: Path, compression: str | None, delimiter: str | None, header: bool | None) -> Layout:
-    """Detect the layout of a CSV file from its first lines."""
-    file = TextFile(path, compression)
+def csv_layout(file: TextFile, delimiter: str | None = None, reading: Reading = AS_FOUND) -> Layout:
+    """Detect the layout of a CSV file from its first lines; ``delimiter`` is that of its format."""
+    path, header = file.path, reading.header
     with file.beginning() as text:
         head = text.first_lines(_FIRST_LINES, path)
         n_blank = next((place for place, line in enumerate(head) if line.strip()), None)
         if n_blank is None:
             raise StreamError(f"{path} is empty")
-        delimiter = delimiter_of("".join(head[n_blank:])) if delimiter is None else delimiter
+        delimiter = reading.sep or delimiter or delimiter_of("".join(head[n_blank:]), reading.decimal)
         reader = csv.reader(head[n_blank:], delimiter=delimiter)
         cells = [cell.strip() for cell in next(reader)]
         first = "".join(head[n_blank : n_blank + reader.line_num])
         if "\ufffd" in first:
-            raise StreamError(f"{path} is not UTF-8 text; convert it first")
+            raise StreamError(f"{path} is not {file.encoding} text; name its encoding with encoding= (--encoding)")
         if has_open_quote(first.encode(), delimiter):
             begin = f"it begins with {first[:30]!r}"
             raise StreamError(f"{path}: its first row opens a quote that is never closed; {begin}")
     header = has_names(cells) if header is None else header
-    skipped = n_blank + (reader.line_num if header else 0)
-    rest = [cell.strip() for line in head[skipped:] for cell in line.split(delimiter)]
-    n_commas = sum(re.fullmatch(r"[-+]?\d*,\d+", cell) is not None for cell in rest)
-    n_points = sum(re.fullmatch(r"[-+]?\d*\.\d+", cell) is not None for cell in rest)
     return Layout(
         file,
         column_names(cells, header),
         delimiter,
-        "," if n_commas > n_points else ".",
-        skipped,
+        reading.decimal,
+        n_blank + (reader.line_num if header else 0),
         header,
         max(BLOCK, min(16 * max(map(len, head)), 4 * LONGEST_LINE)),
     )
@@ -332,14 +314,15 @@ def column_names(cells: Sequence[str], header: bool) -> list[str]:
     return [cell.lstrip("# ") for cell in cells] if header else [f"column {place}" for place in range(len(cells))]
 
 
-def delimiter_of(text: str) -> str:
+def delimiter_of(text: str, decimal: str | None = None) -> str:
     r"""What separates the cells of a text, judged by its first line.
 
-    >>> delimiter_of("a;b;c\n1,5;2,5;3\n")
-    ';'
+    >>> delimiter_of("a;b;c\n1,5;2,5;3\n"), delimiter_of("a|b\n")
+    (';', '|')
     """
     bare = re.sub('"[^"]*"', "", text).partition("\n")[0]
-    return max(",;\t", key=bare.count)  # the first delimiter if none is found
+    # The first delimiter if none is found.
+    return max(DELIMITERS if decimal != "," else DELIMITERS.replace(",", ""), key=bare.count)
 
 
 def _is_number(cell: str) -> bool:

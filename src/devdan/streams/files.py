@@ -1,87 +1,204 @@
-"""Files as streams: CSV, ARFF, Parquet and NPZ, read one block at a time, so that memory use stays flat."""
+"""The table of readers, and what opens a file, a folder, or the address of a database by it."""
 
 from __future__ import annotations
 
 import csv
-import re
-from collections import deque
+import glob
+import zipfile
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from itertools import islice
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pa_parquet
 
-from devdan.encoding.rows import distinct
-from devdan.streams import delimited, npz
-from devdan.streams.columns import BatchConverter, kept_columns, target_column
+from devdan.streams import arff, columnar, databases, delimited, jsonfile, npz, workbook
 from devdan.streams.delimited import Layout
-from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, name_of, read_ahead, reason
-from devdan.streams.textfile import COMPRESSIONS, TextFile, lines
+from devdan.streams.reading import Reading
+from devdan.streams.stream import Stream, StreamError, Table, name_of, reason
+from devdan.streams.tablesource import Batch, TableSource
+from devdan.streams.textfile import COMPRESSIONS, TextFile
 
-_DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None, ".data": None}
+_KNOWN = 1000  # files of a folder whose numbers of rows are added up
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A format: how it is known, and what opens it. Texts may also be compressed, or alone in a zip."""
+
+    name: str
+    endings: tuple[str, ...]
+    opens: Callable[[Any, Reading], TableSource | npz.Arrays]  # a path or, for a text, a TextFile
+    is_text: bool = False
+    from_stdin: bool = False
+    about: str = ""
+
+
+def _delimited(file: TextFile, reading: Reading, delimiter: str | None = None) -> TableSource:
+    return delimited.source(delimited.csv_layout(file, delimiter, reading))
+
+
+READERS = (
+    Reader("CSV", (".csv", ".txt", ".data"), _delimited, True, True,
+           about="cells between commas, semicolons, tabs or bars, as the first line has them; others with `sep`"),
+    Reader("TSV", (".tsv", ".tab"), partial(_delimited, delimiter="\t"), True, True, about="cells separated by tabs"),
+    Reader("JSON", (".jsonl", ".ndjson", ".json"), lambda file, _: jsonfile.json_source(file), True, True,
+           about="an object in each line or, from files, an array of objects"),
+    Reader("ARFF", (".arff",), lambda file, _: delimited.source(arff.arff_layout(file)), True,
+           about="dense rows; declared values are checked"),
+    Reader("Parquet", (".parquet", ".pq"), lambda path, _: columnar.parquet(path),
+           about="the index of a frame is left out"),
+    Reader("Arrow", (".arrow", ".feather", ".ipc", ".arrows"), lambda path, _: columnar.arrow(path),
+           about="files (Feather) and streams of Arrow IPC"),
+    Reader("Excel", (".xlsx", ".xlsm"), workbook.workbook, about="the first sheet that has cells"),
+    Reader("NumPy", (".npz",), lambda path, _: npz.Arrays(path),
+           about="`X` and `y`, or an array for each column; an array stored by column is loaded whole"),
+)  # fmt: skip
+_BY_ENDING = {ending: reader for reader in READERS for ending in reader.endings}
+
+
+def endings() -> str:
+    """The endings of the files that can be read, for messages.
+
+    >>> endings()[:28]
+    '.csv, .txt, .data, .tsv, .ta'
+    """
+    texts = ", ".join(ending for ending, reader in _BY_ENDING.items() if reader.is_text)
+    others = ", ".join(ending for ending, reader in _BY_ENDING.items() if not reader.is_text)
+    return f"{texts} (also with {', '.join(COMPRESSIONS)}, .zip), {others}"
 
 
 def file(
-    path: str | Path,
-    *,
-    target: str | int | None = None,
-    chunk: int = 500,
-    header: bool | None = None,
-    drop: Sequence[str | int] = (),
-    as_text: Collection[str] = (),
-    name: str | None = None,
+    path: str | Path, *, target: str | int | None = None, chunk: int = 500, name: str | None = None, **options: Any
 ) -> Stream:
-    """Open a file as a stream. The extension gives the format: .csv, .tsv, .txt or .data, .arff, .parquet, .npz.
+    """Open a file as a stream. The ending of its name gives the format (:data:`READERS`).
 
-    Texts may be compressed (.gz, .bz2, .zst). ``target`` is the column with the labels, by name or position (0 is the
-    first, -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
-    ``header`` says whether a text starts with column names; by default it does if no cell in its first line is a
-    number. ``drop`` leaves columns out. ``as_text`` names columns of a text that stay text even if they look like
-    numbers, such as codes with leading zeros. An NPZ file holds the samples in ``X``, or
-    in an array for each column, and the labels in ``y``, or in the array that ``target`` names. The samples come as
+    Texts may be compressed (.gz, .bz2, .zst, .xz), or alone in a .zip. A folder, or a pattern such as ``logs/*.csv``,
+    is read file by file in order of name. The address of a database names a table or a query:
+    ``sqlite:///orders.db?table=orders``. ``target`` is the column with the labels, by name or position (0 is the first,
+    -1 the last); by default, it is the column called target, class or label, and in ARFF otherwise the last one.
+    ``options`` are those of :class:`~devdan.streams.reading.Reading`. An NPZ file holds the samples in ``X``, or in an
+    array for each column, and the labels in ``y``, or in the array that ``target`` names. The samples come as
     :class:`~devdan.encoding.rows.Rows`, in which the model encodes what is not a number.
     """
-    path = Path(path)
-    name = name or name_of(path)
+    reading = Reading(target=target, **options)
     with _readable(path):
-        kind, layout = _found(path, header)
-        if layout is not None:
-            return delimited.stream(layout, target, drop, name, chunk, as_text)
-        if kind == ".npz":
-            return npz.stream(path, "y" if target is None else str(target), name, chunk)
-        return _parquet(path, target, drop, name, chunk)
+        return opened(path, reading).stream(reading, chunk, name)
 
 
-def table(path: str | Path, *, header: bool | None = None) -> Table:
-    """Open a file as a table without labels, to predict from; formats and ``header`` as in :func:`file`."""
-    path = Path(path)
+def table(path: str | Path, **options: Any) -> Table:
+    """Open a file as a table without labels, to predict from; formats and ``options`` as in :func:`file`."""
+    reading = Reading(**options)
     with _readable(path):
-        kind, layout = _found(path, header)
-        if layout is not None:
-            return delimited.table(layout)
-        return npz.table(path) if kind == ".npz" else _parquet_table(path)
+        return opened(path, reading).table(reading)
 
 
-def _found(path: Path, header: bool | None) -> tuple[str, Layout | None]:
-    """The format of a file, and the layout if it is a text."""
+def opened(source: str | Path, reading: Reading) -> TableSource | npz.Arrays:
+    """What holds a table: a file, a folder or a pattern of files, or the address of a database."""
+    if databases.is_address(source):
+        return databases.database(str(source))
+    path = Path(source)
+    if not path.exists() and glob.has_magic(str(source)):
+        found = [Path(each) for each in sorted(glob.glob(str(source), recursive=True)) if Path(each).is_file()]
+        if not found:
+            raise StreamError(f"no file matches {source}")
+        return _several(found, str(source), reading)
     if not path.exists():
         raise StreamError(f"no such file: {path}")
     if path.is_dir():
-        raise StreamError(f"{path} is a folder, not a file")
-    compression = COMPRESSIONS.get(path.suffix.lower())
-    kind = path.with_suffix("").suffix.lower() if compression else path.suffix.lower()
-    if kind in _DELIMITERS:
-        return kind, delimited.csv_layout(path, compression, _DELIMITERS[kind], header)
-    if kind == ".arff":
-        return kind, arff_layout(path, compression)
-    if compression is None and kind in (".parquet", ".pq", ".npz"):
-        return kind, None
-    raise StreamError(
-        f"{path}: unknown file extension {''.join(path.suffixes[-2:]) or '(it has none)'!r}; "
-        ".csv, .tsv, .txt, .data, .arff (also with .gz, .bz2, .zst), .parquet and .npz can be read"
+        found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
+        if not found:
+            raise StreamError(f"{path} is a folder without files")
+        return _several(found, str(path), reading)
+    return _one(path, reading)
+
+
+def _one(path: Path, reading: Reading) -> TableSource | npz.Arrays:
+    """A file."""
+    ending = path.suffix.lower()
+    if ending == ".zip":
+        return _zipped(path, reading)
+    compression = COMPRESSIONS.get(ending)
+    kind = path.with_suffix("").suffix.lower() if compression else ending
+    reader = _BY_ENDING.get(kind)
+    if reader is None or (compression and not reader.is_text):
+        raise StreamError(
+            f"{path}: unknown file extension {''.join(path.suffixes[-2:]) or '(it has none)'!r}; {endings()} can be "
+            "read"
+        )
+    return reader.opens(TextFile(path, compression, encoding=reading.encoding) if reader.is_text else path, reading)
+
+
+def _zipped(path: Path, reading: Reading) -> TableSource | npz.Arrays:
+    """The only file in a zip, which is unpacked as it is read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__")]
+    except zipfile.BadZipFile as error:
+        raise StreamError(f"{path} cannot be read: it is not compressed as its name says, or is incomplete") from error
+    if len(members) != 1:
+        listed = ", ".join(each.filename for each in members[:5]) + (", …" if len(members) > 5 else "")
+        raise StreamError(f"{path} must hold one file, got {len(members)}: {listed or 'none'}; unpack it first")
+    member = members[0]
+    reader = _BY_ENDING.get(Path(member.filename).suffix.lower())
+    if reader is None or not reader.is_text:
+        raise StreamError(f"{path} holds {member.filename}, which cannot be read within a zip; unpack it first")
+
+    def unpacked() -> IO[bytes]:
+        try:
+            with zipfile.ZipFile(path) as archive:  # which stays open as long as its member
+                return archive.open(member)
+        except (RuntimeError, NotImplementedError) as error:
+            raise StreamError(f"{path} cannot be unpacked: {reason(error)}") from error
+
+    return reader.opens(TextFile(path, None, unpacked, reading.encoding), reading)
+
+
+def _several(paths: Sequence[Path], origin: str, reading: Reading) -> TableSource:
+    """Files with the same columns, one after the other."""
+
+    def part(path: Path) -> TableSource:
+        with _readable(path):
+            found = _one(path, reading)
+            if not isinstance(found, TableSource):
+                raise StreamError(f"{path} cannot be one of several files: those of NumPy are read one at a time")
+            return found
+
+    first = part(paths[0])
+    known, n_rows = [first], first.n_rows
+    for path in paths[1:]:
+        other = part(path)
+        if sorted(other.names) != sorted(first.names) or other.named != first.named:
+            raise StreamError(
+                f"{path} must have the columns of {paths[0]}, {', '.join(first.names[:12])}, "
+                f"got {', '.join(other.names[:12])}"
+            )
+        if len(known) < _KNOWN:
+            known.append(other)
+    if len(known) == len(paths):
+        counts = [each.n_rows for each in known]
+        n_rows = None if None in counts else sum(count or 0 for count in counts)
+        guesses = [each.n_rows or each.estimated_rows for each in known]
+        n_estimated = None if None in guesses else sum(guess or 0 for guess in guesses)
+    else:
+        n_rows = n_estimated = None
+
+    def batches(
+        columns: Sequence[int], written: Sequence[int], as_text: Collection[int]
+    ) -> Generator[Batch, None, None]:
+        for path in paths:
+            own = part(path)
+            places = {place: own.names.index(name) for place, name in enumerate(first.names)}
+            if len(set(first.names)) < len(first.names):
+                places = {place: place for place in range(len(first.names))}
+            wanted = ([places[place] for place in which] for which in (columns, written, as_text))
+            with _readable(path), closing(own.batches(*wanted)) as found:
+                yield from found
+
+    return replace(
+        first, name=name_of(origin), origin=origin, batches=batches, n_rows=n_rows, estimated_rows=n_estimated
     )
 
 
@@ -103,196 +220,21 @@ def text(
     not depend on the order of the rows. ``opened`` opens a text inside another file; ``path`` is then for messages.
     """
     compression = None if opened else COMPRESSIONS.get(path.suffix.lower())
-    file = TextFile(path, compression, opened)
-    layout = Layout(file, list(names), skipped=skipped, counts_lines=opened is None)
+    file = TextFile(path, compression, opened, encoding="utf-8")
+    layout = Layout(file, list(names), decimal=".", skipped=skipped, counts_lines=opened is None)
     with _readable(path):
-        return delimited.stream(layout, target, drop, name, chunk).coded(values)
+        reading = Reading(target=target, drop=tuple(drop), decimal=".")
+        return delimited.source(layout).stream(reading, chunk, name).coded(values)
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _readable(path: str | Path) -> Iterator[None]:
     """Turn read errors into one-line messages."""
     try:
         yield
     except StreamError:
         raise
     except UnicodeDecodeError:
-        raise StreamError(f"{path} is not UTF-8 text; convert it first") from None
+        raise StreamError(f"{path} is not UTF-8 text; name its encoding with encoding= (--encoding)") from None
     except (OSError, pa.ArrowException, csv.Error) as error:
         raise StreamError(f"{path} cannot be read: {reason(error)}") from error
-
-
-def _parquet(path: Path, target: str | int | None, drop: Sequence[str | int], name: str, chunk: int) -> Stream:
-    source = str(path)
-    with pa_parquet.ParquetFile(path) as table:
-        schema, n_samples = table.schema_arrow, table.metadata.num_rows
-    names = schema.names
-    labels = target_column(names, target, source)
-    kept = kept_columns(names, labels, [*drop, *(_index(schema) - {names[labels]})], source)
-    columns_kept = distinct([names[place] for place in kept])
-
-    def blocks() -> Generator[Chunk, None, None]:
-        converter = BatchConverter(columns_kept, kept.index(labels), source)
-        with closing(_batches(path)) as batches:
-            yield from converter.chunks(batch.select(kept) for batch in batches)
-
-    features = tuple(name for place, name in zip(kept, columns_kept, strict=True) if place != labels)
-    return Stream(
-        name, lambda: read_ahead(blocks()), chunk, features, n_samples, None, None, source, target=names[labels]
-    )
-
-
-def _parquet_table(path: Path) -> Table:
-    source = str(path)
-    with pa_parquet.ParquetFile(path) as table:
-        names, n_rows = distinct(table.schema_arrow.names), table.metadata.num_rows
-
-    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Generator[TableBlock, None, None]:
-        converter = BatchConverter([names[column] for column in columns], None, source)
-        with closing(_batches(path)) as batches:
-            for batch in batches:
-                if batch.num_rows > 0:
-                    yield converter.rows(batch.select(list(columns))), [batch.column(place) for place in keep]
-        if converter.n_rows == 0:
-            raise StreamError(f"{source} has no rows")
-
-    return Table(source, tuple(names), lambda *which: read_ahead(read(*which)), n_rows=n_rows)
-
-
-def _batches(path: Path) -> Generator[pa.RecordBatch, None, None]:
-    n_rows = 0
-    try:
-        with pa_parquet.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=1 << 13):
-                yield batch
-                n_rows += batch.num_rows
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise StreamError(f"{path} cannot be read after row {n_rows}: {reason(error)}") from error
-
-
-def _index(schema: pa.Schema) -> set[str]:
-    """Columns that are not data: the index, if pandas wrote the file."""
-    metadata: dict[str, Any] = schema.pandas_metadata or {}
-    return {column for column in metadata.get("index_columns", []) if isinstance(column, str)} & set(schema.names)
-
-
-# --- ARFF: the header declares the columns; the data rows go to the CSV reader -----------------------------------
-
-
-_CELL = r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^,{}]*?)\s*"""
-_ROW = re.compile(_CELL + r"(,|$)")
-_ATTRIBUTE = re.compile(
-    r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(\{.*\}|\S.*?)\s*(?:%.*)?$""", re.I
-)
-_NUMBERS = ("numeric", "real", "integer")
-
-
-def arff_layout(path: Path, compression: str | None) -> Layout:
-    """The layout of an ARFF file; the first pass over the data continues in the file that is opened here."""
-    text = lines(path, compression)
-    names, values, types, n_lines = _arff_header(text, path)
-    begun = [text]
-
-    def opened() -> _DataRows:
-        if begun:
-            return _DataRows(begun.pop(), path)
-        again = lines(path, compression)
-        deque(islice(again, n_lines), maxlen=0)
-        return _DataRows(again, path)
-
-    file = TextFile(path, compression, opened)
-    return Layout(
-        file, names, values=values, closed=True, types=types, target=len(names) - 1, counts_lines=False
-    )  # whose line numbers are not those of the file
-
-
-def _arff_header(
-    text: Iterator[str], path: Path
-) -> tuple[list[str], dict[int, list[str]], dict[str, pa.DataType], int]:
-    """The names of the columns, their declared values and types by column, and the number of lines up to @data."""
-    names: list[str] = []
-    values: dict[int, list[str]] = {}
-    types: dict[str, pa.DataType] = {}
-    for number, line in enumerate(map(str.strip, text), start=1):
-        word = line.split(maxsplit=1)[0].lower() if line else ""
-        if word == "@data":
-            if not names:
-                raise StreamError(f"{path}: no @attribute before @data in line {number}")
-            return names, values, types, number
-        if word == "@attribute":
-            match = _ATTRIBUTE.match(line)
-            if match is None:
-                raise StreamError(f"{path}: line {number} is not an attribute: {line[:60]}")
-            place, kind = len(names), match[2]
-            names.append(_plain(match[1]))
-            if kind.startswith("{"):
-                values[place], types[str(place)] = _cells(kind[1:-1]), pa.string()
-            elif kind.lower() in _NUMBERS:
-                types[str(place)] = pa.float64()
-        elif line and not line.startswith(("%", "@")):
-            raise StreamError(f"{path}: line {number} before @data is not understood: {line[:60]}")
-    raise StreamError(f"{path} has no @data line, so it is not an ARFF file")
-
-
-class _DataRows:
-    """The data as plain CSV: without comments, blanks around cells, and ARFF's two kinds of quotes."""
-
-    def __init__(self, text: Generator[str, None, None], path: Path) -> None:
-        self._text, self._path = text, path
-        self._rows = self._converted()
-
-    def _converted(self) -> Generator[bytes, None, None]:
-        n_rows = 0
-        for line in self._text:
-            row = line.strip()
-            if not row or row.startswith("%"):
-                continue
-            n_rows += 1
-            if row.startswith("{"):
-                raise StreamError(
-                    f"{self._path}: row {n_rows} is in the sparse format ({row[:30]}); only dense ARFF is supported"
-                )
-            if any(mark in row for mark in "'\"\\% \t"):
-                row = ",".join(map(_quoted, _cells(row)))
-            yield row.encode() + b"\n"
-
-    def read(self, n_bytes: int, /) -> bytes:
-        """Whole rows, as many as have about this many bytes."""
-        rows, n = [], 0
-        while n < n_bytes and (row := next(self._rows, b"")):
-            rows.append(row)
-            n += len(row)
-        return b"".join(rows)
-
-    def close(self) -> None:
-        self._text.close()
-
-
-def _cells(text: str) -> list[str]:
-    """The comma-separated values, without quotes or a trailing comment."""
-    cells, place = [], 0
-    while place <= len(text):
-        match = _ROW.match(text, place)
-        if match is None:  # a comment, or something after a quote
-            cell, _, _ = text[place:].partition("%")
-            quoted = re.match(_CELL, cell)
-            cells.append(_plain(quoted[1] if quoted and quoted[1] else cell.strip()))
-            break
-        comment = match[1].find("%") if not match[1].startswith(("'", '"')) else -1
-        cells.append(_plain(match[1] if comment < 0 else match[1][:comment].strip()))
-        if not match[2] or comment >= 0:
-            break
-        place = match.end()
-    return cells
-
-
-def _quoted(cell: str) -> str:
-    """The value in CSV form; empty values are quoted too, since an empty line would be skipped."""
-    doubled = cell.replace('"', '""')
-    return f'"{doubled}"' if not cell or any(mark in cell for mark in ',"\r\n') else cell
-
-
-def _plain(cell: str) -> str:
-    if len(cell) > 1 and cell[0] in "'\"" and cell[-1] == cell[0]:
-        return re.sub(r"\\(.)", r"\1", cell[1:-1])
-    return cell

@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -21,7 +22,8 @@ import numpy.typing as npt
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, array_column, rows_of
 from devdan.streams.columns import check_finite, whole_numbers
-from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, reason
+from devdan.streams.reading import Reading
+from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, name_of, reason
 
 _ROWS, _BYTES = 8192, 1 << 25  # of an array that are decompressed at a time
 _WHOLE, _RATIO = (
@@ -34,30 +36,39 @@ _ABOUT = ("feature_names", "class_names")  # arrays that are not samples
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
 
 
-def stream(path: Path, target: str, name: str, chunk: int) -> Stream:
-    """The samples in ``X``, or else in an array for each column, with the labels in the array ``target``."""
-    archive = _Archive(path, target)
+@dataclass(frozen=True)
+class Arrays:
+    """An NPZ file. Unlike other tables, one with numbers alone gives plain arrays."""
 
-    def blocks() -> Iterator[Chunk]:
-        for n_before, samples, y in archive.rows():
-            yield samples, _labels(y, target, path, n_before)
+    path: Path
 
-    classes = archive.class_names if target == "y" else None
-    numbers = None if classes is None else tuple(range(len(classes)))
-    return Stream(name, blocks, chunk, archive.features, archive.n_rows, None, numbers, str(path), target=target)
+    def stream(self, reading: Reading, chunk: int, name: str | None = None) -> Stream:
+        """The samples in ``X``, or else in an array for each column, with the labels in the array ``target``."""
+        target = "y" if reading.target is None else str(reading.target)
+        if reading.drop:
+            raise StreamError(f"{self.path}: drop leaves columns of tables out, not arrays of an NPZ file")
+        archive = _Archive(self.path, target)
 
+        def blocks() -> Iterator[Chunk]:
+            for n_before, samples, y in archive.rows():
+                yield samples, _labels(y, target, self.path, n_before)
 
-def table(path: Path) -> Table:
-    """The samples, without labels."""
-    archive = _Archive(path)
-    features = archive.features
+        classes = archive.class_names if target == "y" else None
+        numbers = None if classes is None else tuple(range(len(classes)))
+        known = (archive.n_rows, None, numbers, str(self.path))
+        return Stream(name or name_of(self.path), blocks, chunk, archive.features, *known, target=target)
 
-    def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[TableBlock]:
-        for _n_before, samples, _y in archive.rows():
-            rows = rows_of(samples, features)
-            yield rows.select(list(columns)), [rows[:, place] for place in keep]
+    def table(self, _: Reading) -> Table:
+        """The samples, without labels."""
+        archive = _Archive(self.path)
+        features = archive.features
 
-    return Table(str(path), features, read, archive.is_named, archive.n_rows)
+        def read(columns: Sequence[int], keep: Sequence[int], _: Collection[int]) -> Iterator[TableBlock]:
+            for _n_before, samples, _y in archive.rows():
+                rows = rows_of(samples, features)
+                yield rows.select(list(columns)), [rows[:, place] for place in keep]
+
+        return Table(str(self.path), features, read, archive.is_named, archive.n_rows)
 
 
 class _Archive:

@@ -16,7 +16,7 @@ from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, 
 from devdan.streams import catalogue, entries, files, lines
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.reading import Reading
-from devdan.streams.stream import Chunk, Stream, StreamError, slices
+from devdan.streams.stream import Chunk, Stream, StreamError, Table, slices
 
 _SAMPLES = 1000  # single samples gathered into a block
 _ROWS = 1 << 13  # of a frame that are converted at a time
@@ -25,11 +25,13 @@ _ROWS = 1 << 13  # of a frame that are converted at a time
 def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
     """Open any source of samples as a stream.
 
-    ``source`` may be the name of a stream (:mod:`devdan.streams.catalogue`, `devdan streams` lists them), a file
-    (:func:`devdan.streams.files.file`), a pandas, Polars or Arrow data frame, a pair of arrays (X, y), a River dataset,
-    or any iterable of (X, y), in chunks or single samples. ``"-"`` is standard input, and any other file that is open
-    may be given too: CSV, or an object of JSON in each line, read once and line by line. ``target`` names the column
-    with the labels, ``chunk`` is the chunk size, by default 500, or a named stream's own.
+    ``source`` may be the name of a stream (:mod:`devdan.streams.catalogue`, `devdan streams` lists them), a file, a
+    folder or a pattern of files, the address of a database (:func:`devdan.streams.files.file`), a pandas, Polars or
+    Arrow data frame, a pair of arrays (X, y), a River dataset, or any iterable of (X, y), in chunks or single samples.
+    ``"-"`` is standard input, and any other file that is open may be given too: CSV, or an object of JSON in each line,
+    read once and line by line. ``target`` names the column with the labels, ``chunk`` is the chunk size, by default
+    500, or a named stream's own. For what is read from files, ``options`` are those of
+    :class:`~devdan.streams.reading.Reading`.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
@@ -38,16 +40,18 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     if isinstance(source, Stream):
         return source if chunk is None else source.in_chunks_of(chunk)
     own, chunk = chunk, 500 if chunk is None else chunk
-    if source == "-" if isinstance(source, str) else hasattr(source, "readline"):
-        return lines.stream(None if source == "-" else source, target=target, chunk=chunk, **_texts(options))
+    if _is_open(source):
+        name = options.pop("name", None)
+        reading = Reading(target=target, **options)
+        return lines.source(None if source == "-" else source, reading, chunk).stream(reading, chunk, name)
     if isinstance(source, (str, os.PathLike)):
         if entries.is_name(source):
             if target is not None:
                 raise StreamError(f"{source} is a stream that is known by name, so it takes no target; got {target!r}")
             return catalogue.load(str(source), chunk=own, **options)
-        if isinstance(source, str) and not Path(source).exists() and not Path(source).suffix:
+        if isinstance(source, str) and not _may_be_file(source):
             raise StreamError(entries.unknown(source))
-        return files.file(Path(source), target=target, chunk=chunk, **_texts(options))
+        return files.file(str(source), target=target, chunk=chunk, **options)
     if hasattr(source, "__arrow_c_stream__"):
         return frame(source, target=target, chunk=chunk, **options)
     if isinstance(source, tuple) and len(source) == 2:
@@ -55,12 +59,24 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     return samples(source, chunk=chunk, **options)
 
 
-def _texts(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with the columns that stay as they are written under one name."""
-    reading = Reading(
-        **{name: options.pop(name) for name in ("nominal", "numeric", "dates", "as_text") if name in options}
-    )
-    return {**options, "as_text": reading.as_written}
+def open_table(source: Any, *, n_at_a_time: int = 1, **options: Any) -> Table:
+    """Open a file as a table without labels, to predict from; ``source`` and ``options`` as for :func:`open_stream`.
+
+    From standard input or an open file come ``n_at_a_time`` rows in each block.
+    """
+    if _is_open(source):
+        reading = Reading(**options)
+        file = None if source == "-" else source
+        return lines.source(file, reading, n_at_a_time, is_strict=False).table(reading)
+    return files.table(source, **options)
+
+
+def _is_open(source: Any) -> bool:
+    return source == "-" if isinstance(source, str) else hasattr(source, "readline")
+
+
+def _may_be_file(source: str) -> bool:
+    return Path(source).exists() or bool(Path(source).suffix) or any(mark in source for mark in "*?[:")
 
 
 def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:

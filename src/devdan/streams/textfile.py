@@ -1,4 +1,4 @@
-"""Text files: opened once, decompressed if need be, and cut into blocks that end where a row does.
+"""Text files: opened once, unpacked and decoded if need be, and cut into blocks that end where a row does.
 
 A quote counts as one only where a cell begins, as in Arrow and Python's csv module; elsewhere it is a character like
 any other. Within quotes, two of them stand for one, and line ends do not end a row.
@@ -6,26 +6,39 @@ any other. Within quotes, two of them stand for one, and line ends do not end a 
 
 from __future__ import annotations
 
+import codecs
 import io
+import lzma
 import re
+import warnings
+import zipfile
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from devdan.arrays import Integers
+from devdan.encoding.encoding import EncodingWarning
 from devdan.streams.stream import StreamError, reason
 
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
+DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)  # raised where a file is damaged
 BLOCK = 1 << 20  # bytes of text parsed at a time
 LONGEST_LINE = 1 << 24  # characters
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_MARKS = {
+    _BYTE_ORDER_MARK: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
+_ARE_UTF8 = ("utf-8", "utf-8-sig", "ascii")
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _QUOTE = b'"'
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
@@ -50,8 +63,43 @@ class Readable(Protocol):
         """Close the file."""
 
 
+class _Decoded:
+    """A text of another encoding as UTF-8."""
+
+    def __init__(self, file: Readable, encoding: str) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def read(self, n_bytes: int, /) -> bytes:
+        """The next characters, as many as so many bytes hold."""
+        while piece := self._file.read(n_bytes):
+            if text := self._decoder.decode(piece):
+                return text.encode("utf-8", "surrogatepass")
+        return self._decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Begun:
+    """A file of which some bytes have been read, which come first."""
+
+    def __init__(self, begun: bytes, file: Readable) -> None:
+        self._begun, self._file = begun, file
+
+    def read(self, n_bytes: int, /) -> bytes:
+        """The next bytes."""
+        if self._begun:
+            piece, self._begun = self._begun[:n_bytes], self._begun[n_bytes:]
+            return piece
+        return self._file.read(n_bytes)
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class OpenText:
-    """A text that is being read."""
+    """A text that is being read; ``compressed`` is the file on disk, if it holds the text in another form."""
 
     def __init__(self, file: Readable, compressed: Readable | None = None) -> None:
         self._file, self._compressed = file, compressed
@@ -77,11 +125,11 @@ class OpenText:
         """Skip the lines before the first row, unless that is done."""
         if self._is_begun:
             return
-        text, piece, start = b"", self._read(block), -1
+        text, piece, start = b"", self.read(block), -1
         while start < 0 and piece:
             text += piece
             if (start := end_of_lines(text, n_skipped)) < 0:
-                piece = self._read(block)
+                piece = self.read(block)
         self._rest = (text[start:] if start >= 0 else b"").removeprefix(_BYTE_ORDER_MARK)
         self._is_begun = True
 
@@ -92,7 +140,7 @@ class OpenText:
             if len(self._rest) >= 2 * block:
                 raise EndlessRowError(self._rest)
             n_searched = len(self._rest)
-            piece = self._read(block)
+            piece = self.read(block)
             if not piece:
                 if has_open_quote(self._rest, delimiter):
                     raise EndlessRowError(self._rest)
@@ -106,7 +154,8 @@ class OpenText:
         """Read these rows again."""
         self._rest = rows + self._rest
 
-    def _read(self, n_bytes: int) -> bytes:
+    def read(self, n_bytes: int) -> bytes:
+        """The next bytes in UTF-8, at most so many unless the text was in another encoding."""
         if self._peeked:
             piece, self._peeked = self._peeked[:n_bytes], self._peeked[n_bytes:]
             return piece
@@ -127,25 +176,74 @@ class TextFile:
     """A text file that is opened once to find its layout and for the first pass, which continues from there.
 
     Further passes open it again. ``opened`` opens a text that is no file of its own; ``path`` is then for messages.
+    ``encoding`` is found from the beginning if it is None.
     """
 
     def __init__(
-        self, path: Path, compression: str | None = None, opened: Callable[[], Readable] | None = None
+        self,
+        path: Path,
+        compression: str | None = None,
+        opened: Callable[[], Readable] | None = None,
+        encoding: str | None = None,
     ) -> None:
-        self.path, self.compression = path, compression
+        self.path, self.compression, self.encoding = path, compression, encoding
         self._opened = opened
         self._begun: list[OpenText] = []  # the file that was opened to find the layout
 
     def _open(self) -> OpenText:
         try:
             if self._opened is not None:
-                return OpenText(self._opened())
+                return OpenText(self._decoded(self._opened()))
             file = pa.OSFile(str(self.path))
-            return (
-                OpenText(pa.CompressedInputStream(file, self.compression), file) if self.compression else OpenText(file)
-            )
-        except OSError as error:
+            if self.compression is None:
+                return OpenText(self._decoded(file), file)
+            is_xz = self.compression == "xz"  # which Arrow does not know
+            unpacked = lzma.LZMAFile(file) if is_xz else pa.CompressedInputStream(file, self.compression)  # noqa: SIM115
+            return OpenText(self._decoded(unpacked), file)
+        except DAMAGE as error:
             raise self.unreadable(error, 0) from error
+
+    def _decoded(self, file: Any) -> Readable:
+        """The text in UTF-8, without a byte order mark of another encoding."""
+        if self.encoding is None:
+            begun = b""
+            while len(begun) < BLOCK and (piece := file.read(BLOCK - len(begun))):
+                begun += piece
+            self.encoding = self._found_encoding(begun)
+            file = _Begun(begun, file)
+        return file if codecs.lookup(self.encoding).name in _ARE_UTF8 else _Decoded(file, self.encoding)
+
+    def _found_encoding(self, begun: bytes) -> str:
+        """The encoding by the first bytes: by a mark, UTF-8, or else Western European, with a note.
+
+        If the guess is wrong, letters are, but two texts that differ still do, so that a model learns the same.
+        """
+        for mark, encoding in _MARKS.items():
+            if begun.startswith(mark):
+                return encoding
+        for encoding, nuls in (("utf-16-le", begun[1:400:2]), ("utf-16-be", begun[:400:2])):
+            if 2 * nuls.count(0) > len(nuls):
+                return encoding
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(begun)
+        except UnicodeDecodeError:
+            if _NO_TEXT.search(begun):
+                return "utf-8"  # no text at all; what reads it says so
+            try:
+                codecs.getincrementaldecoder("cp1252")().decode(begun)
+            except UnicodeDecodeError:
+                raise StreamError(
+                    f"{self.path} is neither UTF-8 text nor Western European; name its encoding with encoding= "
+                    "(--encoding)"
+                ) from None
+            warnings.warn(
+                f"{self.path} is not UTF-8 text, so it is read as Western European (cp1252); if letters are wrong, "
+                "name its encoding with encoding= (--encoding)",
+                EncodingWarning,
+                stacklevel=2,
+            )
+            return "cp1252"
+        return "utf-8"
 
     @contextmanager
     def beginning(self) -> Iterator[OpenText]:
@@ -157,7 +255,7 @@ class TextFile:
         except BaseException as error:
             while self._begun:
                 self._begun.pop().close()
-            if isinstance(error, OSError):
+            if isinstance(error, (*DAMAGE, UnicodeDecodeError)):
                 raise self.unreadable(error, 0) from error
             raise
 
@@ -178,29 +276,61 @@ class TextFile:
         n_read = self._begun[0].n_read() if self._begun else None
         return None if n_read is None else n_read / max(self.path.stat().st_size, 1)
 
+    def close(self) -> None:
+        """Close the file, if no pass has continued from where the layout was found."""
+        while self._begun:
+            self._begun.pop().close()
+
+    def lines(self, whole: bool = True) -> Generator[str, None, None]:
+        """The lines of the text, whichever way they end; one that would fill the memory is an error.
+
+        Unless they must be ``whole``: then they come in pieces.
+        """
+        file = self._open()
+        try:
+            with io.TextIOWrapper(io.BufferedReader(_Raw(file)), "utf-8-sig") as parts:
+                for number in count(1):
+                    line = parts.readline(LONGEST_LINE if whole else BLOCK)
+                    if not line:
+                        return
+                    if whole and len(line) == LONGEST_LINE:
+                        raise _long_line(self.path, number)
+                    yield line
+        finally:
+            file.close()
+
     def unreadable(self, error: Exception, n_rows: int) -> StreamError:
         """The error for a text that cannot be read after this many rows."""
         text = reason(error)
         after = f" after row {n_rows}" if n_rows else ""
+        if isinstance(error, UnicodeDecodeError):
+            return StreamError(
+                f"{self.path} cannot be read{after}: {text}; it is not {self.encoding} text throughout: name its "
+                "encoding with encoding= (--encoding)"
+            )
         if "incorrect header" in text:
             return StreamError(f"{self.path} cannot be read: it is not compressed as its name says")
-        if "compressed stream" in text or "inflate" in text:
+        if "Input format not supported" in text:  # as LZMA says it
+            return StreamError(f"{self.path} cannot be read: it is not compressed as its name says")
+        if isinstance(error, DAMAGE[1:]) or "compressed stream" in text or "inflate" in text:
             return StreamError(f"{self.path} is damaged or incomplete{after}: {text.lower()}")
         return StreamError(f"{self.path} cannot be read{after}: {text}")
 
 
-def lines(path: Path, compression: str | None) -> Generator[str, None, None]:
-    """The lines of a file, whichever way they end; one that would fill the memory is an error."""
-    raw = pa.OSFile(str(path))
-    text = pa.CompressedInputStream(raw, compression) if compression else raw
-    with raw, io.TextIOWrapper(io.BufferedReader(text), "utf-8-sig") as parts:
-        for number in count(1):
-            line = parts.readline(LONGEST_LINE)
-            if not line:
-                return
-            if len(line) == LONGEST_LINE:
-                raise _long_line(path, number)
-            yield line
+class _Raw(io.RawIOBase):
+    """An open text as Python's own files are, so that Python finds its lines."""
+
+    def __init__(self, text: OpenText) -> None:
+        self._text, self._rest = text, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        text = self._rest or self._text.read(len(buffer))
+        piece, self._rest = text[: len(buffer)], text[len(buffer) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _long_line(path: Path, number: int) -> StreamError:

@@ -1,0 +1,84 @@
+"""Parquet and Arrow's own files, whose columns have types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+
+from devdan.streams.stream import StreamError, name_of, reason
+from devdan.streams.tablesource import Batch, TableSource
+
+_ROWS = 1 << 13  # at a time
+_FILE_MAGIC = b"ARROW1"
+
+
+def parquet(path: Path) -> TableSource:
+    """A Parquet file."""
+    with pa_parquet.ParquetFile(path) as table:
+        schema, n_rows = table.schema_arrow, table.metadata.num_rows
+
+    def batches() -> Generator[pa.RecordBatch, None, None]:
+        with pa_parquet.ParquetFile(path) as table:
+            yield from table.iter_batches(batch_size=_ROWS)
+
+    return _source(path, schema, n_rows, batches)
+
+
+def arrow(path: Path) -> TableSource:
+    """A file or a stream of Arrow (Feather is the former)."""
+    with _opened(path) as reader:
+        schema = reader.schema
+
+    def batches() -> Generator[pa.RecordBatch, None, None]:
+        with _opened(path) as reader:
+            if isinstance(reader, pa.RecordBatchFileReader):
+                parts: Iterator[pa.RecordBatch] = map(reader.get_batch, range(reader.num_record_batches))
+            else:
+                parts = iter(reader)
+            for part in parts:  # Feather may have all rows in one
+                for start in range(0, part.num_rows, _ROWS):
+                    yield part.slice(start, _ROWS)
+
+    return _source(path, schema, None, batches, is_checked=True)  # Arrow trusts what such a file says about itself
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    with pa.memory_map(str(path)) as file:
+        is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
+        file.seek(0)
+        with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
+            yield reader
+
+
+def _source(
+    path: Path,
+    schema: pa.Schema,
+    n_rows: int | None,
+    parts: Callable[[], Generator[pa.RecordBatch, None, None]],
+    is_checked: bool = False,
+) -> TableSource:
+    metadata: dict[str, Any] = schema.pandas_metadata or {}
+    index = {column for column in metadata.get("index_columns", []) if isinstance(column, str)}
+
+    def batches(columns: Sequence[int], written: Sequence[int], _: Collection[int]) -> Generator[Batch, None, None]:
+        n_rows = 0
+        try:
+            with closing(parts()) as opened:
+                for part in opened:
+                    if is_checked:
+                        part.validate(full=True)
+                    yield [part.column(place) for place in (*columns, *written)]
+                    n_rows += part.num_rows
+        except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+            raise StreamError(f"{path} cannot be read after row {n_rows}: {reason(error)}") from error
+
+    return TableSource(
+        name_of(path), str(path), tuple(schema.names), batches, n_rows=n_rows, is_typed=True,
+        left_out=frozenset(place for place, name in enumerate(schema.names) if name in index),
+    )  # fmt: skip
