@@ -1,7 +1,8 @@
 """The model file: a JSON header, the state words and a checksum. Nothing in it is ever executed.
 
 Layout, little-endian: 8 bytes of magic, format version (uint32), length of the header in bytes (uint32), length of the
-states in words (uint64), header, the states of the model's networks (float64), SHA-256 of all that.
+states in words (uint64), header, the states of the model's networks (float64), SHA-256 of all that. Rows that several
+replay buffers hold are there once, if the header has ``rows`` (:mod:`devdan.model.row_pool`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from devdan.kernel.state import aligned, check_state
 from devdan.model import options
 from devdan.model.classes import Classes, check_labels
 from devdan.model.mixture import Mixture
+from devdan.model.row_pool import pooled, unpooled
 from devdan.model.scales import Scale
 
 Model = TypeVar("Model")
@@ -48,14 +50,15 @@ class ModelFileError(ValueError):
 
 def save(path: str | os.PathLike[str], model: Any) -> None:
     """Save a fitted model."""
-    model._check_is_fitted()
-    write(path, header_of(model), _words_of(model))
+    write_atomically(Path(path), content_of(model))
 
 
 def content_of(model: Any) -> bytes:
     """What the file of a fitted model holds."""
     model._check_is_fitted()
-    return _packed(header_of(model), _words_of(model))
+    header, words = header_of(model), _words_of(model)
+    shorter = pooled(words, header["states"])
+    return _packed(header, words) if shorter is None else _packed(header | {"rows": shorter[0]}, shorter[1])
 
 
 def _words_of(model: Any) -> Floats:
@@ -295,4 +298,10 @@ def _unpacked(content: bytes, path: Any) -> tuple[dict[str, Any], Floats]:
         raise ModelFileError(f"{path} has no readable header") from error
     if not isinstance(header, dict):
         raise ModelFileError(f"{path} has no readable header")
-    return header, np.frombuffer(content[middle:-_DIGEST], dtype="<f8").astype(np.float64)
+    words = np.frombuffer(content[middle:-_DIGEST], dtype="<f8").astype(np.float64)
+    if "rows" in header:
+        try:
+            words = unpooled(words, header.pop("rows"), _memory())
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            raise ModelFileError(f"{path} does not hold a valid model: {error}") from error
+    return header, words
