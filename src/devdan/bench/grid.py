@@ -73,6 +73,15 @@ class Cell:
     file: StreamFile | None = None  # the file of the stream; None for those with a name
     options: tuple[str, ...] | None = None  # of the model, as they were typed
 
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Cell:
+        """The settings in a result; those that came after it are as they were."""
+        known = {option.name: content[option.name] for option in fields(cls) if option.name in content}
+        file, options = known.pop("file", None), known.pop("options", None)
+        return cls(
+            **known, file=file and StreamFile.from_json(file), options=None if options is None else tuple(options)
+        )
+
     def open(self, data: Path | None = None) -> Stream:
         if self.file is None:
             stream = open_stream(self.stream, chunk=self.chunk, data=data)
@@ -226,9 +235,10 @@ class GridFolder:
     def result(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell, if it was run with the same settings; a damaged file counts as missing."""
         result = _read(self.cell_path(cell))
-        settings = json.loads(json.dumps(asdict(cell)))  # with lists for tuples, as in the file
-        matches = result is not None and all(result.get(name) == value for name, value in settings.items())
-        return result if matches else None
+        try:
+            return result if result is not None and Cell.from_json(result) == cell else None
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
 
     def write_result(self, cell: Cell, result: Mapping[str, Any]) -> None:
         path = self.cell_path(cell)
