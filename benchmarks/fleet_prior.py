@@ -1,20 +1,25 @@
 """The worth of a fleet's prior in the first samples of a key, and where it hurts: a part of benchmarks/fleet.py.
 
 Keys join one after the other. Each row is predicted before it is learned, in portions of 50 rows; what counts are the
-keys that join after the first fifth of them.
+keys that join after the first fifth of them. By itself, with ``--write``, it puts what the prior's constants are worth
+into docs/experiments.md, in about ten minutes.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import paper_streams
+from measuring import put
 from river import linear_model, preprocessing
 
 from devdan import DEVDAN, DEVDANFleet
+from devdan.fleet import shared
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # keys, in the order in which they join, inputs and labels
 N_KEYS, LENGTH, N_FEATURES, PORTION = 150, 500, 10, 50
@@ -191,3 +196,50 @@ def markdown(results: dict[str, Any]) -> str:
         cells = [", ".join(f"{100 * share:.1f}" for share in found[model]["first"]) for model in MODELS]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+# --- The constants of the prior ----------------------------------------------------------------------------------
+
+ENDLESS = 10**9
+CONSTANTS = {"MOST_UNITS": (2, 4, 16), "WORTH": (5, 100, ENDLESS), "SCALE_WORTH": (1, 20, ENDLESS)}
+
+
+def constants(n_seeds: int) -> str:
+    """A table: what is right in the first samples of a key, in %, with one constant changed at a time."""
+    streams = {name.partition(":")[0]: make for name, make in STREAMS.items() if ":" in name}
+    rows = {name: [make(seed) for seed in range(n_seeds)] for name, make in streams.items()}
+    lines = [f"| first {', '.join(map(str, FIRST))} samples | " + " | ".join(streams) + " |", "|---" * 6 + "|"]
+    changes = [("**default**", "WORTH", shared.WORTH)]
+    for name, values in CONSTANTS.items():
+        changes += [(f"`{name} = {'∞' if value == ENDLESS else value}`", name, value) for value in values]
+    for told, constant, value in changes:
+        default = getattr(shared, constant)
+        setattr(shared, constant, value)
+        cells = [_cell(own) for own in rows.values()]
+        setattr(shared, constant, default)
+        lines.append(f"| {told} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    return "\n".join(lines) + "\n"
+
+
+def _cell(streams: list[Rows]) -> str:
+    found = []
+    for seed, rows in enumerate(streams):
+        age, later = ages(rows[0]), rows[0] >= 0.2 * (rows[0].max() + 1)
+        right = hits(DEVDANFleet(random_state=seed), rows)
+        found.append([right[later & (age < n)].mean() for n in FIRST])
+    return ", ".join(f"{100 * share:.1f}" for share in np.mean(found, axis=0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--write", action="store_true", help="put the table into docs/experiments.md")
+    arguments = parser.parse_args()
+    table = constants(arguments.seeds)
+    if arguments.write:
+        put(Path(__file__).parents[1] / "docs" / "experiments.md", "prior", table)
+
+
+if __name__ == "__main__":
+    main()

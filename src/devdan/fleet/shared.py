@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT = DEVDAN(rehearse=0)  # what the networks are by default; nothing changes it
-MOST_UNITS = 8  # with which the prior stops to grow, so that what starts as its copy is small
 ALL_ROWS, EVERY = 10_000, 4  # rows from all of which the prior learns, and from which of those after them
+# docs/experiments.md has what other values of the following would do.
+MOST_UNITS = 8  # with which the prior stops to grow, so that what starts as its copy is small
 WORTH = 20  # samples that what a new key knows counts for at most, so that it soon learns where it differs
 SCALE_WORTH = 5  # for which the scale of its inputs counts: keys often have scales and zeros of their own
 _NO_CODES, _ONE_ROW = np.empty(0, np.int64), np.zeros(1, np.int64)
