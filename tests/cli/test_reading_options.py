@@ -6,15 +6,17 @@ import re
 
 import pytest
 import typer
-from commandline import devdan, run
+from commandline import devdan, records, run
 from served import served_here, until
 
 from devdan import DEVDAN
 from devdan.cli import app
 from devdan.cli.arguments import LOGGED, UNLABELLED
+from devdan.streams.files import READERS
+from devdan.streams.textfile import COMPRESSIONS
 
 COMMANDS = typer.main.get_command(app).commands
-READING = ("drop", "nominal", "numeric", "dates", "header", "target")
+READING = ("drop", "nominal", "numeric", "dates", "header", "target", "sep", "encoding", "decimal")
 
 
 def people(path, n=600):
@@ -40,6 +42,36 @@ def test_every_command_has_the_options_of_reading_that_apply(command, names):
     assert set(names) <= set(READING)
     for name in names:
         assert options[name].help == next(one.help for one in COMMANDS["run"].params if one.name == name)
+
+
+@pytest.mark.parametrize("command", ["run", "learn", "predict"])
+def test_the_help_names_all_that_can_be_read(command):
+    told = next(one.help for one in COMMANDS[command].params if one.name in ("stream", "file"))
+    for word in (*(reader.name for reader in READERS), *COMPRESSIONS, ".zip", "folder", "database"):
+        assert word in told
+
+
+def test_a_text_is_read_as_the_user_says_at_every_door(tmp_path):
+    dice = random.Random(0)
+    rows = [(dice.choice(["K\u00f6ln", "Bonn"]), round(dice.random(), 3)) for _ in range(600)]
+    lines = [(city, amount, "high" if amount > 0.5 else "low") for city, amount in rows]
+    plain = ["city,amount,label", *(f"{city},{amount},{label}" for city, amount, label in lines)]
+    odd = [f"{city}^{str(amount).replace('.', ',')}^{label}" for city, amount, label in lines]
+    (tmp_path / "plain.csv").write_text("\n".join(plain) + "\n")
+    (tmp_path / "odd.csv").write_text("\n".join(["city^amount^label", *odd]) + "\n", encoding="cp437")
+    said = ("--sep", "^", "--encoding", "cp437", "--decimal", ",")
+    found = {}
+    for name, options in (("plain", ()), ("odd", said)):
+        file, run = f"{name}.csv", f"{name}-run"
+        devdan("run", file, *options, "--chunk", 100, "--out", run, folder=tmp_path)
+        devdan("learn", run, file, *options, "--out", f"{name}.devdan", folder=tmp_path)
+        answers = devdan("predict", f"{name}.devdan", file, *options, "--proba", folder=tmp_path).stdout
+        table = ("--streams", file, "--models", "devdan", "--seeds", 1, "--chunk", 100, "--out", f"{name}-table")
+        devdan("table", *table, *options, folder=tmp_path)
+        cell = json.loads((tmp_path / f"{name}-table/cells/{name}/devdan/all/0.json").read_text())
+        found[name] = records(tmp_path / run), answers, cell["cr_mean"]
+    assert found["plain"] == found["odd"]
+    assert found["odd"][2] > 80
 
 
 def test_a_table_reads_and_sets_what_a_run_does(tmp_path):

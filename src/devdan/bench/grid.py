@@ -93,7 +93,9 @@ class Cell:
     def located(self) -> Cell:
         """The same with the whole path of its file, for a process in another folder."""
         file = self.file
-        return self if file is None else replace(self, file=replace(file, path=str(Path(file.path).absolute())))
+        if file is None or "://" in file.path:  # the address of a database
+            return self
+        return replace(self, file=replace(file, path=str(Path(file.path).absolute())))
 
 
 @dataclass

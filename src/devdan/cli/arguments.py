@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 STREAM, MODEL, RUN = "The stream", "The model", "The run"
 LOGGERS = ("tensorboard", "mlflow")
 PARENT = Path("runs")
+FILES = (  # what streams.files and streams.databases read, which are slow to import
+    "a file (CSV, TSV, JSON, ARFF, also packed as .gz, .bz2, .zst, .xz, .zip; Parquet, Arrow, Excel, NumPy), a folder "
+    "or 'pattern*.csv' of such, or the address of a database"
+)
 
 
 def a_path(option: str) -> Callable[[str | Path], Path]:
@@ -95,7 +99,7 @@ def _models(incomplete: str) -> list[str]:
 Source = Annotated[
     str,
     typer.Argument(
-        help="One of the paper's streams by name, a file (CSV, ARFF, also .gz; Parquet, NPZ), or - for standard input.",
+        help=f"One of the paper's streams by name, {FILES}, or - for standard input.",
         metavar="STREAM",
         show_default=False,
         autocompletion=_streams,
@@ -136,6 +140,18 @@ Header = Annotated[
         help="Whether a CSV file has a header; by default, it has one if its first line contains no number.",
         rich_help_panel=STREAM,
     ),
+]
+Separator = Annotated[
+    Optional[str],
+    option("CHARACTER", "What separates the cells of a text file; by default, it is found.", panel=STREAM),
+]
+Encoding = Annotated[
+    Optional[str],
+    option("NAME", "Of a text file: utf-8, utf-16, latin-1, …; by default, it is found.", panel=STREAM),
+]
+Decimal = Annotated[
+    Optional[str],
+    option(". or ,", "The decimal sign of numbers; by default, it is found for each column.", panel=STREAM),
 ]
 Nominal = Annotated[
     Optional[list[str]],
@@ -244,7 +260,7 @@ Rowwise = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="CSV, ARFF (also .gz), Parquet, NPZ; or - for standard input: CSV, or JSON in each line.",
+        help=f"{FILES[0].upper()}{FILES[1:]}; or - for standard input: CSV, or JSON in each line.",
         show_default=False,
         autocompletion=_files,
     ),
@@ -253,7 +269,8 @@ Rowwise = Annotated[
 # --- How a source is read ----------------------------------------------------------------------------------------
 
 _READING: dict[str, Any] = {
-    "target": Target, "drop": Drop, "header": Header, "nominal": Nominal, "numeric": Numeric, "dates": Dates,
+    "target": Target, "drop": Drop, "header": Header, "sep": Separator, "encoding": Encoding, "decimal": Decimal,
+    "nominal": Nominal, "numeric": Numeric, "dates": Dates,
 }  # fmt: skip
 
 UNLABELLED = tuple(name for name in _READING if name not in ("target", "drop"))  # columns not known are ignored there
