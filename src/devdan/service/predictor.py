@@ -65,6 +65,7 @@ class Predictor:
         self.classes: list[Any] = []
         self.names: list[str] = []
         self.thresholds: dict[str, float] = {}  # from which on a class is called, by its name
+        self._in_order: list[float | None] = []  # these, of each class
         self.n_keys = 0 if model is None else model.n_keys
         if model is None or not model.__sklearn_is_fitted__():
             return
@@ -86,6 +87,7 @@ class Predictor:
         self.names = [text_of(label) for label in self.classes]
         found = self._model.mixture_.decision.thresholds(self.classes)
         self.thresholds = {text_of(label): threshold for label, threshold in found.items()}
+        self._in_order = [self.thresholds.get(name) for name in self.names]
 
     @property
     def model(self) -> Model | None:
@@ -144,9 +146,8 @@ class Predictor:
             n = self._model.n_taught_ if isinstance(self._model, DEVDANFleet) else self._model.mixture_.n_taught
             found = found * ((n + 1) / (n + 2))
         places = self._model.mixture_.decision.places(found, self.classes).tolist()
-        thresholds = [self.thresholds.get(name) for name in self.names]
         return [
-            RowPrediction(self.classes[place], own[place], own, thresholds[place])
+            RowPrediction(self.classes[place], own[place], own, self._in_order[place])
             for place, own in zip(places, found.tolist(), strict=True)
         ]
 
