@@ -30,7 +30,7 @@ from devdan.cli.console import stoppable
 from devdan.model import modelfile
 from devdan.model.scales import SCALES
 from devdan.runs.runfolder import RunFolder
-from devdan.streams import StreamError, files, lines, open_stream
+from devdan.streams import StreamError, files, open_stream, open_table
 
 HEAD = ["id", "age", "city", "joined", "member", "label"]
 
@@ -175,7 +175,7 @@ def test_a_threshold_that_moves_goes_on_from_row_to_row_however_they_are_read(ru
     before = learned.thresholds_
     text = write(tmp_path / "new.csv", rows(2000, seed=9)).read_text()
     called = []
-    for source in (files.table(tmp_path / "new.csv"), lines.table(io.StringIO(text), n_at_a_time=1)):
+    for source in (files.table(tmp_path / "new.csv"), open_table(io.StringIO(text))):
         blocks = list(TablePredictions(learned, source))
         labels = np.concatenate([block.labels for block in blocks])
         numbers = np.concatenate([block.numbers for block in blocks])

@@ -130,3 +130,21 @@ def test_a_table_with_decimal_commas_has_thousands_with_points():
     alone = DEVDAN(random_state=0).partial_fit([{"total": "1.001"}, {"total": "1.002"}], [0, 1])
     assert alone.encode([{"total": "1.001"}]).tolist() == [[1.001]]
     assert alone.encoding_.notes == []  # as programs write it
+
+
+@given(
+    texts=st.lists(
+        st.from_regex(r"[-+]?[0-9]{0,5},[0-9]{1,5}(e-?[0-9]{1,2})?|[-+]?[0-9]{1,6}|", fullmatch=True),
+        min_size=1,
+        unique=True,
+        min_size=1,
+        unique=True,
+    ),
+    decimal=st.sampled_from(".,"),
+)
+def test_commas_that_are_read_together_are_read_as_one_by_one(texts, decimal):
+    expected = [values.number(text, decimal) for text in texts]
+    known = values.Vocabulary(texts)
+    np.testing.assert_array_equal(known.quantities(decimal), expected)
+    assert known.missing.tolist() == [not text for text in texts]
+    assert np.isnan(known.flags).all()

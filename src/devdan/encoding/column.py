@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding import rows, values
-from devdan.encoding.numerals import CURRENCIES
+from devdan.encoding.numerals import CURRENCIES, numeral
 from devdan.encoding.rows import Numbers, Texts, Times
 from devdan.encoding.values import DAY, EPOCHS, NO_TIME, Vocabulary
 
@@ -118,7 +118,8 @@ class Evidence:
                 self._count_text(column.vocabulary, place, counts[place], column.declared)
 
     def _count_text(self, vocabulary: Vocabulary, place: int, count: int, declared: bool) -> None:
-        text, found = vocabulary.texts[place], vocabulary.numerals[place]
+        text = vocabulary.texts[place]
+        found = numeral(text)
         if not math.isnan(vocabulary.flags[place]):
             self.flags += count
         elif declared:  # the same word is cited whether or not a type says that it is one

@@ -188,15 +188,15 @@ def numeral(text: str, decimal: str = ".") -> Numeral | None:
         if known is None or (mark and after in _NAMES):  # two signs, as in $5$
             return None
         factor, mark = known
-    value, separator = _value(match["digits"], decimal)
+    value, separator = _value(match["digits"], match["exponent"] or "", decimal)
     if math.isnan(value):
         return None
     minus = negative or trailing or "-" in (match["sign"], match["inner"])
-    value = (-value if minus else value) * float(f"1{match['exponent'] or ''}") * factor
+    value = (-value if minus else value) * factor
     return Numeral(value, mark, separator) if math.isfinite(value) else None
 
 
-def _value(digits: str, decimal: str) -> tuple[float, str]:
+def _value(digits: str, exponent: str, decimal: str) -> tuple[float, str]:
     """The value of digits with points and commas, and what these mean; NaN if they are grouped like no number."""
     for separator, form in _DIGITS:
         if form.fullmatch(digits):
@@ -204,5 +204,5 @@ def _value(digits: str, decimal: str) -> tuple[float, str]:
             bare = re.sub(r"[ ']", "", digits)
             if point == ",":
                 bare = bare.replace(".", "").replace(",", ".")
-            return float(bare.replace(",", "")), separator
+            return float(bare.replace(",", "") + exponent), separator
     return math.nan, ""

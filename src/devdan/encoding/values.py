@@ -35,6 +35,11 @@ _EPOCH = datetime(1970, 1, 1)
 # Dates as people write them: 31.1.2024, 1/31/2024, 31-01-24, 2024/01/31; perhaps with a time of day.
 _WRITTEN = re.compile(r"(\d{1,4})([./-])(\d{1,2})\2(\d{2,4})(?:,? (\d\d?:\d\d(?::\d\d(?:\.\d{1,9})?)?))?", re.ASCII)
 DAY_FIRST, MONTH_FIRST = "dmy", "mdy"
+# Lines that are plain numbers with decimal commas, or empty; and those of which a comma may be one of thousands.
+_COMMA_LINE = r"(?:[-+]?(?:\d+(?:,\d+)?|,\d+)(?:[eE][-+]?\d{1,2})?)?"
+_COMMA_LINES = re.compile(f"{_COMMA_LINE}(?:\n{_COMMA_LINE})*", re.ASCII)
+_DOUBTFUL_LINE = re.compile(r"^[-+]?[1-9]\d{0,2},\d{3}(?:[eE].*)?$", re.ASCII | re.MULTILINE)
+_LONGEST_NUMBER = 60
 
 # Date formats other than ISO 8601; the user names the one that a column has.
 EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
@@ -262,7 +267,16 @@ class Vocabulary:
         return len(self.texts)
 
     @cached_property
+    def _comma_lines(self) -> str:
+        """The texts, one in a line, if all are plain numbers, some with a comma: to be read together, which is fast."""
+        lines = "\n".join(self.texts)
+        is_plain = "," in lines and _COMMA_LINES.fullmatch(lines) and max(map(len, self.texts)) <= _LONGEST_NUMBER
+        return lines if is_plain else ""
+
+    @cached_property
     def missing(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        if self._comma_lines:
+            return np.array([not text for text in self.texts], dtype=bool)
         return np.array([is_missing(text) for text in self.texts], dtype=bool)
 
     @cached_property
@@ -272,6 +286,8 @@ class Vocabulary:
 
     @cached_property
     def flags(self) -> Floats:
+        if self._comma_lines:
+            return np.full(len(self), np.nan)
         return np.array([flag(text) for text in self.texts], dtype=np.float64)
 
     @cached_property
@@ -280,6 +296,15 @@ class Vocabulary:
 
     def quantities(self, decimal: str) -> Floats:
         """Flags or, failing that, numbers, with this decimal separator where they are ambiguous."""
+        cached: dict[str, Floats] = self.__dict__.setdefault("_quantities", {})
+        if decimal not in cached:
+            cached[decimal] = self._quantities_with(decimal)
+        return cached[decimal]
+
+    def _quantities_with(self, decimal: str) -> Floats:
+        lines = self._comma_lines
+        if lines and (decimal == "," or not _DOUBTFUL_LINE.search(lines)):
+            return np.array([float(line) if line else math.nan for line in lines.replace(",", ".").split("\n")])
         numbers = self.numbers
         if decimal != ".":
             ambiguous = [found is not None and found.separator[:1] == "?" for found in self.numerals]
@@ -298,6 +323,8 @@ class Vocabulary:
     def _time(self, text: str, date_format: str) -> int:
         if date_format == "clock":
             return of_day(text)
+        if date_format == "iso":
+            return moment(text)
         if date_format in (DAY_FIRST, MONTH_FIRST):
             return written_moment(text, date_format)
         if date_format in EPOCHS:

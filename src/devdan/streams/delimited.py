@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -75,8 +76,8 @@ class Layout:
         """The types of columns that are read as text, unless other types are declared."""
         return {str(place): pa.string() for place in columns if str(place) not in self.types}
 
-    def first_rows(self) -> tuple[pa.Table, pa.Table, int | None]:
-        """The first block, with the types that Arrow infers and as text, and an estimate of the number of rows."""
+    def first_rows(self) -> tuple[pa.Table, TextBlock, int | None]:
+        """The first block, with the types that Arrow infers and as it is, and an estimate of the number of rows."""
         with self.file.beginning() as text:
             try:
                 text.begin(self.skipped, self.block)
@@ -87,10 +88,9 @@ class Layout:
                 raise StreamError(f"{self.path} has no rows")
             block = TextBlock(rows, 0, self.skipped)
             parsed = self.parsed(block, self.types)
-            written = self.parsed(block, dict.fromkeys(parsed.schema.names, pa.string()))
             text.put_back(rows)
             share = self.file.estimated_share()
-        return parsed, written, None if share is None else max(round(parsed.num_rows / share), 1)
+        return parsed, block, None if share is None else max(round(parsed.num_rows / share), 1)
 
     def tables(
         self, types: dict[str, pa.DataType], only: Sequence[str] = (), as_text: Sequence[str] = ()
@@ -234,21 +234,34 @@ def _column_types(layout: Layout) -> tuple[dict[str, pa.DataType], int | None]:
     Columns of numbers are floats, as are columns that are empty so far; all else is text, for the model to encode. So
     are numbers that begin with a zero, as codes do, and numbers such as 1.001 beside columns with decimal commas.
     """
-    first, written, n_estimated = layout.first_rows()
+    first, block, n_estimated = layout.first_rows()
     has_commas = layout.decimal is None and any(
         pa.types.is_string(first.column(name).type) and _has(first.column(name), _DECIMAL_COMMA)
         for name in first.schema.names
     )
+    written = first
+    if has_commas or _may_have_codes(block.text, layout.delimiter):
+        written = layout.parsed(block, dict.fromkeys(first.schema.names, pa.string()))
     types = {}
     for name, kind in zip(first.schema.names, first.schema.types, strict=True):
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_null(kind)
-        if is_number and not pa.types.is_null(kind):
+        if is_number and written is not first and not pa.types.is_null(kind):
             texts = written.column(name)
             is_number = not _has(texts, _CODE) and not (has_commas and _has(texts, _THOUSANDS))
         types[name] = layout.types.get(name, pa.float64() if is_number else pa.string())
         if not layout.named and pa.types.is_string(kind):
             _check_first_value(layout, first.column(name), int(name))
     return types, n_estimated
+
+
+def _may_have_codes(text: bytes, delimiter: str) -> bool:
+    """Whether some cell may begin with a needless zero; far faster than a look at the cells."""
+    letters = np.frombuffer(b"\n\n" + text, np.uint8)
+    zeros = np.flatnonzero(letters[:-1] == ord("0"))
+    zeros = zeros[letters[zeros + 1] - ord("0") < 10]  # before another digit; the difference wraps around
+    begins = np.frombuffer(delimiter.encode() + b'\n\r" ', np.uint8)
+    signed = np.isin(letters[zeros - 1], np.frombuffer(b"+-", np.uint8))
+    return bool(np.isin(letters[zeros - 1 - signed], begins).any())
 
 
 def _has(texts: pa.ChunkedArray, pattern: str) -> bool:
