@@ -209,6 +209,18 @@ def test_of_dates_horizons_are_days_weeks_and_months_or_whatever_suits(unit, exp
     assert histories.horizons_["who"] == expected
 
 
+@pytest.mark.parametrize(("dates", "expected"), [(True, [86_400.0, 604_800.0, 2_592_000.0]), (False, [1.0, 7.0, 30.0])])
+def test_horizons_are_not_shorter_than_the_steps_of_the_clock(dates, expected):
+    """Of times that are days, though entities come a hundred times a day."""
+    days = [float(k // 500) for k in range(2000)]
+    rows = [
+        {"who": k % 5, "day": np.datetime64("2025-03-01") + int(day) if dates else day} for k, day in enumerate(days)
+    ]
+    histories = Histories("who", time="day")
+    histories.arrive(rows)
+    assert histories.horizons_["who"] == expected
+
+
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_bits_do_not_depend_on_how_rows_are_batched(size):
     rows = stream(1200 if size > 1 else 150)

@@ -40,9 +40,10 @@ ROUNDING = 1e-14  # likewise, of what is left of a sum when much of it is taken 
 # Words of a group's integers.
 ROOM, USED, HAND, N_EVICTED, SETTLED, N_GAPS, N_COME, N_CLASSES, N_UNNAMED = range(9)
 INTEGERS = 9
-# Words of a group's floats: when its clock began, or its first row came; and the mean of the logarithms of gaps.
-BEGAN, LOG_GAP = range(2)
-FLOATS = 2
+# Words of a group's floats: when its clock began, or its first row came; the mean of the logarithms of gaps; until
+# horizons are found, the time of the latest row, and the shortest step between two rows.
+BEGAN, LOG_GAP, BEFORE_NOW, STEP = range(4)
+FLOATS = 4
 # Words about a column in a group: of how many values it was judged whether entities tell anything about them, how far
 # they were from what was usual for their entity and for all, and whether the column is of no use.
 JUDGED, FROM_OWN, FROM_ALL, USELESS = range(4)
@@ -194,6 +195,11 @@ def come(
             integers[N_UNNAMED] += 1
         _add(integers, words, 0, numbers[row], values[row], len(horizons), given_up, n_before + row)
         integers[N_COME] += 1
+        if integers[SETTLED] == 0:
+            step = times[row] - floats[BEFORE_NOW]
+            if step > 0.0:
+                floats[STEP] = step if floats[STEP] == 0.0 else min(floats[STEP], step)
+            floats[BEFORE_NOW] = times[row]
         if integers[SETTLED] == 0 and (integers[N_GAPS] >= ENOUGH_GAPS or integers[N_COME] >= ENOUGH_ROWS):
             _settle(integers, floats, horizons, ladder, times[row])
     return len(keys)
@@ -498,9 +504,9 @@ def _note_gap(integers: Integers, floats: Floats, words: Floats, slot: int, time
 
 @compiled
 def _settle(integers: Integers, floats: Floats, horizons: Floats, ladder: Floats, time: float) -> None:
-    """Find the horizons: the shortest is near the mean time between two rows of an entity."""
+    """Find the horizons: the shortest is near the mean time between two rows of an entity, or a step of the clock."""
     gap = (time - floats[BEGAN]) * integers[USED] / integers[N_COME]
-    wanted = SHORTEST * gap
+    wanted = max(SHORTEST * gap, floats[STEP])
     if not wanted > 0.0:
         return
     first = 0
@@ -515,6 +521,7 @@ def _settle(integers: Integers, floats: Floats, horizons: Floats, ladder: Floats
             digit = math.ceil(longer / 10.0**power - 1e-9)
             horizons[h] = digit * 10.0**power if power >= 0 else digit / 10.0**-power
     floats[BEGAN] = time
+    floats[BEFORE_NOW] = np.nan
     integers[SETTLED] = 1
 
 

@@ -33,7 +33,7 @@ class Group:
         self.words = np.zeros((1, self.width))
         self.words[0, core.LATEST] = np.nan
         self.index = np.zeros(2, np.int64)
-        self.floats[core.BEGAN] = np.nan
+        self.floats[[core.BEGAN, core.BEFORE_NOW]] = np.nan
         self.integers[core.SETTLED] = horizons is not None
 
     @property
@@ -184,7 +184,7 @@ class Group:
             used <= integers[core.ROOM] and integers[core.ROOM] >= 1 and integers[core.SETTLED] <= 1
             and 1 <= integers[core.N_CLASSES] <= 64 and integers[core.HAND] < core.SPREAD
             and len(group.floats) == core.FLOATS and not (np.abs(group.floats) > LATEST).any()
-            and not math.isnan(group.floats[core.LOG_GAP])
+            and not math.isnan(group.floats[core.LOG_GAP]) and group.floats[core.STEP] >= 0.0
             and len(group.judged) == len(group.numbers) + len(group.values) and np.isfinite(group.judged).all()
             and len(words) > 0 and len(words) == (used + 1) * group.width
         )  # fmt: skip
