@@ -137,8 +137,6 @@ def test_a_table_with_decimal_commas_has_thousands_with_points():
         st.from_regex(r"[-+]?[0-9]{0,5},[0-9]{1,5}(e-?[0-9]{1,2})?|[-+]?[0-9]{1,6}|", fullmatch=True),
         min_size=1,
         unique=True,
-        min_size=1,
-        unique=True,
     ),
     decimal=st.sampled_from(".,"),
 )
