@@ -115,3 +115,15 @@ def test_a_column_that_begins_late_and_classes_that_come_late(folder, tmp_path):
     assert any("whose shares have no column" in note for note in notes)
     learned = devdan("learn", "outlate.csv", "more.csv", "--target", "y", "--out", "later.devdan", folder=tmp_path)
     assert "new classes: new" in learned.stdout
+
+
+@pytest.mark.parametrize("model", ["sklearn.naive_bayes:GaussianNB", "river-logreg"])
+def test_histories_stand_in_front_of_other_libraries_models(folder, tmp_path, model):
+    auc = []
+    for history in ((), ("--history", "customer", "--time", "timestamp")):
+        run = ("run", "tx.csv", "--target", "fraud", "--model", model, *history, "--chunk", 100, "--drop", "country")
+        devdan(*run, "--out", tmp_path / f"out{len(history)}", folder=folder)
+        summary = json.loads((tmp_path / f"out{len(history)}" / "summary.json").read_text())
+        auc.append(summary["roc_auc"])
+        assert summary["n_labels"] == N
+    assert auc[1] > auc[0] + 0.05
