@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder
 from devdan import DEVDAN, DEVDANEnsemble, open_model
 from devdan.bench import PClass, PENsemble
 from devdan.encoding import values
-from devdan.encoding.encoding import Encoding, Instructions, SingleRow
+from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions, SingleRow
 from devdan.encoding.rows import joined
 from devdan.encoding.tables import TableError, from_dicts, rows_of
 from devdan.evaluation import prequential
@@ -581,8 +581,13 @@ def test_rows_are_taken_in_whatever_form_they_come():
     known = {name: value for name, value in backwards.items() if value is not None}
     for X in ([row], row, [backwards], backwards, known, table.iloc[7], pl.from_pandas(table).lazy().slice(7, 1)):
         np.testing.assert_array_equal(model.predict_proba(X), expected)
-    with pytest.raises(ValueError, match=r"(?s)names unseen at fit time.*towm"):
-        model.predict({"towm": 1, **row})
+    with pytest.warns(EncodingWarning, match="columns that the model does not know are ignored: towm") as said:
+        for X in ({"towm": 1, **row}, [row, {"towm": 2, **backwards}]):
+            np.testing.assert_array_equal(model.predict_proba(X)[:1], expected)
+    assert len(said) == 1
+    _, *others = row
+    with pytest.raises(ValueError, match=r"(?s)names unseen at fit time.*towm"):  # which may be misspelt
+        model.predict({"towm": 1, **{name: row[name] for name in others}})
     learned = [DEVDAN(random_state=1).partial_fit(table, FRAME["label"]) for _ in range(2)]
     learned[0].partial_fit(table[:2], ["in", "out"])
     learned[1].partial_fit([dict(reversed(each.items())) for each in objects(table[:2])], ["in", "out"])
@@ -822,3 +827,28 @@ def test_an_odd_first_value_is_quoted_however_the_rows_come():
             _, encoding = encoding.learned(rows_of([{"a": value} for value in values[start : start + at_once]]))
         assert any("also words such as 'unknown'" in note for note in encoding.notes), at_once
         assert "such as 'unknown'" in repr(encoding) or "is none: 'unknown'" in repr(encoding)
+
+
+@pytest.mark.parametrize("size", [1, 3, 10, 25])
+def test_a_column_of_text_that_is_said_to_be_numeric_is_refused_however_small_the_chunks(size):
+    """Once ten values have come, none of which is a number."""
+    X = [{"c": "abcdef"[k % 6], "a": float(k % 9)} for k in range(30)]
+    model, start = DEVDAN(numeric=["c"], random_state=0), 0
+    while start + size < 10:
+        model.partial_fit(X[start : start + size], np.arange(size) % 2)
+        start += size
+    with pytest.raises(ValueError, match=r"'c' is said to be numeric, but none of its first [\d,]+ values is a number"):
+        model.partial_fit(X[start : start + size], np.arange(size) % 2)
+
+
+def test_a_batch_of_which_most_values_are_of_another_kind_is_told_once():
+    X = [{"c": float(k % 7), "a": float(k % 9)} for k in range(200)]
+    model = DEVDAN(random_state=0).partial_fit(X, [k % 2 for k in range(200)])
+    few, most = ([{"c": "x" if k < n else 1.0, "a": 1.0} for k in range(10)] for n in (3, 8))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(few)
+    with pytest.warns(EncodingWarning, match="'c' was learned as number, but now holds values such as 'x'") as said:
+        model.predict(most)
+        model.predict(most)
+    assert len(said) == 1

@@ -282,6 +282,9 @@ class ColumnEncoding:
         if n_before >= _JUDGED_AT[-1]:
             return True
         evidence.n_judged = evidence.n
+        has_numbers = evidence.numbers + evidence.dates + evidence.flags > 0
+        if self.kind == NUMBER and self.options.kind and n_before < _MANY <= evidence.n and not has_numbers:
+            self._check_said(column)  # once more, since the first values may come in small pieces
         if bisect_right(_JUDGED_AT, n_before) == bisect_right(_JUDGED_AT, evidence.n):
             return bool(self.kind)
         self.decimal, self.date_order = evidence.decimal(decimal), evidence.date_order
@@ -436,7 +439,7 @@ class ColumnEncoding:
         return twin
 
     def unlike(self, column: rows.Column) -> str:
-        """What a value looks like, if there are some and none is of the kind that the column has been learned as."""
+        """What a value looks like, if most are of another kind than the column has been learned as."""
         if not self.inputs or (isinstance(column, Numbers) and self.kind in (NUMBER, FLAG)) or column.missing.all():
             return ""
         if self.kind == NOMINAL:
@@ -445,7 +448,9 @@ class ColumnEncoding:
             )
             return "" if is_known else str(column[~column.missing].objects()[0])
         numbers, times, words = self.read(column)
-        if (numbers is not None and not np.isnan(numbers).all()) or (times is not None and (times != NO_TIME).any()):
+        n_alike = 0 if numbers is None else np.count_nonzero(~np.isnan(numbers))
+        n_alike += 0 if times is None else np.count_nonzero(times != NO_TIME)
+        if 2 * n_alike >= np.count_nonzero(~column.missing):
             return ""
         found = [] if words is None else [words.vocabulary.texts[place] for place in words.in_order()[0]]
         return found[0] if found and self._known().keys().isdisjoint(map(self._folded, found)) else ""

@@ -183,7 +183,7 @@ class Encoding:
         return X
 
     def unlike(self, rows: Rows) -> dict[str, str]:
-        """A warning for each column of which no value is of the kind that it has been learned as, by its name."""
+        """A warning for each column of which most values are of another kind than was learned, by its name."""
         said: dict[str, str] = {}
         if self._is_plain and not rows.others:
             return said

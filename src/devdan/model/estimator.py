@@ -187,12 +187,30 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             if reset or self._encoding is None:
                 return rows
             self._check_histories(rows.names)
-            return in_order(rows, list(self._encoding.columns))
+            return self._known_columns(rows)
         if isinstance(X, (list, tuple)) and len(X) > 0:
             cells = [cell for row in X if isinstance(row, (list, tuple)) for cell in row]
             if any(isinstance(cell, (str, date, time)) for cell in cells):
                 return rows_of(X)
         return np.asarray(X) if type(X) is list else X
+
+    def _known_columns(self, rows: Rows) -> Rows:
+        """Rows of dicts with the columns that are known, in their order; of others, it warns once.
+
+        If a known one is absent as well, the others stay, to be refused: a name may be misspelt.
+        """
+        assert self._encoding is not None
+        known = list(self._encoding.columns)
+        others = [name for name in rows.names if name not in self._encoding.columns]
+        is_complete = set(known) <= set(rows.names)
+        rows = in_order(rows, known)
+        if not others or not is_complete:
+            return rows
+        if not set(others) <= set(self._warned_of):
+            self._warned_of = {*self._warned_of, *others}
+            listed = ", ".join(others[:20])
+            warnings.warn(f"columns that the model does not know are ignored: {listed}", EncodingWarning, stacklevel=6)
+        return rows.select(range(len(known)))
 
     def _warn_of_other_kinds(self, rows: Rows) -> None:
         """Warn once of each column whose values are not of the kind that was learned."""
