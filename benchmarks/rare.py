@@ -177,6 +177,7 @@ def prepared() -> Any:
 MODELS: dict[str, Callable[[int, Case], Any]] = {
     "DEVDAN": lambda seed, _: DEVDAN(random_state=seed),
     "DEVDAN, balanced": lambda seed, _: DEVDAN(random_state=seed, class_weight="balanced"),
+    "DEVDAN, balanced decision": lambda seed, _: DEVDAN(random_state=seed, decide={"1": "balanced"}),
     "DEVDAN, by F1": lambda seed, _: DEVDAN(random_state=seed, decide={"1": "f1"}),
     "ensemble": lambda seed, _: DEVDANEnsemble(random_state=seed, n_jobs=1),
     "ensemble, by F1": lambda seed, _: DEVDANEnsemble(random_state=seed, n_jobs=1, decide={"1": "f1"}),
@@ -196,11 +197,14 @@ MODELS: dict[str, Callable[[int, Case], Any]] = {
 
 
 def predicted(case: Case, samples: Samples, model: Any) -> tuple[Integers, Floats]:
-    """The label and the probability of the rare class of each row, before its own label is learned."""
+    """The label and the probability of the rare class of each row, before its own label is learned.
+
+    Until a label has come there is none, and the probability is NaN.
+    """
     X, y, _ = samples
     if case.labels:
         return by_policy(case, samples, model)
-    labels, scores, is_ready = np.zeros_like(y), np.zeros(len(y)), False
+    labels, scores, is_ready = np.zeros_like(y), np.full(len(y), np.nan), False
     for now, come in case.parts(samples):
         if is_ready:
             labels[now] = model.predict(X[now])
@@ -218,7 +222,7 @@ def predicted(case: Case, samples: Samples, model: Any) -> tuple[Integers, Float
 def by_policy(case: Case, samples: Samples, model: Any) -> tuple[Integers, Floats]:
     """:func:`predicted`, where labels come by a policy."""
     X, y, _ = samples
-    labels, scores, at = np.zeros_like(y), np.zeros(len(y)), iter(case.parts(samples))
+    labels, scores, at = np.zeros_like(y), np.full(len(y), np.nan), iter(case.parts(samples))
     decided = model.decided
 
     def noted(probabilities: Floats) -> Any:
@@ -257,7 +261,8 @@ def measured(name: str, model: str, seed: int) -> dict[str, float]:
     case = CASES[name]
     samples = case.samples(seed)
     labels, scores = predicted(case, samples, MODELS[model](seed, case))
-    return figures(samples.y[case.first :], labels[case.first :], scores[case.first :])
+    judged = slice(max(case.first, int(np.isnan(scores).argmin())), None)
+    return figures(samples.y[judged], labels[judged], scores[judged])
 
 
 def is_here(name: str) -> bool:

@@ -6,6 +6,8 @@ import pytest
 import rare
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
+from devdan import DEVDAN
+
 
 def test_payments_are_the_same_each_time_and_hard_but_not_hopeless():
     clean, y, probability = payments.clean(5)
@@ -58,6 +60,30 @@ def test_figures_are_scikit_learns_and_the_worst_hundred_rows():
     for name, score in (("recall", recall_score), ("precision", precision_score), ("F1", f1_score)):
         assert found[name] == pytest.approx(100 * score(y, labels))
     assert found["worst 100"] == pytest.approx(100 * (y[300:400].mean() - (1 - y[300:400]).mean()))
+
+
+def worst_hundred(case, seed, n_rows=payments.N_PAYMENTS, **options):
+    """By how many points accuracy falls below always calling the common class, in the worst hundred rows."""
+    samples = case.samples(seed)
+    X, y = samples.X[:n_rows], samples.y[:n_rows]
+    labels, scores = rare.predicted(case, rare.Samples(X, y), DEVDAN(random_state=seed, **options))
+    return -rare.figures(y[2_000:], labels[2_000:], scores[2_000:])["worst 100"]
+
+
+AT_ONCE, LATE = rare.CASES["payments, chunks of 100"], rare.CASES["payments, labels 1,000 late"]
+
+
+@pytest.mark.parametrize("case", [AT_ONCE, LATE], ids=["at once", "late"])
+def test_balanced_classes_do_not_make_it_lose_the_common_one(case):
+    assert worst_hundred(case, 0, 5_000, class_weight="balanced") < 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rehearse", [0, 5])
+@pytest.mark.parametrize("case", [AT_ONCE, LATE], ids=["at once", "late"])
+@pytest.mark.parametrize("seed", range(10))
+def test_balanced_classes_never_make_it_lose_the_common_one(seed, case, rehearse):
+    assert worst_hundred(case, seed, class_weight="balanced", rehearse=rehearse) < 30
 
 
 def test_a_model_is_asked_before_it_is_taught():

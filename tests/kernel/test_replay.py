@@ -6,12 +6,13 @@ Skewed features: see the second part.
 import numpy as np
 import pytest
 from naive import Naive
+from numba import njit
 from oracle import agree, learn_both, stream
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.kernel import Network
+from devdan.kernel import Network, Replaying, replay
 from devdan.kernel.state import check_state
 from devdan.model.recent import remembered_inputs
 from devdan.model.scales import QUICK, REPLAYING
@@ -29,6 +30,11 @@ CASES = {
     "momentum, no averages": (DEVDANEnsemble(SMALL, estimator=DEVDAN.paper(rehearse=5, scaling="minmax")), {}),
     "balanced": (DEVDANEnsemble(SMALL, estimator=DEVDAN(calibrate=False, class_weight="balanced")), {"weighted": True}),
     "weighted": (DEVDANEnsemble(SMALL, estimator=DEVDAN(calibrate=False, class_weight={1: 3.0})), {"weighted": True}),
+    "rare": (DEVDANEnsemble(SMALL, estimator=RAW), {"rare": 0.1}),
+    "rare, balanced": (
+        DEVDANEnsemble(SMALL, estimator=DEVDAN(calibrate=False, class_weight="balanced")),
+        {"rare": 0.1},
+    ),
     "labels swapped": (DEVDANEnsemble(SMALL, estimator=DEVDAN(calibrate=False, learning_rate=0.1)), {"swapped": 90}),
     "outliers": (DEVDANEnsemble(SMALL, estimator=RAW), {"outliers": 40.0}),
 }
@@ -84,6 +90,7 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
         X = 1 / (1 + np.exp(-X))
     X[5::19] *= how.get("outliers", 1.0)
     y[how.get("swapped", n) :] = 2 - y[how.get("swapped", n) :]
+    y[np.random.default_rng(6).random(n) > how.get("rare", 1.0)] = 0
     y[:20] = 0
     given = np.random.default_rng(4).gamma(1.0, 2.0, size=n) if how.get("weighted") else np.ones(n)
     model = model.set_params(random_state=5)
@@ -110,6 +117,42 @@ def test_each_network_agrees_with_its_oracle_and_so_does_the_mixture(case):
     for k, oracle in enumerate(oracles):
         assert oracle.told([event._replace(network=0) for event in model.events_ if event.network == k])
     assert max(len(oracle.buffer) for oracle in oracles) > 40  # the rings are full and have turned
+
+
+def n_drawn(y, **options):
+    """How many random numbers a network that replays has drawn for each label after the first 200."""
+    X = np.random.default_rng(1).normal(size=(len(y), 3))
+    model = DEVDAN(random_state=0, shuffle=False, **options).partial_fit(X[:200], y[:200], classes=[0, 1])
+    net = Network(model.mixture_.networks[1])
+    before = int(net.random[0])
+    model.partial_fit(X[200:], y[200:])
+    steps = (int(net.random[0]) - before) * pow(0x9E3779B97F4A7C15, -1, 2**64)  # of the generator
+    return steps % 2**64 / (len(y) - 200)
+
+
+def test_samples_are_drawn_as_ever_where_no_class_is_rare():
+    """One number for each replay; so streams without a rare class are learned as if there were no other draws."""
+    y = np.arange(600) % 10
+    assert n_drawn(np.where(y < 5, 0, 1)) == n_drawn(np.where(y == 0, 1, 0)) == REPLAYING.replays
+    assert n_drawn(np.where(np.arange(600) % 25 == 0, 1, 0)) > 2 * REPLAYING.replays
+    assert n_drawn(np.where(y < 5, 0, 1), class_weight={1: 20.0}) > 2 * REPLAYING.replays
+
+
+@pytest.mark.parametrize(("option", "weight"), [(None, 1.0), ("balanced", 39.0), ({1: 5.0}, 5.0)])
+def test_steps_add_up_to_the_weights_of_the_classes_and_none_is_long(option, weight):
+    """Rare samples are drawn more often, with steps as much shorter: each class steps as far as its weights say."""
+    y = (np.arange(1000) % 40 == 0).astype(int)
+    X = np.random.default_rng(1).normal(size=(1000, 3))
+    model = DEVDAN(random_state=0, class_weight=option).partial_fit(X, y)
+    net = Network(model.mixture_.networks[1])
+    plan = njit(lambda state: replay.plan_draws(Replaying(state)))
+    draw = njit(lambda state, draws: replay.draw(Replaying(state), draws))
+    draws = plan(model.mixture_.networks[1])
+    places, lengths = np.array([draw(model.mixture_.networks[1], draws) for _ in range(20_000)]).T
+    is_rare = net.buffer_label[places.astype(int)] == model.mixture_.classes.outputs[1]
+    assert is_rare.mean() > 3 / 40
+    assert lengths[is_rare].sum() / lengths[~is_rare].sum() == pytest.approx(weight / 39, rel=0.1)
+    assert lengths.max() < 2.5
 
 
 @pytest.mark.parametrize("case", ["DEVDAN", "missing values", "momentum, no averages", "balanced"])

@@ -57,9 +57,7 @@ def test_a_rare_class_is_found_if_classes_are_balanced_or_it_is_given_a_weight(m
         np.mean([recall(taught(make(class_weight=option).set_params(random_state=seed))) for seed in range(3)])
         for option in (None, "balanced", {1: 1 / 0.06, 0: 1 / 1.94})
     )
-    assert plain < 0.6
-    assert balanced > 0.75
-    assert given > 0.75
+    assert min(balanced, given) > max(plain + 0.25, 0.6)
 
 
 @models

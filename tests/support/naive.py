@@ -312,14 +312,18 @@ class Naive:
         falls = self.options.annealing is not None
         return self.options.learning_rate / (math.sqrt(1 + self.taught / self.options.annealing) if falls else 1)
 
-    def adaptive_rate(self):
-        """The same where it adapts: it falls where labels are mostly of one class."""
+    def evenness(self):
+        """How far labels are from being mostly of one class."""
         shares = np.array(list(self.counts().values()))
         if len(shares) < 2:
-            return self.rate()
+            return 1
         shares = shares / shares.sum()
         differ = (1 - (shares**2).sum()) / (1 - 1 / len(shares))
-        return self.rate() * np.clip(differ / 0.64, 0.25, 1)
+        return np.clip(differ / 0.64, 0.25, 1)
+
+    def adaptive_rate(self):
+        """The same where it adapts: it falls where labels are mostly of one class."""
+        return self.rate() * self.evenness()
 
     def step(self, name, gradient):
         if self.options.optimizer == "adaptive":
@@ -445,7 +449,11 @@ class Naive:
         target = np.zeros(len(self.eta))
         target[label] = 1
         self.labels, self.label_weights = np.append(self.labels, label), np.append(self.label_weights, weight)
-        phase, every, full = self.discriminative, np.ones(len(target), bool), weight * self.weight_of_class(label)
+        phase, every, full = (
+            self.discriminative,
+            np.ones(len(target), bool),
+            weight * min(self.weight_of_class(label), 3),
+        )
         if self.reach == 0:
             self.learn(phase, x, target, every, full)
         else:
@@ -503,12 +511,33 @@ class Naive:
 
     def replay(self):
         """One more step on one of the samples in reach, which lie in a ring."""
-        row, label, weight = self.at(int(self.random.uniform() * min(len(self.buffer), self.reach)))
+        row, label, weight, length = self.drawn()
         if weight == 0:
             return
         target = np.eye(len(self.eta))[label]
         x = self.see(row)
-        self.descend(self.discriminative, x, target, target >= 0, weight * self.weight_of_class(label))
+        self.descend(self.discriminative, x, target, target >= 0, weight * length)
+
+    def drawn(self):
+        """A sample of the buffer, and the length of its step: of rare or heavy classes more samples, shorter steps."""
+        place = int(self.random.uniform() * min(len(self.buffer), self.reach))
+        is_rare = self.taught >= 100 and self.evenness() < 0.5
+        counts = self.counts()
+        n_labels = sum(counts.values())
+        if not is_rare and len(set(map(self.weight_of_class, counts))) < 2:
+            return *self.at(place), self.weight_of_class(self.at(place)[1])
+
+        def frequency(label):
+            return max(self.weight_of_class(label), min(math.sqrt(n_labels / counts.get(label, 1e-300)), 10))
+
+        most = max(map(frequency, counts))
+        for _ in range(100):
+            if self.random.uniform() * most < frequency(self.at(place)[1]):
+                break
+            place = int(self.random.uniform() * min(len(self.buffer), self.reach))
+        row, label, weight = self.at(place)
+        mean = sum(count * frequency(known) for known, count in counts.items()) / n_labels
+        return row, label, weight, mean * self.weight_of_class(label) / frequency(label)
 
     def know(self, label):
         """An output for the class, and for those before it."""

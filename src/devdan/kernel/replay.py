@@ -7,6 +7,7 @@ evolves underfits, or each label counts, its losses will be the lower ones.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import normal, uniform
@@ -36,6 +37,7 @@ from devdan.kernel.network import (
 from devdan.kernel.paper import WEIGHT_VARIANCE, accelerate, step_classifier
 from devdan.kernel.steps import (
     discriminative_rate,
+    evenness,
     meet_label,
     step_adaptive,
     target,
@@ -98,11 +100,67 @@ def store(net: Replaying, row: Floats, label: int, weight: float) -> None:
     net.n_stored += 1
 
 
+# Where a class is rare, or classes have weights, samples of rare or heavy classes are drawn more often than others, and
+# steps on them are shorter by as much. The mean step is the same, but no single one is long.
+
+RARE = 0.5  # evenness below which a class is rare: of two, one with less than some 9 % of the labels
+LEAST_LABELS = 100  # before a class can be called rare
+RAREST = 0.01  # a class with a smaller share is drawn no more often than one with this
+MOST_DRAWS = 100  # until a sample is taken whatever its class
+
+
+class Draws(NamedTuple):
+    """How samples are drawn: all alike, or by how often a class is, relative to others."""
+
+    differ: bool
+    n_labels: float  # recent ones
+    highest: float  # frequency of a class
+    mean: float  # frequency of a sample
+
+
 @compiled
-def replay(net: Replaying, work: Work) -> None:
-    """One more step, on a sample from the buffer that is drawn at random; none where one was taken out."""
+def frequency(net: Network, label: int, n_labels: float) -> float:
+    """How often samples of a class are drawn, relative to others: by its weight, or by 1/√share if that is more."""
+    rarity = 1.0 / math.sqrt(max(net.class_count[label] / n_labels, RAREST))
+    return max(weight_of_class(net, label), rarity)
+
+
+@compiled
+def plan_draws(net: Network) -> Draws:
+    """How samples are drawn after this label."""
+    n_labels, lightest, heaviest, highest, total = 0.0, math.inf, 0.0, 0.0, 0.0
+    for o in range(net.n_classes):
+        n_labels += net.class_count[o]
+    for o in range(net.n_classes):
+        if net.class_count[o] > 0.0:
+            often, weight = frequency(net, o, n_labels), weight_of_class(net, o)
+            lightest, heaviest, highest = min(lightest, weight), max(heaviest, weight), max(highest, often)
+            total += net.class_count[o] * often
+    is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and evenness(net) < RARE
+    differ = n_labels > 0.0 and (is_rare or lightest < heaviest)
+    return Draws(differ, n_labels, highest, total / n_labels if differ else 1.0)
+
+
+@compiled
+def draw(net: Replaying, draws: Draws) -> tuple[int, float]:
+    """A place in the buffer, and how long the step on its sample is."""
+    common, n_kept = Network(net), min(net.n_stored, net.max_samples)
+    place = int(uniform(net.random) * n_kept)
+    if not draws.differ:
+        return place, weight_of_class(common, net.buffer_label[place])
+    for _ in range(MOST_DRAWS):
+        if uniform(net.random) * draws.highest < frequency(common, net.buffer_label[place], draws.n_labels):
+            break
+        place = int(uniform(net.random) * n_kept)
+    label = net.buffer_label[place]
+    return place, draws.mean * weight_of_class(common, label) / frequency(common, label, draws.n_labels)
+
+
+@compiled
+def replay(net: Replaying, work: Work, draws: Draws) -> None:
+    """One more step, on a sample from the buffer; none where one was taken out."""
     common = Network(net)
-    place = int(uniform(net.random) * min(net.n_stored, net.max_samples))
+    place, length = draw(net, draws)
     if net.buffer_weight[place] == 0.0:
         return
     label = net.buffer_label[place]
@@ -110,7 +168,7 @@ def replay(net: Replaying, work: Work) -> None:
     see(common, work)
     target(common, work, label)
     predict(common, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
-    step(net, work, net.buffer_weight[place] * weight_of_class(common, label))
+    step(net, work, length * net.buffer_weight[place])
 
 
 # --- Skewed features: their fields are placed by rank ------------------------------------------------------------
@@ -196,8 +254,9 @@ def teach_and_replay(net: Replaying, work: Work, row: Floats, label: int, weight
     store(net, row, label, weight)
     if net.n_fields > 0 and net.scaling == STANDARD:
         refresh_field_places(net, work)
+    draws = plan_draws(common)
     for _ in range(int(net.replays)):
-        replay(net, work)
+        replay(net, work, draws)
     if net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
         share = share_of_latest(common)
         update_averages(common, share)

@@ -14,6 +14,7 @@ from devdan.kernel.paper import backpropagate
 
 CLASS_HORIZON = 10_000.0  # samples over which labels are counted
 HEAVIEST = 100.0  # balanced class: of two, one that has 1 in 200 labels; a rarer one would be learned from too few
+LONGEST = 3.0  # what a class weighs at most in the step on a new sample
 
 
 @compiled
@@ -64,13 +65,16 @@ def target(net: Network, work: Work, label: int) -> None:
 
 @compiled
 def meet_label(net: Network, work: Work, row: Floats, label: int, weight: float) -> float:
-    """Take in the label of a sample that was seen; returns the weight of its loss, with that of its class."""
+    """Take in the label of a sample that was seen; returns the weight of its step, with that of its class.
+
+    That is bounded: steps as long as 20 samples at once would make the network lose the common class for a while.
+    """
     net.n_learned[DISCRIMINATIVE] += 1
     target(net, work, label)
     if net.clips == 1.0:
         widen(net, row)
     count_label(net, label, weight)
-    return weight * weight_of_class(net, label)
+    return weight * min(weight_of_class(net, label), LONGEST)
 
 
 @compiled
