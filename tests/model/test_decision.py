@@ -196,3 +196,11 @@ def test_the_command_line_takes_costs_for_each_kind():
     assert named_models.build_fleet("devdan", options=named_models.parse_options([text])).decide == CAUTIOUS
     with pytest.raises(ValueError, match="takes lists and dicts in JSON"):
         named_models.parse_options(["decide={fraud: 50}"])
+
+
+@pytest.mark.parametrize("rule", [{"threshold": 0.2}, {"budget": 0.1}, "f1", {"missed": 50, "false": 1}], ids=str)
+def test_a_class_may_be_called_costs(rule):
+    P = np.array([[0.3, 0.7], [0.01, 0.99]])
+    named, other = decision_of({"costs": rule}), decision_of({"fraud": rule})
+    assert named.places(P, ["costs", "ok"]).tolist() == other.places(P, ["fraud", "ok"]).tolist()
+    assert list(named.thresholds(["costs", "ok"]).values()) == list(other.thresholds(["fraud", "ok"]).values())
