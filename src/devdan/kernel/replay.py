@@ -25,6 +25,7 @@ from devdan.kernel.mixing import (
 )
 from devdan.kernel.network import (
     ACTUAL,
+    ALIKE,
     BY_WEIGHTS,
     DISCRIMINATIVE,
     GENERATIVE,
@@ -128,6 +129,9 @@ def frequency(net: Network, label: int, n_labels: float) -> float:
 @compiled
 def plan_draws(net: Network) -> Draws:
     """How samples are drawn after this label."""
+    is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and evenness(net) < RARE
+    if net.weighing == ALIKE and not is_rare:
+        return Draws(False, 0.0, 0.0, 1.0)
     n_labels, lightest, heaviest, highest, total = 0.0, math.inf, 0.0, 0.0, 0.0
     for o in range(net.n_classes):
         n_labels += net.class_count[o]
@@ -136,7 +140,6 @@ def plan_draws(net: Network) -> Draws:
             often, weight = frequency(net, o, n_labels), weight_of_class(net, o)
             lightest, heaviest, highest = min(lightest, weight), max(heaviest, weight), max(highest, often)
             total += net.class_count[o] * often
-    is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and evenness(net) < RARE
     differ = n_labels > 0.0 and (is_rare or lightest < heaviest)
     return Draws(differ, n_labels, highest, total / n_labels if differ else 1.0)
 
