@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from devdan.arrays import Floats, Integers
 from devdan.bench.rule_base import MAX_EVENTS, WEIGHTINGS, RuleBase
 from devdan.bench.rule_kernel import RuleSettings
-from devdan.encoding.encoding import Encoding, Instructions
+from devdan.encoding.encoding import Encoding, EncodingWarning, Instructions
 from devdan.kernel import LARGEST
 from devdan.model import options
 from devdan.model.classes import Classes
@@ -23,6 +24,9 @@ from devdan.model.options import is_among, is_real, require
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+
+_JUDGED_UNTIL = 10_000  # samples, after which the kinds of columns are no longer looked at
 
 
 class RuleEvent(NamedTuple):
@@ -46,6 +50,8 @@ class RuleClassifier(StreamClassifier):
 
     n_seen_: int
     _classes: Classes
+    _judged: Encoding | None  # the encoding that the chunks so far would give, while it is looked at
+    _said_of: set[str]  # columns that are not of the kind of the first chunk
     _low: Floats
     _high: Floats
     _totals: Floats  # of the values of each input so far
@@ -82,6 +88,7 @@ class RuleClassifier(StreamClassifier):
         return self._learn(X, y, classes, afresh=not self.__sklearn_is_fitted__())
 
     def _learn(self, X: Any, y: Any, classes: Any, afresh: bool) -> Self:
+        given = X
         with self._unharmed():
             if y is None:
                 raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
@@ -96,6 +103,7 @@ class RuleClassifier(StreamClassifier):
                     f"scaling must stay {self._scaling_in_use!r} once the model has learned; call fit to start again"
                 )
             self._classes = known
+        self._judge_again(given, afresh)
         for base in self._bases:
             if base.n_classes < len(known):
                 base.add_classes(len(known))
@@ -107,12 +115,36 @@ class RuleClassifier(StreamClassifier):
         self._visit(self._scaled(X), codes)
         return self
 
+    def _judge_again(self, X: Any, afresh: bool) -> None:
+        """Warn once of each column that turns out to be of another kind than in the first chunk, since it stays so."""
+        if afresh:
+            self._judged = self._encoding
+        if self._encoding is None or self._judged is None:
+            return
+        if not afresh:
+            _, self._judged = self._judged.learned(self._rows(self._as_table(X, False), False))
+            for name, column in self._judged.columns.items():
+                first = self._encoding.columns[name]
+                if column.before and column.kind != first.kind and name not in self._said_of:
+                    self._said_of.add(name)
+                    warnings.warn(
+                        f"the column {name!r} is read as {first.kind}, as in the first chunk, but turns out to be "
+                        f"{column.kind}: {type(self).__name__} keeps the inputs of its first chunk; say what it is "
+                        "(nominal=, numeric= or dates=), or begin with a larger chunk",
+                        EncodingWarning,
+                        stacklevel=4,
+                    )
+        if self.n_seen_ >= _JUDGED_UNTIL:
+            self._judged = None
+
     def _start(self) -> None:
         self._kept_scaling = self.scaling
         self._low, self._high = np.full(self._n_inputs, np.inf), np.full(self._n_inputs, -np.inf)
         self._totals, self._n_values = np.zeros(self._n_inputs), np.zeros(self._n_inputs, np.int64)
         self.n_seen_ = 0
         self._events: deque[RuleEvent] = deque(maxlen=MAX_EVENTS)
+        self._said_of = set()
+        self._judged = None
         self._begin()
 
     def _finished(self, X: Floats, reset: bool, encoding: Encoding | None) -> Floats:

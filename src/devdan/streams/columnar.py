@@ -13,7 +13,7 @@ import pyarrow.parquet as pa_parquet
 from devdan.streams.stream import StreamError, name_of, reason
 from devdan.streams.tablesource import Batch, TableSource
 
-_ROWS = 1 << 13  # at a time
+_ROWS, _BUFFER = 1 << 13, 1 << 20  # rows, and bytes of a column, at a time
 _FILE_MAGIC = b"ARROW1"
 
 
@@ -23,7 +23,8 @@ def parquet(path: Path) -> TableSource:
         schema, n_rows = table.schema_arrow, table.metadata.num_rows
 
     def batches() -> Generator[pa.RecordBatch, None, None]:
-        with pa_parquet.ParquetFile(path) as table:
+        # Arrow would keep what it reads ahead, of one group of rows after the other.
+        with pa_parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as table:
             yield from table.iter_batches(batch_size=_ROWS)
 
     return _source(path, schema, n_rows, batches)
@@ -49,7 +50,7 @@ def arrow(path: Path) -> TableSource:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    with pa.memory_map(str(path)) as file:
+    with pa.OSFile(str(path)) as file:  # not mapped, which would count as memory of this process
         is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         file.seek(0)
         with pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file) as reader:
