@@ -5,6 +5,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -301,10 +302,18 @@ def test_a_log_that_hangs_is_answered_with_503(tmp_path, monkeypatch):
 
 
 def test_learning_that_is_behind_is_not_ready(http, monkeypatch):
+    """A minute by its clock."""
     taught(http, "s")
-    monkeypatch.setattr("devdan.service.engine._BEHIND", -1.0)
+    go_on, apply, off = threading.Event(), Fold.apply, [0.0]
+    monkeypatch.setattr(learner, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + off[0]))
+    monkeypatch.setattr(Fold, "apply", lambda *given: go_on.wait() and apply(*given))
+    http.post("/v1/streams/s/predict", json=rows("b")).raise_for_status()
+    assert http.get("/v2/health/ready").json() == {"ready": True}
+    off[0] = 61.0
     assert http.get("/v2/health/ready").json()["problems"] == {"learning": "the models of 1 streams are behind the log"}
     assert http.get("/v2/models/s/ready").json()["problems"] == {"learning": "the model is behind the log"}
+    go_on.set()
+    wait_until(lambda: http.get("/v2/models/s/ready").status_code == 200)
 
 
 def test_a_part_says_what_it_waits_for_once_and_waits_longer_each_time(caplog):

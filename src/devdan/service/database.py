@@ -15,6 +15,7 @@ from typing import Any
 from devdan.service.schema import LogBody, LogRecord, decoded, encoded
 
 _PARAMETERS = 500  # of one statement
+_BYTES = 8 * 2**20  # of records that are read at once
 
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
@@ -34,7 +35,7 @@ CREATE TABLE IF NOT EXISTS streams (
 );
 CREATE TABLE IF NOT EXISTS records (
     stream BIGINT NOT NULL, seq BIGINT NOT NULL, at DOUBLE PRECISION NOT NULL, body BLOB NOT NULL,
-    PRIMARY KEY (stream, seq)
+    served DOUBLE PRECISION NOT NULL, PRIMARY KEY (stream, seq)
 );
 CREATE TABLE IF NOT EXISTS samples (
     stream BIGINT NOT NULL, id TEXT NOT NULL, seq BIGINT NOT NULL, place INTEGER NOT NULL, label BLOB, label_seq BIGINT,
@@ -144,23 +145,41 @@ class Connection(ABC):
             found += self.execute(sql.format(", ".join("?" * len(some))), [*first, *some])
         return found
 
-    def append(self, seq: int, stream: int, at: float, body: LogBody) -> None:
+    def append(self, seq: int, stream: int, at: float, served: float, body: LogBody) -> None:
         """Write a record, within a transaction."""
         self.execute(
-            "INSERT INTO records (stream, seq, at, body) VALUES (?, ?, ?, ?)", (stream, seq, at, encoded(body))
+            "INSERT INTO records (stream, seq, at, served, body) VALUES (?, ?, ?, ?, ?)",
+            (stream, seq, at, served, encoded(body)),
         )
 
     def rewrite(self, stream: int, seq: int, body: LogBody) -> None:
         """Replace what a record holds, within a transaction."""
         self.execute("UPDATE records SET body = ? WHERE stream = ? AND seq = ?", (encoded(body), stream, seq))
 
-    def records(self, stream: int, after: int, most: int) -> list[LogRecord]:
-        """The next records of a stream."""
+    def records(self, stream: int, after: int, most: int, n_bytes: int = _BYTES) -> list[LogRecord]:
+        """The next records of a stream: at least one if there is one, and beyond that as many bytes at most."""
+        up_to = self.part(stream, after, most, n_bytes)
+        if up_to == after:
+            return []
         found = self.execute(
-            "SELECT seq, stream, at, body FROM records WHERE stream = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (stream, after, most),
+            "SELECT seq, stream, at, body FROM records WHERE stream = ? AND seq > ? AND seq <= ? ORDER BY seq",
+            (stream, after, up_to),
         )
         return [decoded(*row) for row in found]
+
+    def part(self, stream: int, after: int, most: int, n_bytes: int = _BYTES) -> int:
+        """The last of the next records of a stream, likewise; the same as ``after`` if there is none."""
+        sizes = self.execute(
+            "SELECT seq, LENGTH(body) FROM records WHERE stream = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (stream, after, most),
+        )
+        total, up_to = 0, after
+        for seq, size in sizes:
+            total += size
+            if total > n_bytes and up_to > after:
+                break
+            up_to = seq
+        return up_to
 
     def record(self, stream: int, seq: int) -> LogRecord | None:
         """One record, unless it was removed since."""
@@ -179,6 +198,10 @@ class Leases:
 
     def release(self, connection: Connection, streams: Collection[int]) -> None:
         """Let other servers learn these streams."""
+
+    def token(self, stream: int) -> int:
+        """The number of the lease of a stream that is learned here: another one after another server had it."""
+        return 0
 
     def check(self, connection: Connection, stream: int) -> None:
         """Within a transaction, raise a ``NotOursError`` if another server has taken the stream over."""

@@ -61,7 +61,6 @@ class Fold:
         self._recent: OrderedDict[int, tuple[LogRecord, LoggedRows]] = OrderedDict()
         self._n_recent = 0  # rows in them
         self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
-        self.at = 0.0  # when the last record was written
 
     @classmethod
     def restored(
@@ -125,7 +124,7 @@ class Fold:
             self._forget(body)
         elif isinstance(body, LoggedExpiry):
             self.counts.expired(body)
-        self.seq, self.at = record.seq, record.at
+        self.seq = record.seq
 
     def _fetch(self, own_keys: Sequence[str] | None) -> None:
         """Read the networks of keys before anything changes, as the log may not be readable at present."""

@@ -26,13 +26,15 @@ from devdan.service.sql import StreamFacts
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
 
-_PORTION = 100  # records of a stream before it is another's turn
+_PORTION, _BYTES = 100, 2**20  # records of a stream that are read at a time, and about how many bytes
+_SLICE = 0.1  # seconds of learning from them before it is another stream's turn
 _PUBLISH = 0.05  # seconds between two predictors, while there is more to learn
 _COST = 10  # publishing must take at most a tenth of the time
 _COUNTS = 0.25  # seconds between two publications of the counts
 _SNAPSHOTS = {False: 20.0, True: 1.0}  # seconds between two snapshots; other servers predict from them
 _POLL = 0.25  # seconds between two looks at the log, to which others may write
 _ERASE = 1.0  # seconds between two snapshots for what is to be erased
+_COMPACT = 20.0  # seconds between two looks for records that are kept no longer
 _LONGEST = 500  # characters of a problem
 
 logger = logging.getLogger("devdan.service")
@@ -58,19 +60,62 @@ class StreamNews(NamedTuple):
     is_ours: bool  # it is learned by this process
 
 
+class Lag:
+    """For how long a model has not been up to date with its log; told no less than it is, and at most twice as much.
+
+    The model is as of some moment if it has what was the log's last record then. Once it has that, the next such moment
+    is noted, so that records that go on coming do not add up.
+
+    >>> lag = Lag()
+    >>> lag.begin(10.0)
+    >>> lag.advance(1, 10.0, lambda: 5), lag.seconds(12.0)
+    (None, 2.0)
+    >>> lag.advance(5, 13.0, lambda: 9), lag.seconds(13.0)
+    (None, 3.0)
+    >>> lag.advance(9, 14.0, lambda: 12), lag.seconds(14.0)
+    (None, 1.0)
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None  # the model has all that was there then
+        self._next: tuple[float, int] | None = None  # a moment, and the last record that was there
+
+    def begin(self, now: float) -> None:
+        """There is a record that the model does not have."""
+        if self._since is None:
+            self._since = now
+
+    def advance(self, seq: int, now: float, last: Callable[[], int]) -> None:
+        """The model has come to a record, and not to the ``last`` one."""
+        if self._next is not None and seq >= self._next[1]:
+            self._since, self._next = self._next[0], None
+        if self._next is None:
+            self._next = now, last()
+
+    def end(self) -> None:
+        """The model is up to date."""
+        self._since = self._next = None
+
+    def seconds(self, now: float) -> float:
+        """For how long the model has not been up to date."""
+        since = self._since
+        return 0.0 if since is None else now - since
+
+
 class _Followed:
     """A stream that is learned, or followed by its snapshots; ``fold`` is None until it is loaded."""
 
-    def __init__(self, stream: StreamFacts, is_ours: bool, problem: str | None) -> None:
-        self.stream, self.is_ours, self.problem = stream, is_ours, problem
+    def __init__(self, stream: StreamFacts, is_ours: bool, problem: str | None, token: int) -> None:
+        self.stream, self.is_ours, self.problem, self.token = stream, is_ours, problem, token
         self.is_told = problem is not None  # the log says that it is in quarantine
         self.fold: Fold | None = None
         self.snapshot_seq, self.snapshot_at, self.snapshot_taken = -1, stream.created, time.monotonic()
+        self.snapshot_takes = 0.0  # seconds
+        self.compacted_at, self.compacting_takes = time.monotonic(), 0.0
         self.published_seq, self.published_at = -1, 0.0
         self.counts, self.counted_seq, self.counted_at = Counts(), -1, 0.0  # as published
         self.seconds = 0.0  # that publishing takes; a fleet is copied with all its keys
         self.to_erase, self.erased_at, self.erasing_takes = False, 0.0, 0.0  # in seconds
-        self.since: float | None = None  # when it was last known to be behind the log
 
     def load(self, connection: Connection) -> Fold:
         self.fold, kept = latest(connection, self.stream)
@@ -97,16 +142,21 @@ class LearnerThread(threading.Thread):
     ) -> None:
         super().__init__(name="devdan-learner", daemon=True)
         self._snapshots = _SNAPSHOTS[database.is_shared] if snapshots is None else snapshots
+        self._compactions = _COMPACT if snapshots is None else snapshots
         self._database, self._writer, self._publish = database, writer, publish
         self._supervisor, self.part = supervisor, supervisor.part("learner")
-        self._leases, self._look_at = database.leases(), 0.0
+        self._leases, self._look_at, self._poll_at = database.leases(), 0.0, 0.0
         self._news = threading.Condition()
         self._ends, self._written, self._again = False, set[int](), set[int]()
         self._streams: dict[int, _Followed] = {}
+        self._busy = set[int]()  # those of which there may be more to learn
+        self._lags: dict[int, Lag] = {}
 
     def wake(self, streams: set[int]) -> None:
         """There are new records of these streams."""
         with self._news:
+            for stream in streams:
+                self._lag(stream).begin(time.monotonic())
             self._written |= streams
             self._news.notify()
 
@@ -119,9 +169,11 @@ class LearnerThread(threading.Thread):
 
     def behind(self, stream: int) -> float:
         """For how many seconds the model of a stream has not been up to date with the log."""
-        followed = self._streams.get(stream)
-        since = None if followed is None else followed.since
-        return 0.0 if since is None else time.monotonic() - since
+        lag = self._lags.get(stream)
+        return 0.0 if lag is None else lag.seconds(time.monotonic())
+
+    def _lag(self, stream: int) -> Lag:
+        return self._lags.setdefault(stream, Lag())
 
     def stop(self) -> None:
         """Learn what is there, take snapshots, and end."""
@@ -135,11 +187,14 @@ class LearnerThread(threading.Thread):
             connection = self._database.connect()
             try:
                 while True:
-                    written, ends = self._wait(_POLL)
+                    written, ends = self._wait(0.0 if self._busy else _POLL)
                     try:
-                        self._turn(connection, written)
+                        self._round(connection, written, ends)
                         self.part.goes_on()
+                        ends = ends and not self._busy
                         if ends:
+                            for number in list(self._streams):
+                                self._tried(connection, number, partial(self._save, anyway=True))
                             self._leases.close(connection)
                     except UnavailableError as error:
                         self._look_at = 0.0
@@ -149,33 +204,41 @@ class LearnerThread(threading.Thread):
             finally:
                 connection.close()
 
-    def _wait(self, seconds: float, whatever: bool = False) -> tuple[set[int] | None, bool]:
-        """Wait for work; returns the streams that were written to, None for any, and whether to end.
+    def _wait(self, seconds: float, whatever: bool = False) -> tuple[set[int], bool]:
+        """Wait for work; returns the streams that were written to, and whether to end.
 
-        ``whatever``: do not let news cut the waiting short.
+        ``whatever``: do not let news cut the waiting short, and leave them for the next time.
         """
         with self._news:
             if not self._ends and (whatever or not self._written):
                 self._news.wait_for(lambda: self._ends or (bool(self._written) and not whatever), seconds)
             if whatever:
-                return None, self._ends
+                return set(), self._ends
             written, self._written = self._written, set()
-            return None if self._ends or not written else written, self._ends
+            return written, self._ends
 
-    def _turn(self, connection: Connection, written: set[int] | None) -> None:
-        is_new = written is not None and not written <= self._streams.keys()
-        if is_new or self._again or self._ends or time.monotonic() >= self._look_at:
-            self._look(connection)
-            written = None
-        busy = set(self._streams) if written is None else written & self._streams.keys()
-        while busy:
-            busy = {number for number in sorted(busy) if self._tried(connection, number, self._advance)}
-            self.part.works()
-            if busy and time.monotonic() >= self._look_at:
-                self._look(connection)
-                busy &= self._streams.keys()
+    def _round(self, connection: Connection, written: set[int], ends: bool) -> None:
+        """Each stream of which there may be more to learn has its turn, and then what is due to be saved."""
+        if ends or self._again or not written <= self._streams.keys():
+            self._look_at = 0.0
+        self._busy |= written
+        self._look_if_due(connection)
+        if time.monotonic() >= self._poll_at:
+            self._busy, self._poll_at = set(self._streams), time.monotonic() + _POLL
+        self._busy = {number for number in sorted(self._busy) if self._turn(connection, number, self._advance)}
         for number in list(self._streams):
-            self._tried(connection, number, self._save)
+            self._turn(connection, number, self._save)
+
+    def _turn(self, connection: Connection, number: int, step: Callable[[Connection, _Followed], bool]) -> bool:
+        """Do something for a stream; leases are renewed in between, as they do not last for all turns of a round."""
+        self._look_if_due(connection)
+        self.part.works()
+        return number in self._streams and self._tried(connection, number, step)
+
+    def _look_if_due(self, connection: Connection) -> None:
+        if time.monotonic() >= self._look_at:
+            self._poll_at = 0.0
+            self._look(connection)
 
     def _look(self, connection: Connection) -> None:
         """See which streams there are, which of them are ours, and which are in quarantine."""
@@ -189,16 +252,23 @@ class LearnerThread(threading.Thread):
         self._leases.release(connection, surplus)
         ours -= surplus
         for number in self._streams.keys() - known.keys():
-            del self._streams[number]
+            self._drop(number)
         for number, stream in known.items():
             followed, is_ours, problem = self._streams.get(number), number in ours, problems.get(number)
+            token = self._leases.token(number) if is_ours else 0  # another one: others may have learned it meanwhile
             is_released = followed is not None and followed.is_told and problem is None
-            if followed is None or followed.is_ours != is_ours or is_released or number in again:
-                self._streams[number] = _Followed(stream, is_ours, problem)
+            is_other = followed is None or (followed.is_ours, followed.token) != (is_ours, token)
+            if followed is None or is_other or is_released or number in again:
+                self._streams[number] = _Followed(stream, is_ours, problem, token)
             elif problem is not None and not followed.is_told:  # another server says so
                 followed.problem, followed.is_told, followed.fold = problem, True, None
                 self._publish(number, StreamNews(None, problem, is_ours))
         self._look_at = time.monotonic() + self._leases.seconds
+
+    def _drop(self, number: int) -> None:
+        """A stream was deleted."""
+        del self._streams[number]
+        self._lags.pop(number, None)
 
     def _tried(self, connection: Connection, number: int, step: Callable[[Connection, _Followed], bool]) -> bool:
         """Do something for a stream; if it cannot be done, it is this stream's problem alone."""
@@ -212,8 +282,8 @@ class LearnerThread(threading.Thread):
         except Exception as error:
             if number in sql.streams(connection, [number]):
                 self._quarantine(connection, followed, error)
-            else:  # it was deleted meanwhile
-                del self._streams[number]
+            else:
+                self._drop(number)
         return False
 
     # --- Quarantine --------------------------------------------------------------------------------------------------
@@ -221,7 +291,7 @@ class LearnerThread(threading.Thread):
     def _quarantine(self, connection: Connection, followed: _Followed, error: Exception) -> None:
         number, name = followed.stream.number, followed.stream.name
         followed.problem = f"{type(error).__name__}: {error}"[:_LONGEST]
-        followed.fold, followed.since = None, None
+        followed.fold = None
         logger.error("the stream %s is in quarantine, and not learned any more", name, exc_info=error)
         self._publish(number, StreamNews(None, followed.problem, followed.is_ours))
         self._tell(followed)
@@ -253,6 +323,7 @@ class LearnerThread(threading.Thread):
     def _advance(self, connection: Connection, followed: _Followed) -> bool:
         """Bring a stream up to date, or nearer to it; returns whether there may be more to do."""
         if followed.problem is not None:
+            self._lag(followed.stream.number).end()
             self._tell(followed)
             if followed.published_seq < 0:
                 self._show_last(connection, followed)
@@ -260,43 +331,51 @@ class LearnerThread(threading.Thread):
         return self._learn(connection, followed) if followed.is_ours else self._follow(connection, followed)
 
     def _learn(self, connection: Connection, followed: _Followed) -> bool:
-        """Learn some records. What is published first is up to date with the log."""
-        fold = followed.fold or followed.load(connection)
-        records = connection.records(followed.stream.number, fold.seq, _PORTION)
-        if records and followed.since is None:
-            followed.since = time.monotonic()
+        """Learn some records; returns whether there were any. What is published first is up to date with the log."""
+        number, fold = followed.stream.number, followed.fold or followed.load(connection)
+        records = connection.records(number, fold.seq, _PORTION, _BYTES)
+        begin = time.monotonic()
         for record in records:
             if fold.is_due:
                 self._snapshot(followed, fold)
             fold.apply(record)
             followed.to_erase |= isinstance(record.body, LoggedForgetting)
-            is_due = time.monotonic() - followed.published_at > max(_PUBLISH, _COST * followed.seconds)
-            if is_due and followed.published_seq >= 0:
+            now = time.monotonic()
+            if now - followed.published_at > max(_PUBLISH, _COST * followed.seconds) and followed.published_seq >= 0:
                 self._show(followed, fold)
-        more = len(records) == _PORTION
+            if now - begin > _SLICE:
+                break
         late = time.monotonic() - followed.published_at > _COST * followed.seconds
-        if not more and followed.published_seq != fold.seq and late:
+        if not records and followed.published_seq != fold.seq and late:
             self._show(followed, fold)
-        if not more:
-            followed.since = None
-        return more
+        self._measure(connection, followed, fold.seq, is_behind=bool(records))
+        return bool(records)
 
     def _follow(self, connection: Connection, followed: _Followed) -> bool:
         """Another server learns: predict from its snapshots; before the first one, there is nothing to predict from."""
         number = followed.stream.number
         newest = sql.latest_seq(connection, number)
         if newest == 0 and sql.streams(connection, [number])[number].n_rows > 0:
-            followed.since = followed.since or time.monotonic()
+            self._measure(connection, followed, newest, is_behind=True)
             return False
         if newest != followed.snapshot_seq:
             fold = followed.load(connection)
             self._show(followed, fold)
             followed.fold = None
-        if sql.last_record(connection, number) <= newest:
-            followed.since = None
-        elif followed.since is None:
-            followed.since = time.monotonic()
+        self._measure(connection, followed, newest, is_behind=sql.last_record(connection, number) > newest)
         return False
+
+    def _measure(self, connection: Connection, followed: _Followed, seq: int, *, is_behind: bool) -> None:
+        """Note how far the model of a stream has come."""
+        number, now = followed.stream.number, time.monotonic()
+        with self._news:
+            lag = self._lag(number)
+            if is_behind:
+                lag.begin(now)
+            elif number not in self._written:
+                lag.end()
+        if is_behind:
+            lag.advance(seq, now, lambda: sql.last_record(connection, number))
 
     def _show(self, followed: _Followed, fold: Fold) -> None:
         now = time.monotonic()
@@ -315,9 +394,11 @@ class LearnerThread(threading.Thread):
         is_due = now - followed.counted_at > max(_COUNTS, _COST * followed.seconds)
         if is_due and followed.published_seq >= 0 and not followed.counted_seq == followed.published_seq == fold.seq:
             self._show(followed, fold)  # first, as the log may not take a snapshot at present
-        if anyway or self._ends or now - followed.snapshot_taken > self._snapshots:
+        if anyway or now - followed.snapshot_taken > max(self._snapshots, _COST * followed.snapshot_takes):
             self._snapshot(followed, fold)
-        if followed.to_erase and (self._ends or now - followed.erased_at > max(_ERASE, _COST * followed.erasing_takes)):
+        if anyway or now - followed.compacted_at > max(self._compactions, _COST * followed.compacting_takes):
+            self._compact(connection, followed)
+        if followed.to_erase and (anyway or now - followed.erased_at > max(_ERASE, _COST * followed.erasing_takes)):
             self._erase(connection, followed, fold)
         return False
 
@@ -333,21 +414,29 @@ class LearnerThread(threading.Thread):
             self._show(followed, fold)
 
     def _snapshot(self, followed: _Followed, fold: Fold) -> None:
-        number, keep = followed.stream.number, followed.stream.settings.keep
-        followed.snapshot_taken = time.monotonic()
+        number = followed.stream.number
+        followed.snapshot_taken = begin = time.monotonic()
         if fold.seq <= followed.snapshot_seq:
             return
         kept = fold.snapshot(self._writer.clock.now())
         self._writer.run_job(partial(sql.keep_snapshot, stream=number, kept=kept, leases=self._leases)).result()
         followed.snapshot_seq, followed.snapshot_at = kept.seq, kept.at
         fold.note_saved(kept)
-        if (
-            followed.stream.settings.keyed and followed.published_seq >= 0
-        ):  # who predicts reads no snapshot older than the one before
-            self._show(followed, fold)
-        after: int | None = 0 if keep is not None else None
+        followed.snapshot_taken = time.monotonic()
+        followed.snapshot_takes = followed.snapshot_taken - begin
+        if followed.stream.settings.keyed and followed.published_seq >= 0:
+            self._show(followed, fold)  # who predicts reads no snapshot older than the one before
+
+    def _compact(self, connection: Connection, followed: _Followed) -> None:
+        """Remove what is kept no longer, also where nothing comes any more."""
+        keep, begin = followed.stream.settings.keep, time.monotonic()
+        if keep is None:
+            return
+        after: int | None = 0
+        before = sql.served(connection) - keep
         while after is not None:  # little at a time, so that others can write in between
-            before = fold.at - (keep or 0.0)  # by the times in the log, whatever the clock says now
-            job = partial(sql.compact, stream=number, before=before, after=after, leases=self._leases)
+            job = partial(sql.compact, stream=followed.stream.number, before=before, after=after, leases=self._leases)
             after = self._writer.run_job(job).result()
             self.part.works()
+        followed.compacted_at = time.monotonic()
+        followed.compacting_takes = followed.compacted_at - begin

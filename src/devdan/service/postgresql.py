@@ -243,6 +243,9 @@ class PostgresqlLeases(Leases):
             )
             self._tokens.pop(stream, None)
 
+    def token(self, stream: int) -> int:
+        return self._tokens[stream]
+
     def check(self, connection: Connection, stream: int) -> None:
         """Nobody can take the stream over until the transaction ends: the row is locked."""
         found = connection.execute(

@@ -333,7 +333,7 @@ def keep_snapshot(connection: Connection, stream: int, kept: Snapshot, leases: L
 
 
 def compact(connection: Connection, stream: int, before: float, after: int, leases: Leases = ALONE) -> int | None:
-    """Remove records older than ``before`` that nothing needs any more, with their ids.
+    """Remove records from ``before`` that nothing needs any more, with their ids; by how long the log was in use.
 
     The log then begins with the latest snapshot. What goes are records that it covers, and of those with rows only the
     ones that do not wait for labels and whose labels it covers, too: learning goes on from it with the records that
@@ -344,7 +344,7 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
         leases.check(connection, stream)
         covered = latest_seq(connection, stream)
         old = connection.execute(
-            "SELECT seq FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND at < ? AND seq NOT IN "
+            "SELECT seq FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND served <= ? AND seq NOT IN "
             "(SELECT seq FROM waiting WHERE stream = ?) AND seq NOT IN (SELECT record FROM forgotten WHERE stream = ? "
             "UNION SELECT seq FROM forgotten WHERE stream = ?) ORDER BY seq LIMIT ?",
             (stream, after, covered, before, stream, stream, stream, _COMPACTED),
@@ -391,6 +391,11 @@ def _labelled_after(connection: Connection, stream: int, covered: int, ids: Sequ
         (connection.listed(ids), stream, covered),
     )
     return bool(found)
+
+
+def served(connection: Connection) -> float:
+    """For how many seconds the log has been in use, as of the latest commit; see :class:`Appender`."""
+    return float(connection.execute("SELECT served FROM clock")[0][0])
 
 
 def probe(connection: Connection, now: float) -> None:
@@ -499,7 +504,7 @@ class Appender:
     def append(self, stream: int, body: LogBody) -> int:
         """Write a record; returns its number."""
         self.seq += 1
-        self.connection.append(self.seq, stream, self.at, body)
+        self.connection.append(self.seq, stream, self.at, self.served, body)
         return self.seq
 
     def close(self, anyway: bool = False) -> None:
