@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from devdan.service import learner, ledger, sql
-from devdan.service.fold import Fold
+from devdan.service import forgetting, learner, ledger, sql
+from devdan.service.fold import Fold, GapError
 from devdan.service.learner import LearnerThread
 from devdan.service.replay import replayed
 from devdan.service.schema import Limits, StreamSettings, Submission, SubmittedRow
-from devdan.service.sql import Leases
+from devdan.service.sql import Leases, NotOursError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import SteadyClock, Supervisor
 from devdan.service.writer import WriterThread
@@ -50,11 +50,11 @@ class Service:
     def wake(self, streams):
         self.thread.wake(streams)
 
-    def learner(self, leases=None, **options):
+    def learner(self, leases=None, publish=lambda *news: None, **options):
         database = SimpleNamespace(
             connect=self.database.connect, leases=lambda: leases or Renewed(self), is_shared=False
         )
-        return LearnerThread(database, self.writer, lambda *news: None, self.supervisor, **options)
+        return LearnerThread(database, self.writer, publish, self.supervisor, **options)
 
     def stream(self, name, **settings):
         def make(connection):
@@ -222,7 +222,7 @@ def test_a_stream_that_another_server_learns_is_behind_only_if_that_one_is(servi
 
 def rounds(service):
     """Some of them, with time in between for what is due by the clock; returns the records that are left."""
-    for _ in range(3):
+    for _ in range(6):
         service.now += 30.0
         service.thread._round(service.connection, set(), ends=False)
     return service.connection.records(1, 0, 100)
@@ -249,3 +249,66 @@ def test_a_clock_that_is_wrong_at_a_start_removes_nothing_that_should_stay(servi
     service.write(stream, "c")
     service.write(stream, "c", label="yes")
     assert len(rounds(service)) == n + 2
+
+
+class Lost(Leases):
+    """Another server has taken all streams over, which is only seen when something is written."""
+
+    def check(self, connection, stream):
+        raise NotOursError("another server learns the stream by now")
+
+
+def test_a_former_holder_puts_nothing_into_quarantine(service, monkeypatch):
+    """Its own error may be that the one that learns the stream by now has removed records."""
+    stream, leases = service.stream("s"), Lost()
+    news = []
+    service.thread = service.learner(leases, publish=lambda *given: news.append(given))
+    service.write(stream, "a")
+    rounds(service)
+
+    def broken(fold, record):
+        raise GapError("the log lacks the rows of record 2, whose labels it has")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Fold, "apply", broken)
+        service.write(stream, "b")
+        service.thread._round(service.connection, {stream}, ends=False)
+    assert sql.quarantined(service.connection) == {}
+    leases.renew = lambda connection, streams: (set(), set())
+    seen = len(news)
+    rounds(service)
+    assert [own.problem for _, own in news] == [None] * len(news)
+    assert [own.is_ours for _, own in news[seen:]] == []
+
+
+def test_a_stream_is_loaded_again_if_another_server_had_it_meanwhile(service):
+    """Also one that was taken back before that was noticed: the other one may have removed records."""
+    stream, leases, loaded = service.stream("s"), Leases(), []
+    service.thread = service.learner(leases, publish=lambda number, news: loaded.append(news.view))
+    service.write(stream, "a")
+    rounds(service)
+    n = len(loaded)
+    rounds(service)
+    assert len(loaded) == n
+    leases.token = lambda stream: 2
+    rounds(service)
+    assert len(loaded) == n + 1
+    assert loaded[-1].predictor.version == sql.last_record(service.connection, stream)
+
+
+def test_what_an_error_says_in_a_quarantine_is_forgotten_with_the_sample(service, monkeypatch):
+    stream, news = service.stream("s"), []
+    service.thread = service.learner(publish=lambda number, own: news.append(own.problem))
+    service.write(stream, "a")
+
+    def broken(fold, record):
+        raise ValueError("a value of Ann: 1.0")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Fold, "apply", broken)
+        rounds(service)
+    assert sql.quarantined(service.connection) == {stream: "ValueError: a value of Ann: 1.0"} == {stream: news[-1]}
+    service.writer.run_job(lambda own: forgetting.forget(own, stream, "a", 2.0)).result()
+    rounds(service)
+    assert sql.quarantined(service.connection) == {stream: news[-1]}
+    assert news[-1] == "ValueError: what it said may have cited a sample that was forgotten"

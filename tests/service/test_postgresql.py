@@ -20,9 +20,9 @@ from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
 from devdan.service import database as log_database
-from devdan.service import ledger, sql
+from devdan.service import forgetting, ledger, sql
 from devdan.service.database import DamagedError, NotOursError, UnavailableError
-from devdan.service.fold import latest
+from devdan.service.fold import Fold, latest
 from devdan.service.replay import found, replayed
 from devdan.service.schema import StreamSettings, Submission, SubmittedRow
 
@@ -447,13 +447,39 @@ def test_streams_spread_over_servers_and_a_former_holder_writes_nothing(url):
         sql.keep_snapshot(connection, ours, fold.snapshot(0.0), first)
     with pytest.raises(NotOursError):
         sql.compact(connection, ours, 9.0, 0, first)
+    with pytest.raises(NotOursError):
+        sql.put_in_quarantine(connection, ours, "GapError: it has removed records", first)
+    assert sql.quarantined(connection) == {}
+    with pytest.raises(NotOursError):
+        forgetting.erase(connection, ours, first)
     assert sql.snapshot(connection, ours, sql.LATEST) is None
     sql.keep_snapshot(connection, ours, fold.snapshot(0.0), second)
     assert sql.snapshot(connection, ours, sql.LATEST) is not None
+    token = second.token(ours)
     second.close(connection)
     assert first.renew(connection, numbers) == (set(numbers), set())
+    assert first.token(ours) > token, "it knows that others have learned the stream meanwhile"
     connection.close()
     database.close()
+
+
+def test_a_quarantine_can_be_told_whatever_the_error_says(url):
+    with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
+        http.put("/v1/streams/s", json={}).raise_for_status()
+        until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
+        learner = http.application.engine.learner
+        connection = postgresql.PostgresqlDatabase(url).connect()
+        with pytest.MonkeyPatch.context() as patch:
+
+            def broken(fold, record):
+                raise ValueError("of \0 and \ud800")
+
+            patch.setattr(Fold, "apply", broken)
+            http.post("/v1/streams/s/predict", json={"rows": [{"features": {"x": 1.0}}]}).raise_for_status()
+            wait_until(lambda: sql.quarantined(connection))
+        assert list(sql.quarantined(connection).values()) == ["ValueError: of \ufffd and \ufffd"]
+        assert not learner.part.has_ended
+        connection.close()
 
 
 def test_two_servers_learn_a_stream_each_and_one_that_is_killed_is_replaced(url):

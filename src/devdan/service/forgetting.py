@@ -43,6 +43,7 @@ def forget(connection: Connection, stream: int, id_: str, now: float) -> int | N
         body = LoggedForgetting(id_, row, facts.label, waited, columns, labelled)
         seq = log.append(stream, body)
         sql.remove_rows(connection, stream, facts.seq, [id_])
+        sql.shorten_quarantine(connection, stream)
         connection.execute("INSERT INTO forgotten VALUES (?, ?, ?)", (stream, seq, facts.seq))
         if waited:
             sql.end_waiting(connection, stream, [facts.seq])

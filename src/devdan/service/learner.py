@@ -21,7 +21,7 @@ from devdan.service.database import Connection, DamagedError, Database, NotOursE
 from devdan.service.figures import Counts
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
-from devdan.service.schema import LoggedForgetting
+from devdan.service.schema import LoggedForgetting, printable
 from devdan.service.sql import StreamFacts
 from devdan.service.supervision import Supervisor
 from devdan.service.writer import WriterThread
@@ -260,7 +260,9 @@ class LearnerThread(threading.Thread):
             is_other = followed is None or (followed.is_ours, followed.token) != (is_ours, token)
             if followed is None or is_other or is_released or number in again:
                 self._streams[number] = _Followed(stream, is_ours, problem, token)
-            elif problem is not None and not followed.is_told:  # another server says so
+            elif (
+                problem is not None and problem != followed.problem
+            ):  # another server says so, or what it cited is gone
                 followed.problem, followed.is_told, followed.fold = problem, True, None
                 self._publish(number, StreamNews(None, problem, is_ours))
         self._look_at = time.monotonic() + self._leases.seconds
@@ -289,19 +291,26 @@ class LearnerThread(threading.Thread):
     # --- Quarantine --------------------------------------------------------------------------------------------------
 
     def _quarantine(self, connection: Connection, followed: _Followed, error: Exception) -> None:
-        number, name = followed.stream.number, followed.stream.name
-        followed.problem = f"{type(error).__name__}: {error}"[:_LONGEST]
-        followed.fold = None
-        logger.error("the stream %s is in quarantine, and not learned any more", name, exc_info=error)
-        self._publish(number, StreamNews(None, followed.problem, followed.is_ours))
-        self._tell(followed)
+        name = followed.stream.name
+        followed.problem, followed.fold = printable(f"{type(error).__name__}: {error}")[:_LONGEST], None
+        try:
+            self._tell(followed)
+        except NotOursError:
+            logger.info("the stream %s is learned by another server by now", name, exc_info=error)
+            followed.problem, self._look_at = None, 0.0  # the error may be that it has removed records
+            return
+        finally:
+            if followed.problem is not None:
+                logger.error("the stream %s is in quarantine, and not learned any more", name, exc_info=error)
+                self._publish(followed.stream.number, StreamNews(None, followed.problem, followed.is_ours))
         if followed.published_seq < 0:
             self._show_last(connection, followed)
 
     def _tell(self, followed: _Followed) -> None:
         """Have the log say so, so that neither another server nor another process tries it next."""
         if followed.is_ours and not followed.is_told and followed.problem is not None:
-            job = partial(sql.put_in_quarantine, stream=followed.stream.number, problem=followed.problem)
+            stream, problem = followed.stream.number, followed.problem
+            job = partial(sql.put_in_quarantine, stream=stream, problem=problem, leases=self._leases)
             self._writer.run_job(job).result()
             followed.is_told = True
 

@@ -114,6 +114,15 @@ def check_texts(texts: Sequence[str], what: str) -> None:
         raise InvalidError(f"{what} must not have control characters, got {text!r}")
 
 
+def printable(text: str) -> str:
+    r"""The text in a line that any database and terminal takes.
+
+    >>> printable("a\n b\0")
+    'a b\ufffd'
+    """
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", " ".join(text.split()))
+
+
 def check_columns(names: Sequence[str]) -> None:
     """Raise an error unless these are valid names of columns."""
     if not names or len(set(names)) < len(names):

@@ -24,6 +24,7 @@ LATEST, BASE = "latest", "base"  # kinds of snapshots
 _GAP = 3600.0  # seconds between two transactions that count at most
 _AT_ONCE = 500  # rows of a table that are removed in one transaction
 _COMPACTED = 1000  # likewise, records or ids
+_SHORTENED = "what it said may have cited a sample that was forgotten"
 
 
 # --- Streams ---------------------------------------------------------------------------------------------------------
@@ -468,12 +469,20 @@ def quarantined(connection: Connection) -> dict[int, str]:
     return dict(connection.execute("SELECT stream, problem FROM quarantine"))
 
 
-def put_in_quarantine(connection: Connection, stream: int, problem: str) -> None:
-    """Remember not to learn a stream, whatever server or process would do so next."""
+def put_in_quarantine(connection: Connection, stream: int, problem: str, leases: Leases = ALONE) -> None:
+    """Remember not to learn a stream, whatever server or process would do so next, unless another one learns it now."""
     with connection.transaction():
+        leases.check(connection, stream)
         if connection.execute("SELECT number FROM streams WHERE number = ?", (stream,)):
             connection.execute("DELETE FROM quarantine WHERE stream = ?", (stream,))
             connection.execute("INSERT INTO quarantine (stream, problem) VALUES (?, ?)", (stream, problem))
+
+
+def shorten_quarantine(connection: Connection, stream: int) -> None:
+    """Forget what the problem of a stream cites, within a transaction; what kind of error it was stays."""
+    for (problem,) in connection.execute("SELECT problem FROM quarantine WHERE stream = ?", (stream,)):
+        kind, _, _ = problem.partition(":")
+        connection.execute("UPDATE quarantine SET problem = ? WHERE stream = ?", (f"{kind}: {_SHORTENED}", stream))
 
 
 def end_quarantine(connection: Connection, stream: int) -> None:
