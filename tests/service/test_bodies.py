@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from devdan.service.arrow import arrow_labels, arrow_rows, is_arrow
-from devdan.service.bodies import ROWS, LabelIn, LabelsIn, RowIn, parsed_rows
-from devdan.service.schema import InvalidError, LimitError, Limits
+from devdan.service.bodies import ROWS, SAMPLES, LabelIn, LabelsIn, RowIn, parsed, parsed_rows
+from devdan.service.inference import Inference
+from devdan.service.schema import LONGEST_VALUE, InvalidError, LimitError, Limits
 
 NAMES = st.lists(st.text(st.sampled_from('ab "\\é€'), max_size=3), min_size=1, max_size=6, unique=True)
 VALUES = st.none() | st.booleans() | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
@@ -266,3 +267,22 @@ def test_damaged_batches_are_refused_or_read(good, end, changes):
         content[int(place * len(content))] = byte
     with suppress(InvalidError, LimitError):
         arrow_rows(bytes(content[:end]), LIMITS)
+
+
+def test_a_text_has_a_limit_whatever_way_it_comes():
+    def in_json(text, **own):
+        return msgspec.json.encode({"rows": [{"features": {"x": 1.0, "text": text}, **own}]})
+
+    def in_a_tensor(text):
+        return msgspec.json.encode({"inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [text]}]})
+
+    tensors = msgspec.json.Decoder(Inference)
+    for read in (
+        lambda text: parsed_rows(in_json(text), ["x", "text"]),
+        lambda text: parsed_rows(in_json(text), None),
+        lambda text: parsed(SAMPLES, in_json(text, label=1)),
+        lambda text: parsed(tensors, in_a_tensor(text)),
+    ):
+        assert read("\N{SNOWMAN}" * LONGEST_VALUE)
+        with pytest.raises(InvalidError, match=f"length <= {LONGEST_VALUE}"):
+            read("\N{SNOWMAN}" * (LONGEST_VALUE + 1))

@@ -1,7 +1,9 @@
 """The model as a function of the log: the same bits from the beginning, from any snapshot, and after compacting."""
 
 import random
+import tracemalloc
 
+import msgspec
 import numpy as np
 import pytest
 from served import served_here, until
@@ -10,12 +12,12 @@ from devdan import DEVDAN, DEVDANFleet
 from devdan.evaluation.loop import prequential
 from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.model.modelfile import content_of
-from devdan.service import ledger, models, sql
+from devdan.service import figures, ledger, models, sql
 from devdan.service.figures import MOST_SPANS, Counts
 from devdan.service.fold import Fold, GapError
 from devdan.service.live import charts
 from devdan.service.predictor import Predictor
-from devdan.service.replay import found, history, replayed
+from devdan.service.replay import found, history, records, replayed
 from devdan.service.schema import (
     Assumption,
     LoggedColumns,
@@ -208,6 +210,42 @@ def test_compacting_removes_a_bounded_number_of_rows_at_a_time(tmp_path):
     assert left == [(2000,), (1000,), (0,)]
     assert not connection.records(stream.number, 0, 10)
     database.close()
+
+
+def test_rows_in_memory_are_limited_by_their_bytes(tmp_path):
+    """However large they are, and whichever labels come: those that left memory are read again."""
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        settings = StreamSettings(options={"drop": ["text"]})
+        number = sql.create_stream(connection, "s", settings, 0.0).number
+    n, size = 60, 2**20
+    for k in range(n):
+        row = SubmittedRow(f"r{k}", {"x": float(k), "text": f"{k:03}" * (size // 3)})
+        ledger.commit(connection, [Submission(number, [row])], float(k))
+    for k in (0, 59, 30, 1):
+        ledger.commit(connection, [Submission(number, labels=[(f"r{k}", k % 2)])], float(n))
+    stream = sql.streams(connection)[number]
+    fold = Fold.restored(connection, stream, None)
+    tracemalloc.start()
+    for record in records(connection, stream, 0):
+        fold.apply(record)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 40 * size
+    assert (fold.seq, fold.counts.n_rows, fold.counts.n_labels) == (sql.last_record(connection, number), n, 4)
+    database.close()
+
+
+def test_records_are_read_one_at_a_time_if_they_are_large(log):
+    connection, number = log
+    everything = connection.records(number, 0, 10_000)
+    read, after = [], 0
+    while some := connection.records(number, after, 5, 1000):
+        assert len(some) == 1 or (len(some) <= 5 and sum(one.n_bytes for one in some) <= 1000)
+        read += some
+        after = read[-1].seq
+    assert read == everything
 
 
 def test_what_the_model_cannot_take_is_counted():
@@ -519,3 +557,30 @@ def test_now_and_then_it_is_asked_which_columns_matter(tmp_path, keyed):
     assert Fold.restored(connection, facts, kept).is_same_as(kept, fold.model if keyed else None)
     connection.close()
     database.close()
+
+
+def test_which_labels_the_model_did_not_take_is_remembered_within_bounds(monkeypatch):
+    """The oracle: all of them. What is not remembered any more is not told to be learned."""
+    source, teach, taken = random.Random(3), models.teach, []
+    fold = Fold(StreamSettings(columns=["x"]))
+    fold.apply(LogRecord(1, 1, 0.0, LoggedRows(0, ["a"], [[1.0]], [None], [None])))
+
+    def picky(*given):
+        if not taken[-1]:
+            raise ValueError("it would need too much memory")
+        teach(*given)
+
+    monkeypatch.setattr(models, "teach", picky)
+    monkeypatch.setattr(figures, "_REFUSALS", 20)
+    for seq in range(2, 200):
+        taken.append(source.random() < 0.5)
+        fold.apply(LogRecord(seq, 1, 0.0, LoggedLabels([(1, 0)], ["yes"])))
+    refusals = fold.counts.refusals
+    assert len(refusals.ranges) <= 20
+    told = [refusals.fate(seq) for seq in range(2, 200)]
+    assert {"learned", "unusable", "learned or unusable"} == set(told)
+    for one, is_taken in zip(told, taken, strict=True):
+        assert one in ("learned or unusable", "learned" if is_taken else "unusable")
+    again = Fold(StreamSettings(columns=["x"]))
+    again.counts = msgspec.msgpack.decode(fold.snapshot(0.0).counts, type=figures.Counts)
+    assert again.counts.refusals == refusals

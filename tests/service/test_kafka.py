@@ -410,6 +410,8 @@ def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(make_cluster
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 1)
         cluster.stand_still()
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 0)
+        told = wait_until(lambda: [one for one in [http.get("/v2/health/ready")] if one.status_code == 503])[0]
+        assert told.json() == {"ready": False, "problems": {"kafka": "it waits"}}
         http.post("/v1/streams/s/predict", content=rows(meanwhile=1.0)).raise_for_status()
         http.post("/v1/streams/s/labels", content=labels(meanwhile="low")).raise_for_status()
         cluster.go_on()

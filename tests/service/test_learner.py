@@ -11,11 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from devdan.service import forgetting, learner, ledger, sql
+from devdan.service.database import Leases, NotOursError
 from devdan.service.fold import Fold, GapError
 from devdan.service.learner import LearnerThread
 from devdan.service.replay import replayed
 from devdan.service.schema import Limits, StreamSettings, Submission, SubmittedRow
-from devdan.service.sql import Leases, NotOursError
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import SteadyClock, Supervisor
 from devdan.service.writer import WriterThread

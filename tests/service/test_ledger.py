@@ -574,3 +574,13 @@ def test_many_rows_are_several_records(database):
     assert connection.record(number, seq).body.values[place] == [1100.0]
     assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].repeated_rows == 1200
     assert sql.streams(connection)[number].n_waiting == 1199
+
+
+def test_large_rows_are_records_of_their_own(database):
+    connection, number = begun(database)
+    some = [row(f"r{k}", "x" * (200_000 if k % 50 == 0 else 10)) for k in range(500)]
+    assert ledger.commit(connection, [Submission(number, some)], 1.0)[0].rows == 500
+    written = connection.records(number, 0, 1000)
+    assert max(one.n_bytes for one in written) < 1.1 * 2**20
+    assert [id_ for one in written for id_ in getattr(one.body, "ids", ())] == [one.id for one in some]
+    assert len(written) < 10

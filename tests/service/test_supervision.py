@@ -11,7 +11,7 @@ import httpx
 import pytest
 from served import SECONDS, Process, limit, metric, served_here, until, wait_until
 
-from devdan.service import learner, ledger, sql, supervision
+from devdan.service import learner, ledger, models, sql, supervision
 from devdan.service.database import DamagedError, NotStorableError, UnavailableError
 from devdan.service.fold import Fold
 from devdan.service.replay import found, replayed
@@ -314,6 +314,25 @@ def test_learning_that_is_behind_is_not_ready(http, monkeypatch):
     assert http.get("/v2/models/s/ready").json()["problems"] == {"learning": "the model is behind the log"}
     go_on.set()
     wait_until(lambda: http.get("/v2/models/s/ready").status_code == 200)
+
+
+def test_a_label_that_the_model_could_not_take_is_not_told_to_be_learned(tmp_path, monkeypatch):
+    def full(*given):
+        raise ValueError("the model would need too much memory")
+
+    for is_first in (True, False):
+        with served_here(tmp_path / "data") as http:
+            if is_first:
+                taught(http, "s")
+                http.post("/v1/streams/s/predict", json=rows("b", "c")).raise_for_status()
+                with monkeypatch.context() as patch:
+                    patch.setattr(models, "teach", full)
+                    assert http.post("/v1/streams/s/labels", json=labels(b="fine")).json()["accepted"] == 1
+                    until(http, "/v1/streams/s", lambda shown: shown["unusable"] == 1)
+                http.post("/v1/streams/s/labels", json=labels(c="fine")).raise_for_status()
+            until(http, "/v1/streams/s/samples/c", lambda sample: sample["state"] == "learned")
+            assert http.get("/v1/streams/s/samples/b").json()["state"] == "unusable"
+            assert http.get("/v1/streams/s/samples/a").json()["state"] == "learned"
 
 
 def test_a_part_says_what_it_waits_for_once_and_waits_longer_each_time(caplog):

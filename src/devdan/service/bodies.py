@@ -9,7 +9,15 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from devdan.service.schema import LONGEST, InvalidError, LimitError, Limits, StreamSettings, Value, check_texts
+from devdan.service.schema import (
+    LONGEST,
+    LONGEST_VALUE,
+    InvalidError,
+    LimitError,
+    Limits,
+    StreamSettings,
+    check_texts,
+)
 
 Body = TypeVar("Body")
 
@@ -20,13 +28,14 @@ _STRUCTS, _FIELDS = 200, 50  # structs that are cached, and names of one
 _ESCAPED = re.compile(r'["\\\x00-\x1f]')
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST)]
+Feature = float | Annotated[str, msgspec.Meta(max_length=LONGEST_VALUE)] | bool | None
 LabelValue = Text | Annotated[int, msgspec.Meta(ge=-_LARGEST, le=_LARGEST)] | bool
 
 
 class RowIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A row: features by column. Without an id, the service makes one."""
 
-    features: dict[str, Value]
+    features: dict[str, Feature]
     id: Text | None = None
     key: Text | None = None
 
@@ -40,7 +49,7 @@ class RowsIn(msgspec.Struct, forbid_unknown_fields=True):
 class SampleIn(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A row with its label."""
 
-    features: dict[str, Value]
+    features: dict[str, Feature]
     label: LabelValue
     id: Text | None = None
     key: Text | None = None
@@ -109,7 +118,7 @@ def parsed_rows(content: bytes, columns: Sequence[str] | None) -> list[RowIn]:
 @lru_cache(_STREAMS)
 def _in_order(columns: tuple[str, ...]) -> msgspec.json.Decoder[Any] | None:
     """A decoder for rows of these columns, where one is faster than dicts."""
-    features = struct_of(columns, Value)
+    features = struct_of(columns, Feature)
     if features is None:
         return None
     row: Any = msgspec.defstruct("RowOfColumns", [("features", features)], bases=(RowIn,), gc=False)

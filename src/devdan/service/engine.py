@@ -481,8 +481,13 @@ class Engine:
         return await self.read(find)
 
     async def sample(self, live: Live, id_: str) -> SampleStatus:
-        """What became of a sample; it is learned once it is in the model that predicts."""
-        version = live.predictor.version if live.is_loaded else -1
+        """What became of a sample; it is learned once it is in the model that predicts.
+
+        It is unusable if the model could not take its label. Of labels long ago it may only be known that it was one
+        of both.
+        """
+        view = live.view
+        version = view.predictor.version if live.is_loaded else -1
 
         def find(connection: Connection) -> SampleStatus | None:
             facts = sql.known_ids(connection, live.number, [id_]).get(id_)
@@ -495,9 +500,9 @@ class Engine:
             if came is None or not isinstance(came.body, LoggedRows):
                 return SampleStatus(id_, "waits for its features", label=facts.label, labelled_at=labelled_at)
             if facts.label_seq is not None:
-                is_assumed = labelled is not None and isinstance(labelled.body, LoggedAssumptions)
-                state = "assumed" if is_assumed else "learned"
-                state = state if facts.label_seq <= version else "waits to be learned"
+                state = view.refusals.fate(facts.label_seq) if facts.label_seq <= version else "waits to be learned"
+                if state == "learned" and labelled is not None and isinstance(labelled.body, LoggedAssumptions):
+                    state = "assumed"
             else:
                 state = "expired" if facts.seq <= stream.horizon else "waits for its label"
             predicted, confidence = came.body.predicted[facts.place], came.body.confidence[facts.place]

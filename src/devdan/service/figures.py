@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,6 +27,7 @@ MOST_SPANS = 200
 DELAYS = (1.0, 10.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86_400.0, 7 * 86_400.0, 30 * 86_400.0)  # seconds
 _LEAST_APART, _APART = 500, 50  # rows between two measurements: at least, and as a fraction of all rows
 _LATEST = 12
+_REFUSALS = 1000  # of labels that are remembered one by one
 
 
 class Span(msgspec.Struct, array_like=True):
@@ -51,6 +54,25 @@ class Span(msgspec.Struct, array_like=True):
         self.importances = other.importances or self.importances
 
 
+class Refusals(NamedTuple):
+    """Which labels the model did not take, by their records.
+
+    >>> refusals = Refusals(10, ((21, 23), (30, 30)))
+    >>> [refusals.fate(seq) for seq in (9, 11, 22, 24)]
+    ['learned or unusable', 'learned', 'unusable', 'learned']
+    """
+
+    before: int = 0  # up to this record, it is not remembered
+    ranges: tuple[tuple[int, int], ...] = ()
+
+    def fate(self, seq: int) -> str:
+        """What became of the labels of a record that the model has come to."""
+        if seq <= self.before:
+            return "learned or unusable"
+        place = bisect_right(self.ranges, (seq, math.inf)) - 1
+        return "unusable" if place >= 0 and seq <= self.ranges[place][1] else "learned"
+
+
 class LatestRow(msgspec.Struct, array_like=True):
     """One of the latest rows."""
 
@@ -75,6 +97,9 @@ class Counts(msgspec.Struct):
     n_forgotten_waiting: int = 0  # those of them that waited for their labels
     n_unusable: int = 0  # rows or labels that the model could not take
     problem: str = ""  # why, the last time
+    refused: list[tuple[int, int]] = []  # the first and last of records in a row whose labels the model did not take
+    refused_before: int = 0  # up to this record, it is not remembered which were refused
+    is_refusing: bool = False  # the latest labels were refused
     outcomes: dict[int, JudgedRow] = {}  # of the latest labelled rows, by row
     delays: list[int] = msgspec.field(
         default_factory=lambda: [0] * (len(DELAYS) + 1)
@@ -194,6 +219,21 @@ class Counts(msgspec.Struct):
         """Count what was evicted."""
         self.n_expired_rows += body.n_rows
         self.n_expired_labels += body.n_labels
+
+    def refuse(self, seq: int) -> None:
+        """The model could not take the labels of a record."""
+        if self.is_refusing:
+            self.refused[-1] = self.refused[-1][0], seq
+        else:
+            self.refused.append((seq, seq))
+        self.is_refusing = True
+        if len(self.refused) > _REFUSALS:
+            _, self.refused_before = self.refused.pop(0)
+
+    @property
+    def refusals(self) -> Refusals:
+        """As it is now."""
+        return Refusals(self.refused_before, tuple(self.refused))
 
     def structure(self, n_hidden: int, virtual: int, real: int) -> None:
         """The hidden units of the model after the latest rows, and drifts that it has signalled since the last time."""

@@ -31,7 +31,7 @@ from devdan.service.schema import (
 )
 from devdan.service.sql import Snapshot, StreamFacts
 
-_CACHED = 20_000  # rows that may get labels soon
+_CACHED, _CACHED_BYTES = 20_000, 8 * 2**20  # rows that may get labels soon, and their bytes in the log
 
 Find = Callable[[int], LogRecord | None]  # a record of the stream, by its number
 
@@ -59,7 +59,7 @@ class Fold:
         self.model: models.Model = models.new_model(settings)
         self.counts, self.columns, self.seq = Counts(), settings.columns, 0
         self._recent: OrderedDict[int, tuple[LogRecord, LoggedRows]] = OrderedDict()
-        self._n_recent = 0  # rows in them
+        self._n_recent = self._n_bytes = 0  # rows and bytes in them
         self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
 
     @classmethod
@@ -107,19 +107,19 @@ class Fold:
             self._fetch(body.keys)
             self._remember(record, body)
             self.counts.rows(record, body)
-            self._learn(body.values, body.keys, None)
+            self._learn(record.seq, body.values, body.keys, None)
         elif isinstance(body, LoggedLabels):
             rows = self._rows_of(body.rows)
             values, own_keys = _taken(rows, body.rows)
             self._fetch(own_keys)
             self.counts.labels(record, body, rows)
-            self._learn(values, own_keys, body.labels)
+            self._learn(record.seq, values, own_keys, body.labels)
         elif isinstance(body, LoggedCorrections):
             rows = self._rows_of(body.rows)
             values, own_keys = _taken(rows, body.rows)
             self._fetch(own_keys)
             self.counts.corrections(body, rows)
-            self._learn(values, own_keys, body.labels, body.before)
+            self._learn(record.seq, values, own_keys, body.labels, body.before)
         elif isinstance(body, LoggedForgetting):
             self._forget(body)
         elif isinstance(body, LoggedExpiry):
@@ -133,6 +133,7 @@ class Fold:
 
     def _learn(
         self,
+        seq: int,
         values: Sequence[Sequence[Value]],
         keys: list[str] | None,
         labels: list[Label] | None,
@@ -152,7 +153,11 @@ class Fold:
         except ValueError as error:  # what the model cannot take is counted, the same in each replay
             self.counts.n_unusable += len(values)
             self.counts.problem = str(error)
+            if labels is not None:
+                self.counts.refuse(seq)
             return
+        if labels is not None:
+            self.counts.is_refusing = False
         self.n_hidden, virtual, real = models.structure(self.model)
         self.counts.structure(self.n_hidden, virtual - self.drifts[0], real - self.drifts[1])
         self.drifts = virtual, real
@@ -167,8 +172,7 @@ class Fold:
         seq, place = body.row
         self._fetch(rows.keys and [rows.keys[place]])
         self.counts.forgotten(body, rows)
-        self._n_recent -= len(rows.ids)
-        del self._recent[seq]  # it is read again if other labels come, without the sample then
+        self._leave(self._recent.pop(seq))  # it is read again if other labels come, without the sample then
         assert self.columns is not None
         X = models.table(self.columns, [rows.values[place]])
         alone = [self.columns[column] for column in body.columns]
@@ -188,9 +192,14 @@ class Fold:
     def _remember(self, record: LogRecord, rows: LoggedRows) -> None:
         self._recent[record.seq] = record, rows
         self._n_recent += len(rows.ids)
-        while self._n_recent > _CACHED and len(self._recent) > 1:
-            _, (_, oldest) = self._recent.popitem(last=False)
-            self._n_recent -= len(oldest.ids)
+        self._n_bytes += record.n_bytes
+        while (self._n_recent > _CACHED or self._n_bytes > _CACHED_BYTES) and len(self._recent) > 1:
+            _, oldest = self._recent.popitem(last=False)
+            self._leave(oldest)
+
+    def _leave(self, gone: tuple[LogRecord, LoggedRows]) -> None:
+        self._n_recent -= len(gone[1].ids)
+        self._n_bytes -= gone[0].n_bytes
 
     def _rows_of(self, places: Sequence[tuple[int, int]]) -> list[tuple[LogRecord, LoggedRows]]:
         """The records of rows."""

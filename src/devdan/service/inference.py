@@ -11,14 +11,13 @@ from starlette.responses import Response
 import devdan
 from devdan.model.decision import text_of
 from devdan.service import answers
-from devdan.service.bodies import RowIn, check_rows, parsed, parser
+from devdan.service.bodies import Feature, RowIn, check_rows, parsed, parser
 from devdan.service.engine import ConflictError, Live
 from devdan.service.http import Call, Operation, answered
 from devdan.service.predictor import Predictor
 from devdan.service.schema import InvalidError
 
 _NUMBERS = {"FP64", "FP32", "FP16", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"}
-Cell = float | str | bool | None
 
 
 class Tensor(msgspec.Struct):
@@ -27,7 +26,7 @@ class Tensor(msgspec.Struct):
     name: str
     shape: list[int]
     datatype: str
-    data: list[float | str | bool | list[float | str | bool | None] | None]
+    data: list[Feature | list[Feature]]
     parameters: dict[str, Any] = {}
 
 
@@ -141,7 +140,7 @@ def _rows(live: Live, asked: Inference) -> list[RowIn]:
     """The rows in the tensors: one for each column, or one for all."""
     if not asked.inputs:
         raise InvalidError("inputs must have a tensor for each column, or one for all; got none")
-    columns: dict[str, Sequence[Cell]] = {}
+    columns: dict[str, Sequence[Feature]] = {}
     if len(asked.inputs) == 1 and len(asked.inputs[0].shape) == 2 and asked.inputs[0].shape[1] != 1:
         tensor = asked.inputs[0]
         names = live.predictor.columns

@@ -18,7 +18,7 @@ import msgspec
 
 from devdan.service import forgetting, sql
 from devdan.service.database import Connection, DamagedError, Database, NotOursError, UnavailableError
-from devdan.service.figures import Counts
+from devdan.service.figures import Counts, Refusals
 from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
 from devdan.service.schema import LoggedForgetting, printable
@@ -49,6 +49,7 @@ class StreamView(NamedTuple):
     real: int
     n_hidden: int
     snapshot_at: float
+    refusals: Refusals = Refusals()
     is_erasing: bool = False  # samples are forgotten that are still on the disk
 
 
@@ -126,7 +127,8 @@ class _Followed:
 
     def view(self, fold: Fold) -> StreamView:
         predictor = Predictor(fold.model, fold.columns, fold.seq)
-        return StreamView(predictor, self.counts, *fold.drifts, fold.n_hidden, self.snapshot_at, self.to_erase)
+        figures = *fold.drifts, fold.n_hidden, self.snapshot_at, fold.counts.refusals
+        return StreamView(predictor, self.counts, *figures, self.to_erase)
 
 
 class LearnerThread(threading.Thread):

@@ -6,7 +6,7 @@ need not decide anything again; evictions are records, too, so that reading need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -30,12 +30,13 @@ from devdan.service.schema import (
     SubmissionOutcome,
     SubmittedRow,
     Value,
+    encoded,
     kind_of,
 )
 from devdan.service.sql import Appender, IdFacts, StreamFacts
 
 _OLDEST = 16  # records looked at for expiry at a time
-_RECORD = 500  # rows in a record: a label that comes late may have to read all of it
+_RECORD, _RECORD_BYTES = 500, 2**20  # rows in a record: a label that comes late may have to read all of it
 _LISTED = 20  # columns in a message
 _UNKNOWN = KnownId()
 _LIMITS = Limits()
@@ -270,13 +271,13 @@ class _StreamGroup:
     def _write_rows(self) -> None:
         stream = self._stream
         early = self._end_early([id_ for id_ in self._places if id_ in self._ids])  # their labels came before
-        for start in range(0, len(self._new), _RECORD):
-            rows = self._new[start : start + _RECORD]
+        for start, end in self._records_of_new():
+            rows = self._new[start:end]
             ids = [row.id for row in rows]
             body = LoggedRows(
                 stream.n_rows,
                 ids,
-                self._values[start : start + _RECORD],
+                self._values[start:end],
                 [row.predicted for row in rows],
                 [row.confidence for row in rows],
                 [row.key or "" for row in rows] if stream.settings.keyed else None,
@@ -290,6 +291,16 @@ class _StreamGroup:
         for id_, facts in early.items():
             assert facts.label is not None
             self._learned[id_] = self._written[self._places[id_]], facts.label
+
+    def _records_of_new(self) -> Iterator[tuple[int, int]]:
+        """Where the records of new rows begin and end."""
+        start = 0
+        while start < len(self._new):
+            end = min(start + _RECORD, len(self._new))
+            while end - start > 1 and len(encoded(self._values[start:end])) > _RECORD_BYTES:
+                end = start + (end - start) // 2
+            yield start, end
+            start = end
 
     def _end_early(self, ids: Sequence[str]) -> dict[str, IdFacts]:
         """These early labels no longer wait: their rows are here, or others replace them; returns what was known."""

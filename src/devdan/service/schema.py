@@ -15,6 +15,7 @@ Label = int | str | bool
 Features = dict[str, Value] | tuple[Value, ...]  # by column, or in the order of the stream's columns
 
 LONGEST = 200  # characters of an id, a key, a label or a column's name
+LONGEST_VALUE = 2**16  # of a feature
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_SECONDS = 100 * 365.25 * 86_400
@@ -316,6 +317,7 @@ class LogRecord(msgspec.Struct, frozen=True):
     stream: int
     at: float
     body: LogBody
+    n_bytes: int = 0  # of it in the log
 
 
 _DECODER = msgspec.msgpack.Decoder(LogBody)
@@ -324,7 +326,7 @@ encoded = msgspec.msgpack.Encoder().encode
 
 def decoded(seq: int, stream: int, at: float, content: bytes) -> LogRecord:
     """A record from what the database holds."""
-    return LogRecord(seq, stream, at, _DECODER.decode(content))
+    return LogRecord(seq, stream, at, _DECODER.decode(content), len(content))
 
 
 # --- Submissions -----------------------------------------------------------------------------------------------------
