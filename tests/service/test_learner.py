@@ -57,9 +57,11 @@ class Service:
         return LearnerThread(database, self.writer, publish, self.supervisor, **options)
 
     def stream(self, name, **settings):
+        made = StreamSettings(**{"columns": ["x"]} | settings)
+
         def make(connection):
             with connection.transaction():
-                return sql.create_stream(connection, name, StreamSettings(columns=["x"], **settings), 0.0).number
+                return sql.create_stream(connection, name, made, 0.0).number
 
         return self.writer.run_job(make).result()
 
@@ -218,6 +220,20 @@ def test_a_stream_that_another_server_learns_is_behind_only_if_that_one_is(servi
     assert sql.latest_seq(service.connection, stream) < sql.last_record(service.connection, stream)
     assert (max(seconds) < 10) == is_learned
     assert is_learned or seconds[-1] > 70
+
+
+def test_a_stream_that_another_server_learns_has_columns_once_rows_have_come(service):
+    """Also if it was looked at before."""
+    stream, views = service.stream("s", columns=None), []
+    follower = service.learner(Followed(), publish=lambda number, news: views.append(news.view))
+    follower._round(service.connection, {stream}, ends=False)
+    assert views[-1].predictor.columns is None
+    service.write(stream, "a")
+    service.write(stream, "a", label="yes")
+    rounds(service)
+    service.now += 1.0
+    follower._round(service.connection, {stream}, ends=False)
+    assert (views[-1].predictor.columns, views[-1].predictor.one({"x": 1.0}).label) == (["x"], "yes")
 
 
 def rounds(service):

@@ -119,10 +119,12 @@ class _Followed:
         self.to_erase, self.erased_at, self.erasing_takes = False, 0.0, 0.0  # in seconds
 
     def load(self, connection: Connection) -> Fold:
+        number = self.stream.number
+        self.stream = sql.streams(connection, [number])[number]  # it may have columns by now
         self.fold, kept = latest(connection, self.stream)
         self.snapshot_seq, self.snapshot_at = (0, self.stream.created) if kept is None else (kept.seq, kept.at)
         self.counts = self.fold.counts
-        self.to_erase = forgetting.n_pending(connection, self.stream.number) > 0
+        self.to_erase = forgetting.n_pending(connection, number) > 0
         return self.fold
 
     def view(self, fold: Fold) -> StreamView:
