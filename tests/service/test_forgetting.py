@@ -229,6 +229,45 @@ def test_a_text_stays_known_as_long_as_another_row_has_it(log):
     assert fold.model.encoding_.input_names == ["x", "name=Bob", "name=Anna", "name=Ann"]
 
 
+def test_a_search_beforehand_finds_what_one_at_the_end_finds(history_of_people, monkeypatch):
+    """Whatever comes in between, however few records are looked at at a time."""
+    connection, number, there, _ = history_of_people
+    monkeypatch.setattr(forgetting, "_PART", 3)
+    monkeypatch.setattr(forgetting, "_VALUES", 1)
+    source = random.Random(5)
+    for id_ in source.sample(sorted(there), 20):
+        searched = forgetting.search(connection, number, id_)
+        row = there[id_][0]
+        commit(connection, number, SubmittedRow(f"since {id_}", {"x": 0.5, "city": row["city"], "name": "other"}))
+        expected = forgetting.forget(connection, number, id_, 50.0, searched)
+        found = connection.record(number, expected).body.columns
+        assert found == [2], "its name is its own, its city is not"
+    for id_ in source.sample(sorted(there), 20):
+        if id_ not in sql.known_ids(connection, number, [id_]):
+            continue
+        searched = forgetting.search(connection, number, id_)
+        commit(connection, number, SubmittedRow(f"again {id_}", there[id_][0]))
+        seq = forgetting.forget(connection, number, id_, 60.0, searched)
+        assert connection.record(number, seq).body.columns == []
+
+
+def test_a_search_is_repeated_if_another_sample_was_forgotten_since(log):
+    """Else each of two would leave their text to the other one."""
+    connection, number = log
+    for id_ in ("a", "b", "c"):
+        commit(connection, number, SubmittedRow(id_, {"name": "Ann" if id_ < "c" else "Bob", "x": 1.0}))
+    searched = {id_: forgetting.search(connection, number, id_) for id_ in ("a", "b")}
+    assert [one.columns for one in searched.values()] == [[], []]
+    forgetting.forget(connection, number, "a", 2.0, searched["a"])
+    sql.keep_snapshot(connection, number, folded(connection, number).snapshot(0.0))
+    for _ in range(2):  # also once it is erased
+        with pytest.raises(forgetting.ChangedError):
+            forgetting.forget(connection, number, "b", 2.0, searched["b"])
+        forgetting.erase(connection, number)
+    forgetting.forget(connection, number, "b", 2.0, forgetting.search(connection, number, "b"))
+    assert "name=Ann" not in folded(connection, number).model.encoding_.input_names
+
+
 def test_numbers_that_are_categories_are_forgotten_too(log):
     connection, _ = log
     number = begun(connection, "codes", options={"nominal": ["code"]})

@@ -366,6 +366,46 @@ def test_a_clock_that_is_set_is_noticed_told_and_ignored(caplog):
     ]
 
 
+def test_a_part_that_hangs_ends_the_process_but_not_one_that_was_stopped_with_all_others():
+    supervisor, ended = Supervisor(), []
+    supervisor.end = lambda: ended.append(supervisor.failure)
+    parts = [supervisor.part(name) for name in ("writer", "learner")]
+    for k in range(25):
+        for part in parts:
+            part._alive -= 400.0 if k in (0, 15) else 0.0
+        if k == 5:
+            for part in parts:
+                part.works()
+        if k >= 15:
+            parts[0].works()
+        supervisor.check()
+        assert bool(ended) == (k == 24)
+    assert ended == ["no sign of life for 300 seconds of: learner"]
+    supervisor.check()
+    assert len(ended) == 1
+
+
+def test_a_server_looks_for_parts_that_hang(http, monkeypatch):
+    ended = threading.Event()
+    http.application.engine.supervisor.end = ended.set
+    monkeypatch.setattr(supervision, "_DEAD", -1.0)
+    assert ended.wait(SECONDS)
+    assert http.get("/v2/health/live").json() == {"live": False}
+
+
+def test_a_log_from_the_future_is_told_and_does_not_keep_the_service_from_its_work(tmp_path, monkeypatch, caplog):
+    wall, off = time.time, [40 * 86_400.0]
+    monkeypatch.setattr(time, "time", lambda: wall() + off[0])
+    with served_here(tmp_path / "data") as http:
+        taught(http, "s")
+    off[0] = 0.0
+    with served_here(tmp_path / "data") as http:
+        told = until(http, "/v2/health/ready", lambda told: told["ready"] and "warnings" in told)
+        assert "ahead of the clock" in told["warnings"]["clock"]
+        assert metric(http, "devdan_clock_ahead_seconds") == pytest.approx(40 * 86_400, abs=60)
+    assert sum("ahead of the clock" in one.message for one in caplog.records) == 1
+
+
 def test_while_the_clock_is_wrong_nothing_expires_and_snapshots_are_taken(tmp_path, monkeypatch):
     """A request at 40 days from now, a restart then, and the clock is back."""
     wall, off = time.time, [0.0]

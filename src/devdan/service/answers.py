@@ -168,6 +168,7 @@ class Readiness(msgspec.Struct, forbid_unknown_fields=True):
     ready: bool
     name: str | UnsetType = UNSET  # of a stream
     problems: dict[str, str] | UnsetType = UNSET
+    warnings: dict[str, str] | UnsetType = UNSET  # of what does not keep it from that
 
 
 class TensorFacts(msgspec.Struct, forbid_unknown_fields=True):

@@ -184,6 +184,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self.rows_queued = FairShares(self.limits.queued, "rows and labels wait to be written")
         self.supervisor = Supervisor()
+        self._part = self.supervisor.part("answers")
         self.writer = WriterThread(database, self.limits, self._deliver, self._wake, self.supervisor)
         self.learner = LearnerThread(
             database,
@@ -202,6 +203,7 @@ class Engine:
             await self._open_model(model)
         self.learner.start()
         self._sweeping = self._loop.create_task(self._sweep())
+        self.supervisor.watch()
         self._purge()
 
     def end_listening(self) -> None:
@@ -212,6 +214,7 @@ class Engine:
 
     async def stop(self) -> None:
         """Write what has come, learn it, and take snapshots."""
+        self.supervisor.rest()
         self.end_listening()
         if self._purging is not None:
             await self._purging
@@ -457,6 +460,7 @@ class Engine:
         """Break promises that take too long: the log hangs. What was promised may still be written, but once."""
         while True:
             await asyncio.sleep(1.0)
+            self._part.works()
             now = self._loop.time()
             while self._promises and (self._promises[0][1].done() or self._promises[0][0] < now):
                 _, promise = self._promises.popleft()
@@ -516,9 +520,15 @@ class Engine:
     async def forget(self, live: Live, id_: str) -> int:
         """Forget a sample; returns the record of the log from which on it is forgotten."""
         live.check_undamaged()
-        seq = await self.write(
-            lambda connection: forgetting.forget(connection, live.number, id_, self.writer.clock.now())
-        )
+        for _ in range(_TRIES):
+            searched = await asyncio.to_thread(lambda: forgetting.search(self.database.own(), live.number, id_))
+            now = self.writer.clock.now()
+            job = partial(forgetting.forget, stream=live.number, id_=id_, now=now, searched=searched)
+            with suppress(forgetting.ChangedError):
+                seq = await self.write(job)
+                break
+        else:
+            raise NotReadyError("other samples are being forgotten; send the request again later")
         if seq is None:
             raise NotFoundError("there is no sample of this id")
         self.learner.wake({live.number})
@@ -572,6 +582,15 @@ class Engine:
                 found[name] = "it has ended" if part.has_ended else "it has not given a sign of life for a while"
             elif name not in ("writer", "learner") and part.problem is not None:
                 found[name] = "it waits"
+        return found
+
+    def warnings(self) -> dict[str, str]:
+        """What is not as it should be, and does not keep the process from its work."""
+        found = {}
+        if self.learner.clock_problem is not None:
+            found["clock"] = self.learner.clock_problem
+        elif self.writer.clock.jump:
+            found["clock"] = f"it was set by {self.writer.clock.jump:.0f} seconds; until the next start, it is ignored"
         return found
 
     def is_behind(self, live: Live) -> bool:

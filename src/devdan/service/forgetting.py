@@ -7,6 +7,9 @@ sample erased from the records: the log then begins with that snapshot, so that 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import msgspec
 
 from devdan.service import sql
@@ -18,17 +21,45 @@ from devdan.service.schema import (
     LoggedForgetting,
     LoggedLabels,
     LoggedRows,
-    StreamSettings,
-    Value,
     encoded,
 )
-from devdan.service.sql import EARLY, Appender
+from devdan.service.sql import EARLY, Appender, StreamFacts
 
 ERASED = ""  # the id of a row that was, which no row can have
+_FORGOTTEN = encoded("forgotten")  # in each record of what is forgotten
+_PART, _VALUES = 10_000, 500  # records, and values, that one statement looks at
 
 
-def forget(connection: Connection, stream: int, id_: str, now: float) -> int | None:
-    """Forget a sample, or a label that waits for its row; returns the record that says so, or None if it is unknown."""
+class Search(NamedTuple):
+    """The columns in which a row has a value that no other row has, among the records up to one."""
+
+    row: tuple[int, int]
+    columns: list[int]
+    up_to: int
+
+
+class ChangedError(RuntimeError):
+    """Another sample was forgotten since the search, which may have been the only other one with some value."""
+
+
+def search(connection: Connection, stream: int, id_: str) -> Search | None:
+    """Look, before it is forgotten and others have to wait, what only this sample has; None if there is no row."""
+    up_to = sql.last_record(connection, stream)
+    facts = sql.known_ids(connection, stream, [id_]).get(id_)
+    known = sql.streams(connection, [stream]).get(stream)
+    if facts is None or known is None or facts.place == EARLY or facts.seq > up_to:
+        return None
+    row = facts.seq, facts.place
+    return Search(
+        row, _only_here(connection, known, Search(row, list(range(len(known.columns or []))), 0), up_to), up_to
+    )
+
+
+def forget(connection: Connection, stream: int, id_: str, now: float, searched: Search | None = None) -> int | None:
+    """Forget a sample, or a label that waits for its row; returns the record that says so, or None if it is unknown.
+
+    After a :func:`search` only what has come since is looked at; raises a ``ChangedError`` if it must be repeated.
+    """
     with connection.transaction():
         facts = sql.known_ids(connection, stream, [id_]).get(id_)
         known = sql.streams(connection, [stream]).get(stream)
@@ -39,7 +70,14 @@ def forget(connection: Connection, stream: int, id_: str, now: float) -> int | N
         waited = is_early or (facts.label_seq is None and facts.seq > known.horizon)
         labelled = [*facts.earlier, *([] if facts.label_seq is None else [facts.label_seq])]
         row = None if is_early else (facts.seq, facts.place)
-        columns = [] if row is None else _only_here(connection, stream, row, known.settings, known.columns or [])
+        columns = []
+        if row is not None:
+            last = sql.last_record(connection, stream)
+            if searched is None or searched.row != row:
+                searched = Search(row, list(range(len(known.columns or []))), 0)
+            elif _was_forgotten(connection, stream, searched.up_to, last):
+                raise ChangedError
+            columns = _only_here(connection, known, searched, last)
         body = LoggedForgetting(id_, row, facts.label, waited, columns, labelled)
         seq = log.append(stream, body)
         sql.remove_rows(connection, stream, facts.seq, [id_])
@@ -54,43 +92,72 @@ def forget(connection: Connection, stream: int, id_: str, now: float) -> int | N
         return seq
 
 
-def _only_here(
-    connection: Connection, stream: int, row: tuple[int, int], settings: StreamSettings, columns: list[str]
-) -> list[int]:
+def _only_here(connection: Connection, stream: StreamFacts, begun: Search, up_to: int) -> list[int]:
     """The columns in which a row has a text, or another value that becomes a category, that no other row has.
 
     Rows that are forgotten but not erased yet do not count, so that the last one of several takes the category along.
+    A search that was begun goes on with what came since, up to a record.
     """
-    pending = connection.execute("SELECT seq, record FROM forgotten WHERE stream = ?", (stream,))
-    gone = {row}
+    pending = connection.execute("SELECT seq, record FROM forgotten WHERE stream = ?", (stream.number,))
+    gone = {begun.row}
     for seq, _ in pending:
-        told = connection.record(stream, seq)
+        told = connection.record(stream.number, seq)
         if told is not None and isinstance(told.body, LoggedForgetting) and told.body.row is not None:
             gone.add(told.body.row)
-    nominal, found = settings.options.get("nominal") or (), []
-    others = [connection.record(stream, seq) for seq in {seq for seq, _ in gone}]
+    nominal = stream.settings.options.get("nominal") or ()
+    others = [connection.record(stream.number, seq) for seq in {seq for seq, _ in gone}]
     bodies = {one.seq: one.body for one in others if one is not None and isinstance(one.body, LoggedRows)}
-    for place, (name, value) in enumerate(zip(columns, bodies[row[0]].values[row[1]], strict=True)):
+    if begun.row[0] not in bodies:
+        return []
+    own, left = bodies[begun.row[0]].values[begun.row[1]], []
+    for place in begun.columns:
+        value, name = own[place], (stream.columns or [])[place]
         if not isinstance(value, str) and (value is None or name not in nominal):
             continue
         is_beside = any(
-            own[place] == value and (seq, k) not in gone
+            other[place] == value and (seq, k) not in gone
             for seq, body in bodies.items()
-            for k, own in enumerate(body.values)
+            for k, other in enumerate(body.values)
         )
-        if not is_beside and not _is_elsewhere(connection, stream, value, list(bodies)):
-            found.append(place)
+        if not is_beside:
+            left.append(place)
+    values = [encoded(own[place]) for place in left]
+    elsewhere = _found(connection, stream.number, values, begun.up_to, up_to, list(bodies))
+    return [place for k, place in enumerate(left) if k not in elsewhere]
+
+
+def _was_forgotten(connection: Connection, stream: int, after: int, up_to: int) -> bool:
+    """Whether samples were forgotten, and perhaps erased already, after a record."""
+    pending = connection.execute("SELECT seq FROM forgotten WHERE stream = ? AND seq > ?", (stream, after))
+    return bool(pending or _found(connection, stream, [_FORGOTTEN], after, up_to, []))
+
+
+def _found(
+    connection: Connection, stream: int, values: Sequence[bytes], after: int, up_to: int, but: Sequence[int]
+) -> set[int]:
+    """Which of some bytes are in records after one and up to another: neither in these, nor in what is being forgotten.
+
+    All are looked for at once, in a part of the records at a time.
+    """
+    found = set[int]()
+    no = "seq NOT IN (SELECT seq FROM forgotten WHERE stream = ?)"
+    if but:
+        no += f" AND seq NOT IN ({', '.join('?' * len(but))})"
+    while after < up_to and len(found) < len(values):
+        end = min(connection.part(stream, after, _PART), up_to)
+        if end == after:
+            break
+        left = [place for place in range(len(values)) if place not in found]
+        for start in range(0, len(left), _VALUES):
+            some = left[start : start + _VALUES]
+            held = ", ".join([f"MAX(CASE WHEN {connection.holds} THEN 1 ELSE 0 END)"] * len(some))
+            ((*flags,),) = connection.execute(
+                f"SELECT {held} FROM records WHERE stream = ? AND seq > ? AND seq <= ? AND {no}",
+                (*(values[place] for place in some), stream, after, end, stream, *but),
+            )
+            found |= {place for place, flag in zip(some, flags, strict=True) if flag}
+        after = end
     return found
-
-
-def _is_elsewhere(connection: Connection, stream: int, value: Value, but: list[int]) -> bool:
-    """Whether records other than these, and than those of what is being forgotten, hold a value."""
-    found = connection.execute(
-        f"SELECT seq FROM records WHERE stream = ? AND {connection.holds} AND seq NOT IN "
-        f"(SELECT seq FROM forgotten WHERE stream = ?) AND seq NOT IN ({', '.join('?' * len(but))}) LIMIT 1",
-        (stream, encoded(value), stream, *but),
-    )
-    return bool(found)
 
 
 def n_pending(connection: Connection, stream: int) -> int:

@@ -60,11 +60,12 @@ async def alive(call: Call) -> Response:
 
 
 async def ready(call: Call) -> Response:
-    return _ready({}, call.engine.problems())
+    return _ready(call, {}, call.engine.problems())
 
 
-def _ready(about: dict[str, Any], problems: dict[str, str]) -> Response:
-    told = {"problems": problems} if problems else {}
+def _ready(call: Call, about: dict[str, Any], problems: dict[str, str]) -> Response:
+    told = {"problems": problems, "warnings": call.engine.warnings()}
+    told = {name: own for name, own in told.items() if own}
     return answered({**about, "ready": not problems, **told}, 503 if problems else 200)
 
 
@@ -86,7 +87,7 @@ async def metadata(call: Call) -> Response:
 
 async def model_ready(call: Call) -> Response:
     live = await call.live()
-    return _ready({"name": live.name}, call.engine.problems_of(live))
+    return _ready(call, {"name": live.name}, call.engine.problems_of(live))
 
 
 async def infer(call: Call) -> Response:

@@ -23,7 +23,7 @@ from devdan.service.fold import Fold, latest
 from devdan.service.predictor import Predictor
 from devdan.service.schema import LoggedForgetting, printable
 from devdan.service.sql import StreamFacts
-from devdan.service.supervision import Supervisor
+from devdan.service.supervision import Supervisor, disagreement
 from devdan.service.writer import WriterThread
 
 _PORTION, _BYTES = 100, 2**20  # records of a stream that are read at a time, and about how many bytes
@@ -153,6 +153,8 @@ class LearnerThread(threading.Thread):
         self._news = threading.Condition()
         self._ends, self._written, self._again = False, set[int](), set[int]()
         self._streams: dict[int, _Followed] = {}
+        self.clock_ahead = 0.0  # seconds by which the log or its database is
+        self.clock_problem: str | None = None
         self._busy = set[int]()  # those of which there may be more to learn
         self._lags: dict[int, Lag] = {}
 
@@ -269,7 +271,17 @@ class LearnerThread(threading.Thread):
             ):  # another server says so, or what it cited is gone
                 followed.problem, followed.is_told, followed.fold = problem, True, None
                 self._publish(number, StreamNews(None, problem, is_ours))
+        self._compare_clocks(connection)
         self._look_at = time.monotonic() + self._leases.seconds
+
+    def _compare_clocks(self, connection: Connection) -> None:
+        """Tell if the log or its database has another time than this machine."""
+        before, now = self.clock_problem, self._writer.clock.now()
+        self.clock_ahead, self.clock_problem = disagreement(*sql.times(connection, now), now)
+        if (before is None) != (self.clock_problem is None):
+            logger.warning(
+                "%s", self.clock_problem or "the log, its database and this machine agree about the time again"
+            )
 
     def _drop(self, number: int) -> None:
         """A stream was deleted."""

@@ -147,6 +147,22 @@ class _Streams(Collector):
                     loss.add_metric([name, rows], scores.log_loss)
         yield from (area, loss)
 
+    def _of_the_log(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """What is written to it, and what its clock says."""
+        engine = self._engine
+        queued = GaugeMetricFamily("devdan_queued", "Rows and labels that wait to be written")
+        queued.add_metric([], engine.writer.queued)
+        commits = CounterMetricFamily("devdan_commits", "Groups written to the log")
+        commits.add_metric([], engine.writer.n_commits)
+        failures = CounterMetricFamily("devdan_commit_failures", "Groups that could not be written")
+        failures.add_metric([], engine.writer.n_failures)
+        jump = GaugeMetricFamily("devdan_clock_jump_seconds", "By how much the clock was set since the start")
+        jump.add_metric([], engine.writer.clock.jump)
+        about = "By how much the log or its database is ahead of the clock"
+        ahead = GaugeMetricFamily("devdan_clock_ahead_seconds", about)
+        ahead.add_metric([], engine.learner.clock_ahead)
+        yield from (queued, commits, failures, jump, ahead)
+
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily]:
         engine, now = self._engine, time.time()
 
@@ -199,13 +215,4 @@ class _Streams(Collector):
             delays.add_metric([name], buckets, counts.delay_sum)
         yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts)
         yield from (received, delays, learning, quarantined)
-        queued = GaugeMetricFamily("devdan_queued", "Rows and labels that wait to be written")
-        queued.add_metric([], engine.writer.queued)
-        commits = CounterMetricFamily("devdan_commits", "Groups written to the log")
-        commits.add_metric([], engine.writer.n_commits)
-        failures = CounterMetricFamily("devdan_commit_failures", "Groups that could not be written")
-        failures.add_metric([], engine.writer.n_failures)
-        jump = GaugeMetricFamily("devdan_clock_jump_seconds", "By how much the clock was set since the start")
-        jump.add_metric([], engine.writer.clock.jump)
-        yield from (queued, commits, failures, jump)
-        yield from (*self._of_classes(), *self._of_scores())
+        yield from (*self._of_the_log(), *self._of_classes(), *self._of_scores())

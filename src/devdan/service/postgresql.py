@@ -270,14 +270,15 @@ class PostgresqlDatabase(Database):
         super().__init__()
         self._url, self._durability = url, durability
         self._watched: weakref.WeakSet[PostgresqlConnection] = weakref.WeakSet()
-        self._ends = threading.Event()
+        self._ends, self._door = threading.Event(), threading.Lock()
         threading.Thread(target=self._watch, name="devdan-watch", daemon=True).start()
         if prepare:
             self.prepare(_LEASES)
 
     def connect(self) -> Connection:
         made = PostgresqlConnection(self._url, self._durability)
-        self._watched.add(made)
+        with self._door:  # a set cannot be gone through while another thread adds to it
+            self._watched.add(made)
         return made
 
     def leases(self) -> Leases:
@@ -285,7 +286,9 @@ class PostgresqlDatabase(Database):
 
     def _watch(self) -> None:
         while not self._ends.wait(1.0):
-            for connection in list(self._watched):
+            with self._door:
+                watched = list(self._watched)
+            for connection in watched:
                 connection.give_up_if_hung()
 
     def close(self) -> None:

@@ -399,6 +399,13 @@ def served(connection: Connection) -> float:
     return float(connection.execute("SELECT served FROM clock")[0][0])
 
 
+def times(connection: Connection, now: float) -> tuple[float, float]:
+    """The time of the last record, and the time by the clock that goes into records."""
+    sql = f"SELECT at, {connection.clock} FROM clock"
+    ((at, clock),) = connection.execute(sql, (now,) if connection.clock == "?" else ())
+    return float(at), float(clock)
+
+
 def probe(connection: Connection, now: float) -> None:
     """Write how far the time has come, and nothing else."""
     with connection.transaction():

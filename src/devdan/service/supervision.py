@@ -2,7 +2,8 @@
 
 Parts of the process are the thread that writes, the one that learns, and Kafka's consumer. A part that meets an
 expected fault (``UnavailableError``) says so and tries again, after a longer while each time. If a part ends by an
-unexpected fault, the process cannot do its work any more: it ends with an exit code, and is started again from outside.
+unexpected fault, or gives no sign of life for minutes, the process cannot do its work any more: it ends with an exit
+code, and is started again from outside.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 _SHORTEST, _LONGEST = 0.25, 5.0  # seconds until an expected fault is retried: the first time, and at most
 _STUCK = 60.0  # seconds without a sign of life after which a part is not well
 _DEAD = 300.0  # after which it is given up
+_CHECK, _CHECKS = 1.0, 10  # seconds between two looks for such parts, and how many in a row must find one
+_APART = 3600.0  # seconds by which clocks may differ
 _JUMP = 60.0  # seconds that a clock may be set by without being noticed
 _GRACE = 20.0  # seconds for the process to end in good order
 _EXIT_CODE = 70  # as of BSD's sysexits: an internal error
@@ -57,6 +60,30 @@ class SteadyClock:
             logger.warning("the clock was set %s by %.0f seconds; until the next start, it is ignored", way, abs(jump))
             self.jump = jump
         return steady + self._offset
+
+
+def disagreement(log: float, theirs: float, ours: float) -> tuple[float, str | None]:
+    """By how many seconds a log or its database is ahead of this machine's clock, and words for it if that matters.
+
+    ``log`` is the time of its last record, ``theirs`` that of the database.
+
+    >>> disagreement(0.0, 7200.0, 7201.0)
+    (-1.0, None)
+    >>> disagreement(10_000.0, 1_000.0, 1_000.0)
+    (9000.0, 'the log is 9000 seconds ahead of the clock; what comes until then has the time of its last record')
+    >>> disagreement(0.0, 0.0, 7200.0)
+    (-7200.0, "the database's clock is 7200 seconds behind this machine's")
+    """
+    skew, ahead = theirs - ours, log - ours
+    if abs(skew) > _APART:
+        return (
+            skew,
+            f"the database's clock is {abs(skew):.0f} seconds {'ahead of' if skew > 0 else 'behind'} this machine's",
+        )
+    if ahead > _APART:
+        words = "what comes until then has the time of its last record"
+        return ahead, f"the log is {ahead:.0f} seconds ahead of the clock; {words}"
+    return skew, None
 
 
 class ServicePart:
@@ -106,6 +133,29 @@ class Supervisor:
         self.parts: dict[str, ServicePart] = {}
         self.failure: str | None = None
         self.end: Callable[[], object] = lambda: None
+        self._n_dead, self._rests = 0, threading.Event()
+
+    def watch(self) -> None:
+        """Look for dead parts from now on, in a thread."""
+
+        def run() -> None:
+            while not self._rests.wait(_CHECK):
+                self.check()
+
+        threading.Thread(target=run, name="devdan-supervisor", daemon=True).start()
+
+    def rest(self) -> None:
+        """Look no more, as the parts are ended."""
+        self._rests.set()
+
+    def check(self) -> None:
+        """End the process if parts are dead; not at once, as all may have been stopped together, such as by SIGSTOP."""
+        dead = [part.name for part in self.parts.values() if part.is_dead and not part.has_ended]
+        self._n_dead = self._n_dead + 1 if dead else 0
+        if self._n_dead == _CHECKS and self.failure is None:
+            self.failure = f"no sign of life for {_DEAD:.0f} seconds of: {', '.join(dead)}"
+            logger.critical("%s; the process ends", self.failure)
+            self.end()
 
     def part(self, name: str) -> ServicePart:
         """The part of this name."""
