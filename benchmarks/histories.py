@@ -162,7 +162,7 @@ LEARNERS = {
 }
 # What is left out: words in names of columns.
 KINDS = {
-    "all": [],
+    "all histories": [],
     "no share of classes": ["share of"],
     "no means and deviations of amounts": [": amount: "],
     "no counts of rows": [": rows, "],
@@ -316,7 +316,7 @@ def tables(results: dict[str, Any]) -> str:
     for stream in ("transactions", "payments", "nycflights13", "hflights2011"):
         cells = [mean_of(results, f"{stream}/{name}/{how}/") or "–" for name in shown for how in ("without", "with")]
         lines.append(f"| {stream} | " + " | ".join(cells) + " |")
-    for part, head in (("ablation", "left out"), ("horizons", "horizons")):
+    for part, head in (("ablation", "`DEVDAN()`"), ("horizons", "horizons")):
         names = list(dict.fromkeys(name.split("/")[1] for name in results if name.startswith(part + "/")))
         if names:
             lines += ["", f"| transactions, {head} | average precision, % | ROC-AUC, % |", "|---|---|---|"]
