@@ -167,7 +167,7 @@ def test_a_cell_that_takes_too_long_is_stopped_and_says_so(tmp_path):
 
 
 def test_what_was_stopped_is_run_again_only_with_more_time(tmp_path):
-    plan = GridPlan(["sea"], ["ae"], ["all"], seeds=1, limit=1000, stop_after=20)
+    plan = GridPlan(["sea"], ["sklearn-sgd"], ["all"], seeds=1, limit=1000, stop_after=20)
     kept = GridFolder(tmp_path)
     kept.write_plan(plan)
     assert kept.plan().stop_after == 20

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from devdan.bench import PClass, PENsemble, PENsemblePlus, models, pensemble_criteria
+from devdan.bench import PClass, PENsemble, PENsemblePlus, named_models, pensemble_criteria
 from devdan.bench.pclass import nearest_distribution
 from devdan.bench.pensemble_criteria import (
     compression_index,
@@ -525,10 +525,10 @@ def test_an_evaluation_records_rules_members_and_the_labels_that_were_used(label
 
 def test_models_by_name_are_on_the_scale_of_the_paper():
     for name, kind in (("pensemble", PENsemble), ("pensemble+", PENsemblePlus)):
-        model = models.build(name, seed=3)
+        model = named_models.build(name, seed=3)
         assert type(model) is kind
         assert model.scaling is None
         assert model.random_state == 3
-        assert models.build(name, options={"penalty": 0.4}).penalty == 0.4
+        assert named_models.build(name, options={"penalty": 0.4}).penalty == 0.4
     with pytest.raises(ValueError, match="penalty must be in"):
-        models.build("pensemble", options={"penalty": 4})
+        named_models.build("pensemble", options={"penalty": 4})

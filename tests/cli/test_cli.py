@@ -119,6 +119,7 @@ def bad_files(tmp_path_factory):
     (folder / "ok.csv").write_text(head + 2 * row)
     (folder / "plain.csv").write_text("x,y,z\n" + row)
     (folder / "year.csv").write_text("id,2019,label\n" + 9 * row)
+    (folder / "years.csv").write_text("2018,2019,2020\n" + 9 * row)
     (folder / "empty.csv").write_text("")
     (folder / "header.csv").write_text(head)
     (folder / "short.csv").write_text(head + 100_000 * row + "0.5,2\n" + row)
@@ -148,9 +149,9 @@ def bad_files(tmp_path_factory):
             ["sea", "--model", "zzz"],
             "no model 'zzz'; the models are devdan, .*logreg-window-20000. Give any other class",
         ),
-        (["year.csv"], "its 3 columns have no names; if its first line has their names, say so with --header"),
-        (["year.csv", "--target", "label"], "no column 'label'; .* say so with --header"),
-        (["year.csv", "--target", "-1", "--drop", "id"], "no column 'id'; .* say so with --header"),
+        (["years.csv"], "its 3 columns have no names; if its first line has their names, say so with --header"),
+        (["years.csv", "--target", "label"], "no column 'label'; .* say so with --header"),
+        (["years.csv", "--target", "-1", "--drop", "id"], "no column 'id'; .* say so with --header"),
         (["year.csv", "--target", "-1"], "row 1 .* has 'id' in column 'column 0', .* say so with --header"),
         (["sea", "--set", "masking=2"], r"masking must be in \[0, 1\), got 2"),
         (["sea", "--set", "masking"], "--set takes option=value"),

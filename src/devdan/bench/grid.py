@@ -17,6 +17,7 @@ from joblib import Parallel, delayed
 
 from devdan.atomic import write_atomically
 from devdan.bench import named_models
+from devdan.bench.behaviour import behaviour, is_of_now, is_ours
 from devdan.encoding.encoding import Instructions
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.measures import in_tables, named
@@ -248,12 +249,16 @@ class GridFolder:
         write_atomically(path, json.dumps(asdict(cell) | dict(result), allow_nan=False).encode() + b"\n")
 
     def split(self, plan: GridPlan) -> tuple[list[tuple[Cell, dict[str, Any]]], list[Cell]]:
-        """The plan's finished cells with their results, and those that were not run, failed, or may take longer now."""
+        """The plan's finished cells with their results, and those that were not run, failed, or may take longer now.
+
+        Those of another version, whose model did something else, are run again, too.
+        """
         done, wanted = [], []
         for cell in plan.cells:
             result = self.result(cell)
             minutes = None if result is None else stopped_after(result)
-            if result is None or "error" in result or (minutes is not None and plan.allows_more_than(minutes)):
+            is_short = minutes is not None and plan.allows_more_than(minutes)
+            if result is None or "error" in result or is_short or not is_of_now(result):
                 wanted.append(cell)
             else:
                 done.append((cell, result))
@@ -358,7 +363,8 @@ def evaluate(cell: Cell, data: Path | None = None, stop_after: float | None = No
         warnings.simplefilter("always", UserWarning)
         result = _evaluate(cell, data, stop_after)
     notes = list(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
-    return result | ({"notes": notes} if notes else {})
+    did = {"behaviour": behaviour(cell.model)} if is_ours(cell.model) else {}
+    return result | did | ({"notes": notes} if notes else {})
 
 
 def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[str, Any]:
