@@ -162,6 +162,16 @@ def test_a_sample_of_weight_0_is_as_if_it_were_not_there(make, verb):
     assert states(weighted) == states(without)
 
 
+@pytest.mark.parametrize("options", [{"rehearse": 0}, {}, {"class_weight": "balanced"}], ids=str)
+@pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-300])
+def test_a_network_is_finite_after_weights_that_are_nearly_zero(weight, options):
+    """Their inverse is not; it was a factor of shares of classes."""
+    model = DEVDAN(random_state=0, **options).partial_fit(X[:400], Y[:400], sample_weight=np.full(400, weight))
+    for state in model.mixture_.networks:
+        check_state(state)
+    assert np.isfinite(model.predict_proba(X[:5])).all()
+
+
 @models
 def test_where_no_sample_weighs_anything_nothing_is_learned(make):
     nothing = np.zeros(len(X))

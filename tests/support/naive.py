@@ -315,7 +315,7 @@ class Naive:
     def evenness(self):
         """How far labels are from being mostly of one class."""
         shares = np.array(list(self.counts().values()))
-        if len(shares) < 2:
+        if len(shares) < 2 or shares.sum() < 1e-300:
             return 1
         shares = shares / shares.sum()
         differ = (1 - (shares**2).sum()) / (1 - 1 / len(shares))

@@ -37,6 +37,7 @@ from devdan.kernel.network import (
 )
 from devdan.kernel.paper import WEIGHT_VARIANCE, accelerate, step_classifier
 from devdan.kernel.steps import (
+    LEAST_WEIGHT,
     discriminative_rate,
     evenness,
     meet_label,
@@ -140,7 +141,7 @@ def plan_draws(net: Network) -> Draws:
             often, weight = frequency(net, o, n_labels), weight_of_class(net, o)
             lightest, heaviest, highest = min(lightest, weight), max(heaviest, weight), max(highest, often)
             total += net.class_count[o] * often
-    differ = n_labels > 0.0 and (is_rare or lightest < heaviest)
+    differ = n_labels >= LEAST_WEIGHT and (is_rare or lightest < heaviest)
     return Draws(differ, n_labels, highest, total / n_labels if differ else 1.0)
 
 

@@ -14,6 +14,7 @@ from devdan.kernel.paper import backpropagate
 
 CLASS_HORIZON = 10_000.0  # samples over which labels are counted
 HEAVIEST = 100.0  # balanced class: of two, one that has 1 in 200 labels; a rarer one would be learned from too few
+LEAST_WEIGHT = 1e-300  # of all labels, below which shares of it are not computed: its inverse may be infinite
 LONGEST = 3.0  # what a class weighs at most in the step on a new sample
 
 
@@ -115,7 +116,7 @@ def evenness(net: Network) -> float:
     for o in range(net.n_classes):
         total += net.class_count[o]
         n_counted += 1.0 if net.class_count[o] > 0.0 else 0.0
-    if n_counted < 2.0:
+    if n_counted < 2.0 or total < LEAST_WEIGHT:
         return 1.0
     alike = 0.0
     for o in range(net.n_classes):
