@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -275,7 +276,7 @@ def make_young(net: Evolving) -> None:
         array[:] = 0
     net.scale_count[:] = np.minimum(net.scale_count, SCALE_WORTH)
     net.input_count[:] = np.minimum(net.input_count, WORTH)
-    net.class_count *= WORTH / max(net.class_count.sum(), WORTH)
+    net.class_count *= WORTH / max(math.fsum(net.class_count), WORTH)  # exact, whatever the room for classes
     kept = net.monitors[DISCRIMINATIVE, [BIAS2, VARIANCE]]
     kept[:, COUNT] = np.minimum(kept[:, COUNT], WORTH)
     net.monitors[:] = 0.0
