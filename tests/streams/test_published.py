@@ -2,8 +2,10 @@
 
 import importlib.util
 import io
+import os
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from devdan.streams import catalogue, download, entries, published
 from devdan.streams.download import FetchError, fetch
 from devdan.streams.stream import StreamError
 
+FOLDER = Path(os.environ.get("DEVDAN_DATA", Path(__file__).parents[3] / "shared" / "data"))
 BANK = """"age";"job";"marital";"y"
 56;"services";"married";"no"
 37;"admin.";"single";"yes"
@@ -95,9 +98,9 @@ def test_the_package_has_the_samples_of_our_figures(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(n for n, entry in entries.ENTRIES.items() if entry.content))
 def test_files_in_the_data_folder_are_those_of_our_figures(name):
-    path = entries.found(name)
+    path = entries.found(name, FOLDER)
     if path is None:
-        pytest.skip(f"{name} is not in the data folder")
+        pytest.skip(f"{name} is not in {FOLDER}")
     with np.load(path, allow_pickle=False) as file:
         samples = published.Samples(file["X"], file["y"], file["feature_names"], file["class_names"])
     assert samples.digest() == entries.ENTRIES[name].content
