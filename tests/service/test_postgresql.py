@@ -468,9 +468,8 @@ def test_a_quarantine_can_be_told_whatever_the_error_says(url, monkeypatch):
     with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
         http.put("/v1/streams/s", json={}).raise_for_status()
         until(http, "/v1/streams/s", lambda shown: shown["state"] == "ready")
-        monkeypatch.setattr(
-            logging.getLogger("devdan.service"), "disabled", True
-        )  # pytest cannot report half a character
+        # Pytest cannot report half a character.
+        monkeypatch.setattr(logging.getLogger("devdan.service"), "disabled", True)
         learner = http.application.engine.learner
         connection = postgresql.PostgresqlDatabase(url).connect()
         with pytest.MonkeyPatch.context() as patch:

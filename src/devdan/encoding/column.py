@@ -51,7 +51,7 @@ _SHARED = 4  # values of a nominal column share a quarter as many inputs as ther
 
 class InputKey(NamedTuple):
     """Which input of its column: ``("number", "")``, ``("value", "Bonn")``, ``("shared", "3")``, ``("sine", "day of
-    week")``; ``("open", "")`` is a placeholder for a column that begins with missing values.
+    week")``; ``("open", "")`` keeps the place of a column that begins with missing values.
     """
 
     part: str
