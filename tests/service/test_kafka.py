@@ -20,7 +20,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, 
 from kafka_cluster import PARTITIONS, QUICK, SECONDS, Reader  # noqa: E402
 from kafka_service import labels, rows, service, topics  # noqa: E402
 
-from devdan.service import bodies, ledger  # noqa: E402
+from devdan.service import bodies, ledger, sql  # noqa: E402
 from devdan.service.database import NotStorableError  # noqa: E402
 from devdan.service.kafka import KafkaClients, KafkaSettings, read_config  # noqa: E402
 from devdan.service.kafka_metrics import KafkaMetrics  # noqa: E402
@@ -454,9 +454,77 @@ def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):
             pass
         other.close()
         http.predictions.of(*(f"b{k}" for k in range(20)))
-    ids = [id_ for record in logged(SqliteDatabase(folder, lock=False)) for id_ in getattr(record.body, "ids", ())]
+    ids = rows_in(folder)
     assert sorted(ids) == sorted({f"{letter}{k}" for letter in "ab" for k in range(20)})
     assert n == len(ids)
+
+
+NAMELESS = json.dumps({"rows": [{"features": {"x": 1.0, "city": "Bonn"}}]})
+
+
+@pytest.mark.parametrize("n_new", [1, 5])  # fewer messages than the old topic had, and more
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_topic_that_is_made_anew_is_read_from_its_beginning(make_cluster, tmp_path, caplog, is_running, n_new):
+    """Its offsets, and the ids made of them, are others than those of the topic before; that it was made is told.
+
+    Until that is noticed, messages behind the length of the old topic are taken for its own: only ids that are made of
+    that can count again.
+    """
+    cluster, folder, kafka = make_cluster(), tmp_path / "data", topics("anew")
+    old, new = ([f"{name}{k}" for k in range(n)] for name, n in (("old", 3), ("new", n_new)))
+    nameless = f"{kafka.rows}-0-3-0", f"{kafka.rows}#2-0-{n_new}-0"
+
+    def make_anew():
+        cluster.delete(kafka.rows)
+        cluster.make(kafka.rows)
+        cluster.send(kafka.rows, *(rows(**{id_: 1.0}) for id_ in new), NAMELESS, partition=0)
+
+    with service(cluster, kafka, folder) as http:
+        cluster.send(kafka.rows, *(rows(**{id_: 1.0}) for id_ in old), NAMELESS, partition=0)
+        http.predictions.of(*old, nameless[0])
+        if is_running:
+            make_anew()
+            http.predictions.of(*new, nameless[1])
+            wait_until(lambda: metric(http, "devdan_kafka_topics_made_anew_total") == 1)
+    if not is_running:
+        make_anew()
+        with service(cluster, kafka, folder) as http:
+            http.predictions.of(*new, nameless[1])
+            assert metric(http, "devdan_kafka_topics_made_anew_total") == 1
+    with service(cluster, kafka, folder) as http:
+        cluster.send(kafka.rows, rows(last=1.0), partition=0)
+        http.predictions.of("last")
+        assert metric(http, "devdan_kafka_topics_made_anew_total") == 0
+    found = rows_in(folder)
+    assert len(found) == len(set(found))
+    assert set(found) - {f"{kafka.rows}-0-{n_new}-0"} == {*old, nameless[0], *new, nameless[1], "last"}
+    assert caplog.text.count(f"the topic {kafka.rows} was made anew; it is read from its beginning") == 1
+    cluster.stop()
+
+
+def rows_in(folder):
+    """The ids of rows in the log, in its order."""
+    return [id_ for record in logged(SqliteDatabase(folder, lock=False)) for id_ in getattr(record.body, "ids", ())]
+
+
+def test_the_log_knows_topics_by_their_ids(tmp_path):
+    """The first of a name by that; without an id, as by old brokers, it is the latest that is known."""
+    database = SqliteDatabase(tmp_path / "data", "off")
+    for id_, name, is_anew in (
+        (None, "t", False),
+        ("a", "t", False),
+        ("a", "t", False),
+        ("b", "t#2", True),
+        ("b", "t#2", False),
+        ("a", "t", False),  # as a server that has not heard of it yet says
+        (None, "t#2", False),
+        ("c", "t#3", True),
+    ):
+        assert sql.know_topics(database.own(), {"t": id_, "other": "a"}) == {
+            "t": (name, is_anew),
+            "other": ("other", False),
+        }
+    database.close()
 
 
 @pytest.mark.parametrize(
@@ -470,7 +538,7 @@ def test_a_rebalance_loses_nothing_and_repeats_nothing(cluster, tmp_path):
         (5, None, "latest", OFFSET_BEGINNING),
     ],
 )
-def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins):
+def test_reading_begins_where_nothing_is_lost(monkeypatch, position, committed, reset, begins):
     class Group:
         def committed(self, places, timeout):
             return [TopicPartition("t", 0, -1001 if committed is None else committed)]
@@ -487,7 +555,9 @@ def test_reading_begins_where_nothing_is_lost(position, committed, reset, begins
     positions = {} if position is None else {("t", 0): position}
     settings = KafkaSettings("127.0.0.1:1", "t", "l", "p", "s", config={"auto.offset.reset": reset})
     registry = CollectorRegistry()
-    clients = KafkaClients(settings, KafkaMetrics(registry), lambda: positions, lambda: True)
+    monkeypatch.setattr(KafkaClients, "_ask", lambda clients, topics: {})
+    know = lambda ids: {"t": sql.TopicFacts("t")}  # noqa: E731
+    clients = KafkaClients(settings, KafkaMetrics(registry), lambda: positions, know, lambda: True)
     group = Group()
     clients._assigned(group, [TopicPartition("t", 0)])
     assert [place.offset for place in group.places] == [begins]
@@ -513,7 +583,7 @@ GIVEN = ["--rows", "r", "--labels", "l", "--predictions", "p"]
         (["--kafka", "h:1", *GIVEN, "--dead-letters", "r"], "must be different topics"),
         (["--kafka", "h:1", "--rows", "r", "--labels", "r", "--predictions", "p"], "must be different topics"),
         (["--kafka", "h:1", *GIVEN, "--stream", "a b"], "name of a stream must"),
-        (["--kafka", "h:1", "--rows", "r" * 161, *GIVEN[2:], "--stream", "s"], "at most 160 characters"),
+        (["--kafka", "h:1", "--rows", "r" * 151, *GIVEN[2:], "--stream", "s"], "at most 150 characters"),
         (["--kafka", "h:1", *GIVEN, "--kafka-config", "nothing"], "No such file"),
     ],
 )

@@ -44,23 +44,6 @@ def test_what_retention_removed_before_it_was_read_is_told_and_the_rest_is_read(
     assert f"partition 0 of {kafka.rows} lacks messages 1 to 4, removed before they were read" in caplog.text
 
 
-def test_a_topic_that_is_made_anew_is_told_and_read_from_where_the_old_one_ended(broker, tmp_path, caplog):
-    kafka, folder = topics("anew"), tmp_path / "data"
-    with service(broker, kafka, folder) as http:
-        broker.send(kafka.rows, *(rows(**{f"old{k}": 1.0}) for k in range(3)), partition=0)
-        http.predictions.of("old0", "old1", "old2")
-    broker.delete(kafka.rows)
-    broker.make(kafka.rows)
-    broker.send(kafka.rows, rows(new0=1.0), partition=0)
-    with service(broker, kafka, folder) as http:
-        until(http, "/v1/streams", lambda _: "was read up to 3 before" in caplog.text)
-        broker.send(kafka.rows, *(rows(**{f"new{k}": 1.0}) for k in range(1, 4)), partition=0)
-        http.predictions.of("new3")
-        broker.send(kafka.rows, rows(elsewhere=1.0), partition=1)
-        http.predictions.of("elsewhere")
-    assert ids(folder) == ["old0", "old1", "old2", "new3", "elsewhere"]
-
-
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_messages_may_be_compressed_in_every_way(broker, tmp_path, codec):
     kafka = topics(codec, config={"compression.type": codec})  # what goes out, too

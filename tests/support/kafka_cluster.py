@@ -34,8 +34,10 @@ assert call("rd_kafka_conf_set", c_int, conf, b"test.mock.num.brokers", b"1", sa
 client = call("rd_kafka_new", c_void_p, c_int(0), conf, said, c_void_p(500))
 cluster = call("rd_kafka_handle_mock_cluster", c_void_p, client)
 call("rd_kafka_mock_group_initial_rebalance_delay_ms", None, cluster, c_int(0))
+call("rd_kafka_mock_set_controller_id", None, cluster, c_int(1))
 print(call("rd_kafka_mock_cluster_bootstraps", c_char_p, cluster).decode(), flush=True)
-sys.stdin.read()
+for topic in sys.stdin:
+    print(call("rd_kafka_mock_topic_delete", c_int, cluster, topic.strip().encode()), flush=True)
 """
 PARTITIONS = 4
 SECONDS = 60.0  # for an answer, on a busy machine
@@ -89,6 +91,12 @@ class Cluster(Kafka):
         brokers = self._process.stdout.readline().strip()
         assert brokers, "the cluster has not started"
         super().__init__(brokers)
+
+    def delete(self, topic):
+        """Delete a topic; whoever asks for it makes it anew, with another id."""
+        self._process.stdin.write(f"{topic}\n")
+        self._process.stdin.flush()
+        assert self._process.stdout.readline() == "0\n"
 
     def stop(self):
         self._process.stdin.close()

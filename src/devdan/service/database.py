@@ -20,6 +20,7 @@ _BYTES = 8 * 2**20  # of records that are read at once
 # `records` is the truth. `samples` (what is known of each id), `waiting` (records with rows or labels that wait for the
 # other) and the last columns of `streams` follow from it; `clock` has the latest numbers and times (see Appender),
 # `networks` what snapshots have of keys (see log_keys), `positions` how far topics were read into each stream,
+# `topics` which topics of a name there were, by the ids that Kafka gives them, numbered from 1;
 # `members` the keys and classes that streams have had, `quarantine` why streams are not learned, `removed` the deleted
 # streams that are not yet gone from all tables, `forgotten` the samples that are not yet erased: the record that says
 # so, and the one with the row; `audit` the calls of administrators.
@@ -57,6 +58,9 @@ CREATE INDEX IF NOT EXISTS networks_of_snapshots ON networks (stream, seq);
 CREATE TABLE IF NOT EXISTS positions (
     stream BIGINT NOT NULL, topic TEXT NOT NULL, partition BIGINT NOT NULL, position BIGINT NOT NULL,
     PRIMARY KEY (stream, topic, partition)
+);
+CREATE TABLE IF NOT EXISTS topics (
+    name TEXT NOT NULL, id TEXT NOT NULL, number BIGINT NOT NULL, PRIMARY KEY (name, id)
 );
 CREATE TABLE IF NOT EXISTS members (
     stream BIGINT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (stream, kind, value)

@@ -3,7 +3,7 @@
 A message is committed once the log has it on disk and its predictions are delivered. After a crash it comes again, is
 recognised by its topic, partition and offset, and gets the prediction that the log has of it. With ``exactly_once``
 predictions are delivered and offsets committed in one transaction, so that whoever reads what is committed sees each
-prediction once.
+prediction once. A topic that was deleted and made anew has another id in Kafka, and counts as another one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,10 @@ try:
         KafkaException,
         Message,
         Producer,
+        TopicCollection,
         TopicPartition,
     )
+    from confluent_kafka.admin import AdminClient
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "devdan serve --kafka needs confluent_kafka: pip install 'devdan[serve,kafka]'", name=error.name
@@ -53,15 +55,18 @@ from devdan.service.schema import (
     SubmissionOutcome,
     check_name,
 )
+from devdan.service.sql import TopicFacts
 
 Result = TypeVar("Result")
 Headers = list[tuple[str, str | bytes | None]]
 
-_NUMBERS = 40  # characters of an id for partition, offset and place
+_NUMBERS = 50  # characters of an id for the topic's number, partition, offset and place
 _BATCH, _LARGE = 200, 4 * 2**20  # messages that are read together, and bytes of them
 _WAIT = 0.5  # seconds for the first of them
 _HOLD = 1.0  # seconds until what could not be written or delivered is retried
-_TIMEOUT = 10.0  # seconds to ask what was committed
+_TIMEOUT = 10.0  # seconds to ask what was committed, and which topics there are
+_ASK = 2.0  # seconds between two questions whether a topic was made anew
+_NO_ID = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
 _LATEST = ("latest", "largest", "end")
 _LISTED = 20  # contradictions in a reason
 _SENDER = "Kafka"  # all of it has one share of what waits
@@ -125,6 +130,11 @@ class KafkaSettings(NamedTuple):
         ours = {"enable.auto.commit": False, "enable.auto.offset.store": False}
         return usual | dict(self.config) | ours | {"bootstrap.servers": self.brokers}
 
+    def asks(self) -> dict[str, Any]:
+        """The properties of the client that asks which topics there are."""
+        given = {name: value for name, value in self.config.items() if name != "transactional.id"}
+        return given | {"bootstrap.servers": self.brokers}
+
     def produces(self) -> dict[str, Any]:
         """The properties of the producer."""
         usual = {"linger.ms": "1"}
@@ -171,10 +181,15 @@ class OutgoingMessage(NamedTuple):
         return self._replace(value=None, headers=[*self.headers, ("devdan.left-out", why.encode())])
 
 
+class MadeAnewError(RuntimeError):
+    """A topic was deleted and made anew while it was read."""
+
+
 class KafkaClients:
     """A consumer and a producer, for the one thread that uses them.
 
-    ``next_offsets`` tells how far the log has read each partition, and ``ends`` whether to stop waiting.
+    ``next_offsets`` tells how far the log has read each partition, ``know`` how it knows topics by their ids, and
+    ``ends`` whether to stop waiting. ``known_as`` has the names of topics in the log.
     """
 
     def __init__(
@@ -182,9 +197,15 @@ class KafkaClients:
         settings: KafkaSettings,
         metrics: KafkaMetrics,
         next_offsets: Callable[[], Mapping[tuple[str, int], int]],
+        know: Callable[[Mapping[str, str | None]], Mapping[str, TopicFacts]],
         ends: Callable[[], bool],
     ) -> None:
-        self._settings, self._metrics, self._next_offsets, self._ends = settings, metrics, next_offsets, ends
+        self._settings, self._metrics, self._ends = settings, metrics, ends
+        self._next_offsets, self._know = next_offsets, know
+        self._ids: dict[str, str | None] = {}  # of the topics that are read
+        self.known_as: dict[str, str] = {}
+        self._asked: dict[str, Future[Any]] = {}  # which ids they have by now
+        self._ask_at = 0.0
         self._has_joined = False
         self._hold_until: float | None = None
         errors: dict[str, Any] = {"error_cb": metrics.error}
@@ -194,6 +215,7 @@ class KafkaClients:
             consumes | errors | {"stats_cb": metrics.statistics, "on_commit": self._committed}, logger=library
         )
         self._producer = Producer(settings.produces() | errors, logger=library)
+        self._admin = AdminClient(settings.asks(), logger=library)
 
     def _join(self) -> bool:
         """Join the group, if that can be done by now: once no transaction of a predecessor is open any more."""
@@ -214,21 +236,23 @@ class KafkaClients:
         Partitions that are new to the log are read from their beginning, whatever the group has committed.
         """
         self._metrics.assigned()
+        self._recognise(sorted({place.topic for place in partitions}))
         known = self._next_offsets()
         begins = consumer.committed(partitions, _TIMEOUT)
         for place in begins:
-            position = known.get((place.topic, place.partition))
+            name = self.known_as[place.topic]
+            position = known.get((name, place.partition))
             first, end = consumer.get_watermark_offsets(place, _TIMEOUT)
             where = f"partition {place.partition} of {place.topic}"
             if position is not None and end < position:
                 self._metrics.lacks(
-                    f"{where} ends at offset {end}, but was read up to {position} before: if the topic was made anew, "
-                    "its messages up to there are skipped; use another name"
+                    f"{where} ends at offset {end}, but was read up to {position} before, so messages up to there are "
+                    "skipped: the broker has lost some, or is too old to tell that the topic was made anew"
                 )
             elif position is not None and first > position:
                 self._metrics.lacks(f"{where} lacks messages {position} to {first - 1}, removed before they were read")
             if position is None:
-                place.offset = self._begins
+                place.offset = self._begins if name == place.topic else OFFSET_BEGINNING
             elif place.offset < 0:
                 place.offset = OFFSET_BEGINNING
             else:
@@ -239,11 +263,41 @@ class KafkaClients:
         else:
             consumer.pause(begins)
 
+    def _recognise(self, topics: Sequence[str]) -> None:
+        """Ask for the ids of these topics, and the log how it knows them: for each of these clients, by one name."""
+        ids = {topic: _id_in(answer) for topic, answer in self._ask(topics).items()}
+        for topic, own in self._know(ids).items():
+            if own.is_anew:
+                self._metrics.made_anew(topic, own.name)
+            if self.known_as.setdefault(topic, own.name) != own.name:
+                raise MadeAnewError(f"the topic {topic} was made anew")
+        self._ids |= ids
+
+    def _ask(self, topics: Sequence[str]) -> dict[str, Future[Any]]:
+        """What will tell the ids of topics."""
+        self._ask_at = time.monotonic() + _ASK
+        return self._admin.describe_topics(TopicCollection(list(topics)), request_timeout=_TIMEOUT) if topics else {}
+
+    def _check_topics(self) -> None:
+        """Raise a ``MadeAnewError`` once a topic has another id than when its partitions were assigned.
+
+        The consumer itself would not always notice, and go on at the offset that the old topic had.
+        """
+        if any(not answer.done() for answer in self._asked.values()):
+            return
+        for topic, answer in self._asked.items():
+            with suppress(KafkaException):  # it will be asked again
+                id_, before = _id_in(answer), self._ids.get(topic)
+                if id_ is not None and before is not None and id_ != before:
+                    raise MadeAnewError(f"the topic {topic} was made anew")
+        self._asked = self._ask(list(self._ids)) if time.monotonic() >= self._ask_at else {}
+
     def consume(self) -> list[Message]:
         """The next messages; none if none come for a while."""
         self._has_joined = self._has_joined or self._join()
         if not self._has_joined:
             return []
+        self._check_topics()
         if self._hold_until is not None and time.monotonic() >= self._hold_until:
             self._hold_until = None
             self._consumer.resume(self._consumer.assignment())
@@ -339,6 +393,17 @@ class KafkaClients:
         self._producer.purge()
 
 
+def _id_in(answer: Future[Any]) -> str | None:
+    """The id of a topic; None if there is none, or the broker gives topics none. Raises a ``KafkaException``."""
+    try:
+        found = answer.result().topic_id
+    except KafkaException as error:
+        if error.args[0].code() in _NO_ID:
+            return None
+        raise
+    return str(found) if any((found.get_most_significant_bits(), found.get_least_significant_bits())) else None
+
+
 def _by_partition(messages: Sequence[Message]) -> list[Message]:
     """The first message of each partition."""
     found: dict[tuple[str | None, int | None], Message] = {}
@@ -371,7 +436,7 @@ class _GoneError(RuntimeError):
     """A stream was deleted meanwhile."""
 
 
-_FAULTS = (UnavailableError, BusyError, KafkaException, _GoneError, OSError, MemoryError)
+_FAULTS = (UnavailableError, BusyError, KafkaException, MadeAnewError, _GoneError, OSError, MemoryError)
 _PASSING = (*_FAULTS, DamagedError)  # not the message's fault
 _EXPECTED = (*_FAULTS, ConflictError, InvalidError, LimitError, NotFoundError)  # its stream cannot be made
 
@@ -387,7 +452,9 @@ class KafkaWorker:
 
     def start(self) -> None:
         """Begin; brokers need not be there yet."""
-        self._task = asyncio.create_task(self._run())
+        self._loop = asyncio.get_running_loop()
+        self._metrics.reads([self._settings.rows, self._settings.labels])
+        self._task = self._loop.create_task(self._run())
 
     async def stop(self) -> None:
         """End; what is not committed is read again by the next worker."""
@@ -412,6 +479,7 @@ class KafkaWorker:
                 self._settings,
                 self._metrics,
                 lambda: sql.next_offsets(self._engine.database.own()),
+                self._know,
                 self._ends.is_set,
             )
         )
@@ -428,16 +496,21 @@ class KafkaWorker:
         finally:
             await self._call(clients.close)
 
+    def _know(self, ids: Mapping[str, str | None]) -> Mapping[str, TopicFacts]:
+        """How the log knows topics; to be asked in Kafka's thread."""
+        job = partial(sql.know_topics, ids=ids)
+        return asyncio.run_coroutine_threadsafe(self._engine.write(job), self._loop).result()
+
     async def _call(self, function: Callable[[], Result]) -> Result:
         """Run something in Kafka's thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+        return await self._loop.run_in_executor(self._thread, function)
 
     async def _take(self, clients: KafkaClients, messages: Sequence[Message]) -> None:
         """Write messages to the log and answer them, some at a time; those for which that fails are read again."""
         n_done, some = 0, list[_Read]()
         try:
             for place, message in enumerate(messages, start=1):
-                some.append(await self._read(message))
+                some.append(await self._read(message, clients.known_as))
                 size = sum(len(one.submission.rows) + len(one.submission.labels) for one in some)
                 if size >= self._engine.limits.rows or place == len(messages):
                     await self._write(clients, some)
@@ -453,12 +526,12 @@ class KafkaWorker:
         else:
             self._metrics.paused(False)
 
-    async def _read(self, message: Message) -> _Read:
+    async def _read(self, message: Message, known_as: Mapping[str, str]) -> _Read:
         topic, partition, offset = message.topic(), message.partition(), message.offset()
         assert topic is not None
         assert partition is not None
         assert offset is not None
-        source = Source(topic, partition, offset)
+        source = Source(known_as[topic], partition, offset)
         try:
             live = await self._stream(message)
             content = self._content(message)

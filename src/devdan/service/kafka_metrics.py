@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Sequence
 
 from confluent_kafka import KafkaError
 from prometheus_client import CollectorRegistry, Counter, Gauge
@@ -25,6 +26,9 @@ class KafkaMetrics:
         )
         self._failures = Counter(
             "devdan_kafka_failures", "Failures that are retried, and partitions that lack messages", registry=registry
+        )
+        self._made_anew = Counter(
+            "devdan_kafka_topics_made_anew", "Topics that took the place of deleted ones", ["topic"], registry=registry
         )
         self._connected = Gauge("devdan_kafka_connected", "1 while a broker can be reached", registry=registry)
         self._paused = Gauge("devdan_kafka_paused", "1 while no messages are read", registry=registry)
@@ -64,6 +68,16 @@ class KafkaMetrics:
         """Tell of messages that will not be read."""
         self._failures.inc()
         logger.warning("Kafka: %s", text)
+
+    def reads(self, topics: Sequence[str]) -> None:
+        """These topics are read."""
+        for topic in topics:
+            self._made_anew.labels(topic)
+
+    def made_anew(self, topic: str, name: str) -> None:
+        """Tell that a topic took the place of an older one of its name, and the name of it in ids."""
+        self._made_anew.labels(topic).inc()
+        logger.warning("Kafka: the topic %s was made anew; it is read from its beginning, as %s", topic, name)
 
     def error(self, error: KafkaError) -> None:
         """Called by librdkafka, which retries by itself; each attempt has a text of its own."""

@@ -274,6 +274,32 @@ def advance_offsets(connection: Connection, stream: int, sources: Iterable[Sourc
     )
 
 
+class TopicFacts(NamedTuple):
+    """A topic as the log knows it: the name that stands in sources, and whether it took the place of an older one."""
+
+    name: str
+    is_anew: bool = False  # since just now
+
+
+def know_topics(connection: Connection, ids: Mapping[str, str | None]) -> dict[str, TopicFacts]:
+    """How the log knows these topics, by name; a name whose id is another than before is a topic that was made anew.
+
+    The second topic of a name is known as ``name#2``, so that its offsets, and the ids made of them, are others than
+    those of the first; names in Kafka have no ``#``. Without an id it is taken for the latest one.
+    """
+    found = {}
+    with connection.transaction():
+        for name, id_ in ids.items():
+            known = dict(connection.execute("SELECT id, number FROM topics WHERE name = ?", (name,)))
+            latest = max(known.values(), default=0)
+            number = known.get(id_) if id_ is not None else max(latest, 1)
+            if number is None:
+                number = latest + 1
+                connection.execute("INSERT INTO topics (name, id, number) VALUES (?, ?, ?)", (name, id_, number))
+            found[name] = TopicFacts(name if number == 1 else f"{name}#{number}", number > max(latest, 1))
+    return found
+
+
 # --- Snapshots -------------------------------------------------------------------------------------------------------
 
 
