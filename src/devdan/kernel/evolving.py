@@ -42,7 +42,7 @@ from devdan.kernel.paper import (
     step_discriminative,
     step_generative,
 )
-from devdan.kernel.steps import discriminative_rate, meet_label, step_adaptive, weight_of_sample
+from devdan.kernel.steps import discriminative_rate, evenness, meet_label, step_adaptive, weight_of_sample
 
 
 @compiled
@@ -108,7 +108,7 @@ def learn_sample(net: Evolving, work: Work, phase: int, weight: float) -> None:
     if phase == GENERATIVE:
         step_generative(net, work, weight * net.generative_rate)
     elif net.adaptive_rate == 1.0:
-        step_adaptive(Network(net), work, weight)
+        step_adaptive(Network(net), work, weight, evenness(Network(net)) * discriminative_rate(Network(net)))
     else:
         step_discriminative(net, work, weight * discriminative_rate(Network(net)))
 

@@ -75,14 +75,14 @@ def step_fields(net: Replaying, work: Work, factor: float) -> None:
 
 
 @compiled
-def step(net: Replaying, work: Work, weight: float) -> None:
+def step(net: Replaying, work: Work, weight: float, rate: float) -> None:
     """One step on the cross-entropy of a label, times a weight."""
     if net.adaptive_rate == 1.0:
-        step_adaptive(Network(net), work, weight)
+        step_adaptive(Network(net), work, weight, rate)
         step_fields(net, work, 1.0)
         return
     plain, momentum = net.n_hidden - net.n_field_units, net.momentum
-    step_classifier(Network(net), work, weight * discriminative_rate(Network(net)))
+    step_classifier(Network(net), work, weight * rate)
     for j in range(net.n_features):
         accelerate(net.encoder[j], net.encoder_moment[j], work.inputs[ACTUAL, j], work.delta, plain, momentum)
     step_fields(net, work, 1.0 / (1.0 - momentum))  # as far as steps with momentum go in the end
@@ -128,9 +128,9 @@ def frequency(net: Network, label: int, n_labels: float) -> float:
 
 
 @compiled
-def plan_draws(net: Network) -> Draws:
-    """How samples are drawn after this label."""
-    is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and evenness(net) < RARE
+def plan_draws(net: Network, even: float) -> Draws:
+    """How samples are drawn after this label, with which the classes are so even."""
+    is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and even < RARE
     if net.weighing == ALIKE and not is_rare:
         return Draws(False, 0.0, 0.0, 1.0)
     n_labels, lightest, heaviest, highest, total = 0.0, math.inf, 0.0, 0.0, 0.0
@@ -161,7 +161,7 @@ def draw(net: Replaying, draws: Draws) -> tuple[int, float]:
 
 
 @compiled
-def replay(net: Replaying, work: Work, draws: Draws) -> None:
+def replay(net: Replaying, work: Work, draws: Draws, rate: float) -> None:
     """One more step, on a sample from the buffer; none where one was taken out."""
     common = Network(net)
     place, length = draw(net, draws)
@@ -172,7 +172,7 @@ def replay(net: Replaying, work: Work, draws: Draws) -> None:
     see(common, work)
     target(common, work, label)
     predict(common, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
-    step(net, work, length * net.buffer_weight[place])
+    step(net, work, length * net.buffer_weight[place], rate)
 
 
 # --- Skewed features: their fields are placed by rank ------------------------------------------------------------
@@ -251,16 +251,19 @@ def teach_and_replay(net: Replaying, work: Work, row: Floats, label: int, weight
     """
     common = Network(net)
     full = meet_label(common, work, row, label, weight)
+    even, rate = evenness(common), discriminative_rate(common)  # neither changes before the next label
+    if net.adaptive_rate == 1.0:
+        rate *= even
     predict(common, work, BY_WEIGHTS, work.prediction[ACTUAL], net.n_classes)
     if rise(net.surprise, surprise_of_label(common, work), DISCRIMINATIVE) > 0.0:
         net.n_stored = 0
-    step(net, work, full)
+    step(net, work, full, rate)
     store(net, row, label, weight)
     if net.n_fields > 0 and net.scaling == STANDARD:
         refresh_field_places(net, work)
-    draws = plan_draws(common)
+    draws = plan_draws(common, even)
     for _ in range(int(net.replays)):
-        replay(net, work, draws)
+        replay(net, work, draws, rate)
     if net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
         share = share_of_latest(common)
         update_averages(common, share)

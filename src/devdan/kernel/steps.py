@@ -126,12 +126,12 @@ def evenness(net: Network) -> float:
 
 
 @compiled
-def step_adaptive(net: Network, work: Work, weight: float) -> None:
+def step_adaptive(net: Network, work: Work, weight: float, rate: float) -> None:
     """One step on the cross-entropy L(C, Ĉ), times a weight, at a rate that adapts to each unit.
 
     It is over Φ, η, b, and the encoder of the units that see no fields. C is smoothed, and Φ decays.
     """
-    n, r, m, rate = net.n_features, net.n_hidden, net.n_classes, evenness(net) * discriminative_rate(net)
+    n, r, m = net.n_features, net.n_hidden, net.n_classes
     share = max(1.0 / net.n_learned[DISCRIMINATIVE], 1.0 / GRADIENT_HORIZON)
     y, delta, error, x = work.hidden[ACTUAL], work.delta, work.prediction[ACTUAL], work.inputs[ACTUAL]
     W, b, output, output_bias = net.encoder, net.encoder_bias, net.output, net.output_bias

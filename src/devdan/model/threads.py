@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cache
 from typing import TypeVar
 
 import joblib
@@ -15,9 +16,14 @@ _WORTH = 2000  # number of visits to samples below which threads cost more than 
 
 def n_threads(n_jobs: int | None, n_visits: int) -> int:
     """How many threads are worth it for this number of visits to samples."""
-    if n_visits < _WORTH:
-        return 1
-    return int(min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))
+    wanted = 1 if n_visits < _WORTH else int(joblib.effective_n_jobs(n_jobs))
+    return 1 if wanted == 1 else min(wanted, _n_cores())
+
+
+@cache
+def _n_cores() -> int:
+    """Those that the process may use: counting them reads files, which takes as long as 25 samples."""
+    return int(joblib.cpu_count())
 
 
 def run(tasks: Sequence[Callable[[], Result]], threads: int) -> list[Result]:
