@@ -102,20 +102,41 @@ def test_the_page_for_contributors_names_every_room():
 
 
 def functions_named(page):
-    """The functions in the last cells of tables, and in brackets behind bold words."""
+    """The functions in the last cells of tables, and in brackets behind bold words, with their modules if named."""
     cells = re.findall(r"^\|.*\|([^|]+)\|$", page, re.MULTILINE)
     brackets = re.findall(r"^- \*\*.+?\*\* \((`.+?)\)", page, re.MULTILINE | re.DOTALL)
-    return {name for text in [*cells, *brackets] for name in re.findall(r"`(?:\w+\.)?(\w+)`", text)}
+    return {found for text in [*cells, *brackets] for found in re.findall(r"`(?:(\w+)\.)?(\w+)`", text)}
 
 
-def test_the_algorithm_names_functions_that_exist():
-    paper, rules = ((ROOT / "docs" / page).read_text() for page in ("algorithm.md", "pensemble.md"))
-    rules = rules.split("## Our interpretation")[0]
-    for page, room, other in ((paper, "kernel", set()), (rules, "bench", {"rule_kernel"})):
-        trees = [ast.parse(path.read_text()) for path in (ROOT / "src" / "devdan" / room).glob("*.py")]
-        defined = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        assert len(functions_named(page)) > 20
-        assert functions_named(page) - other <= defined
+def functions_defined(room):
+    """By module."""
+    trees = {path.stem: ast.parse(path.read_text()) for path in (ROOT / "src" / "devdan" / room).glob("*.py")}
+    return {
+        module: {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        for module, tree in trees.items()
+    }
+
+
+def test_the_algorithm_names_functions_that_are_where_it_says():
+    defined = functions_defined("kernel")
+    first, *others = re.split(r"^### (\w+)\.py$", (ROOT / "docs" / "algorithm.md").read_text(), flags=re.MULTILINE)
+    chapters = [("paper", first), *zip(others[::2], others[1::2], strict=True)]
+    named = {(module or chapter, name) for chapter, text in chapters for module, name in functions_named(text)}
+    assert len(named) > 40
+    assert {f"{module}.{name}" for module, name in named if name not in defined[module]} == set()
+
+
+def test_the_algorithm_maps_every_equation():
+    page = (ROOT / "docs" / "algorithm.md").read_text()
+    spans = re.findall(r"^\| (\d+)(?:–(\d+))? \|", page, re.MULTILINE)
+    numbers = [number for start, end in spans for number in range(int(start), int(end or start) + 1)]
+    assert numbers == list(range(1, 25))  # the paper has 24
+
+
+def test_the_page_on_rules_names_functions_that_exist():
+    named = functions_named((ROOT / "docs" / "pensemble.md").read_text().split("## Our interpretation")[0])
+    assert len(named) > 20
+    assert {name for _, name in named} - {"rule_kernel"} <= set.union(*functions_defined("bench").values())
 
 
 def test_the_picture_of_growth_follows_every_unit():
