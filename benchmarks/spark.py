@@ -22,21 +22,23 @@ import numpy as np
 import pandas as pd
 from measuring import machine, put
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from devdan import DEVDANFleet
 from devdan.spark import learn
+from devdan.spark.packing import ROWS
+from devdan.spark.plan import SHARD
 from devdan.spark.query import as_given, in_shards
-from devdan.spark.result import ROWS
 from devdan.spark.shard import rounds
 from devdan.spark.statebytes import unpack_shared
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "spark.json"
 PAGE = ROOT / "docs" / "cluster.md"
-FEATURES = [f"x{number}" for number in range(10)]
+N_FEATURES, MANY_FEATURES = 10, 50
 SHARDS = 8
-N_BATCHES = 4  # that count; one more comes before them, in which processes start
+N_WARM, N_BATCHES = 8, 8  # those that count come after others, in which processes start and the JVM compiles
 ROWS_A_DAY, KEYS, BUSY = 1_000_000_000, 10_000_000, 0.5  # of the cluster on paper
 WAYS = ("learn", "nothing")
 SETTINGS = {
@@ -48,6 +50,7 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
 
 
@@ -80,10 +83,15 @@ class Nothing(StatefulProcessor):  # type: ignore[misc]
         pass
 
 
-def batch(n_rows: int, n_keys: int, number: int) -> pd.DataFrame:
+def names_of(n_features: int) -> list[str]:
+    """The columns of the features."""
+    return [f"x{number}" for number in range(n_features)]
+
+
+def batch(n_rows: int, n_keys: int, number: int, n_features: int = N_FEATURES) -> pd.DataFrame:
     """Rows with labels, of keys drawn at random."""
     random = np.random.default_rng(number)
-    X = random.normal(size=(n_rows, len(FEATURES)))
+    X = random.normal(size=(n_rows, n_features))
     start = number * n_rows
     return pd.DataFrame(
         {
@@ -91,7 +99,7 @@ def batch(n_rows: int, n_keys: int, number: int) -> pd.DataFrame:
             "id": [f"{start + row}" for row in range(n_rows)],
             "time": pd.to_datetime(1_000_000_000_000_000 + 1000 * (start + np.arange(n_rows)), unit="us", utc=True),
             "label": (X[:, 0] + X[:, 1] > 0).astype(int),
-            **{name: X[:, place] for place, name in enumerate(FEATURES)},
+            **{name: X[:, place] for place, name in enumerate(names_of(n_features))},
         }
     )
 
@@ -126,17 +134,17 @@ def largest_worker() -> float:
     return max(found)
 
 
-def query(events: DataFrame, out: Path, way: str) -> None:
-    """Read what there is, and learn or not."""
+def query(events: DataFrame, out: Path, way: str, features: list[str]) -> StreamingQuery:
+    """Read what comes, and learn or not."""
     if way == "learn":
-        told = learn(events, key="key", id="id", time="time", features=FEATURES, label="label", shards=SHARDS)
+        told = learn(events, key="key", id="id", time="time", features=features, label="label", shards=SHARDS)
     else:
         columns = "key", "id", "time", "label"
-        shards = in_shards(events, columns, FEATURES, SHARDS, "1 hour")
+        shards = in_shards(events, columns, features, SHARDS, "1 hour").groupBy(SHARD)
         told = shards.transformWithStateInPandas(Nothing(), ROWS, "Append", "EventTime")
         told = as_given(events, columns, told)
-    writer = told.writeStream.option("checkpointLocation", f"{out}/checkpoint").trigger(availableNow=True)
-    writer.format("parquet").start(f"{out}/told").awaitTermination()
+    writer = told.writeStream.option("checkpointLocation", f"{out}/checkpoint")
+    return writer.format("parquet").start(f"{out}/told")
 
 
 def size_of(folder: Path) -> int:
@@ -144,26 +152,30 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def on_spark(spark: SparkSession, n_keys: int, n_rows: int, way: str) -> dict[str, float]:
-    """Rows per second, and bytes of the checkpoint for each row; processes start with a first batch of few rows."""
+def on_spark(spark: SparkSession, n_keys: int, n_rows: int, way: str, n_features: int = N_FEATURES) -> dict[str, float]:
+    """Rows per second, and bytes of the checkpoint for each row, of a query that has been running for a while."""
     with tempfile.TemporaryDirectory() as folder:
-        rows, out = Path(folder) / "rows", Path(folder) / "out"
+        made, rows, out = (Path(folder) / name for name in ("made", "rows", "out"))
+        made.mkdir()
         rows.mkdir()
+        for number in range(N_WARM + N_BATCHES):
+            path = made / f"{number:03}.parquet"
+            batch(n_rows, n_keys, number, n_features).to_parquet(path, index=False, coerce_timestamps="us")
+        events = spark.readStream.schema(spark.read.parquet(str(made)).schema).option("maxFilesPerTrigger", 1)
+        running = query(events.parquet(str(rows)), out, way, names_of(n_features))
 
-        def add(number: int, n: int) -> None:
-            batch(n, n_keys, number).to_parquet(rows / f"{number}.parquet", index=False, coerce_timestamps="us")
+        def finish(numbers: range) -> None:
+            for number in numbers:
+                (made / f"{number:03}.parquet").rename(rows / f"{number:03}.parquet")
+            running.processAllAvailable()
 
-        add(0, 100)
-        schema = spark.read.parquet(str(rows)).schema
-        events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(rows))
-        query(events, out, way)
-        for number in range(1, N_BATCHES + 1):
-            add(number, n_rows)
-        cpu, wall = cpu_seconds(), time.perf_counter()
-        query(events, out, way)
-        cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+        finish(range(N_WARM))
+        n_bytes, cpu, wall = size_of(out / "checkpoint"), cpu_seconds(), time.perf_counter()
+        finish(range(N_WARM, N_WARM + N_BATCHES))
+        cpu, wall, n_bytes = cpu_seconds() - cpu, time.perf_counter() - wall, size_of(out / "checkpoint") - n_bytes
+        running.stop()
         total = N_BATCHES * n_rows
-        found = {"cpu": total / cpu, "wall": total / wall, "bytes": size_of(out / "checkpoint") / total}
+        found = {"cpu": total / cpu, "wall": total / wall, "bytes": n_bytes / total}
         if way == "learn":
             found |= mean_bytes(spark, out)
         return found | {"worker": largest_worker()}
@@ -188,24 +200,23 @@ def mean_bytes(spark: SparkSession, out: Path) -> dict[str, float]:
 def alone(n_keys: int, n_rows: int) -> dict[str, float]:
     """The fleet by itself, given the same rows in the same rounds."""
     fleet = DEVDANFleet(n_jobs=1, random_state=0)
-    batches = [batch(100, n_keys, 0), *(batch(n_rows, n_keys, number) for number in range(1, N_BATCHES + 1))]
     begin = 0.0
-    for number, table in enumerate(batches):
-        if number == 1:
+    for number, table in enumerate([batch(n_rows, n_keys, number) for number in range(N_WARM + N_BATCHES)]):
+        if number == N_WARM:
             begin = time.process_time()
-        keys, X, y = table["key"].tolist(), table[FEATURES].to_numpy(), table["label"].to_numpy()
+        keys, X, y = table["key"].tolist(), table[names_of(N_FEATURES)].to_numpy(), table["label"].to_numpy()
         for places in rounds(pd.factorize(table["key"])[0]):
             own = [keys[place] for place in places.tolist()]
-            if number > 0:
+            if fleet.__sklearn_is_fitted__():
                 fleet.predict_proba(own, X[places])
             fleet.partial_fit(own, X[places], y[places])
     return {"cpu": N_BATCHES * n_rows / (time.process_time() - begin)}
 
 
-def session() -> SparkSession:
-    """Spark on two cores of this machine."""
+def session(n_cores: int = 2) -> SparkSession:
+    """Spark on some cores of this machine."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master(f"local[{n_cores}]")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -220,6 +231,10 @@ def measured(sizes: list[int], n_rows: int) -> dict[str, Any]:
     for n_keys in sizes:
         own = {way: on_spark(spark, n_keys, n_rows, way) for way in WAYS}
         found["keys"][str(n_keys)] = {"fleet": alone(n_keys, n_rows), **own}
+    found["many_features"] = {way: on_spark(spark, sizes[0], n_rows, way, MANY_FEATURES) for way in WAYS}
+    spark.stop()
+    spark = session(1)
+    found["one_core"] = on_spark(spark, sizes[0], n_rows, "learn")
     spark.stop()
     return found
 
@@ -244,25 +259,39 @@ def table(found: dict[str, Any]) -> str:
 
 def section(found: dict[str, Any]) -> str:
     """What the page says about them."""
-    said = f"Rows with their labels, ten features, {found['rows']:,} in a batch, on two cores of {found['machine']}:"
+    said = (
+        f"Rows with their labels, ten features, {found['rows']:,} in a batch, on two cores of {found['machine']}, by a "
+        f"query that has had {N_WARM} batches before:"
+    )
     own = found["keys"][max(found["keys"], key=int)]
     ratios = [sizes["learn"]["cpu"] / sizes["nothing"]["cpu"] for sizes in found["keys"].values()]
-    shares = " and ".join(
+    shares = ", ".join(
         f"{ratio:.0%} with {int(size):,} keys" for size, ratio in zip(found["keys"], ratios, strict=True)
     )
     written = (
         f"Of the rows of the query that learns nothing, `learn` has {shares}. A network takes "
         f"{own['learn']['networks']:,.0f} bytes of state, a sample with its label {own['learn']['samples']:,.0f}; the "
-        f"largest Python worker had {own['learn']['worker']:,.0f} MB."
+        f"largest Python worker had {own['learn']['worker']:,.0f} MB. {growth(found)}"
     )
     return f"## What it costs\n\n{said}\n\n{table(found)}\n\n{written}\n\n{on_paper(own['learn'])}"
+
+
+def growth(found: dict[str, Any]) -> str:
+    """What the page says about more features, and about cores."""
+    fewest = min(found["keys"], key=int)
+    many, two, one = found["many_features"], found["keys"][fewest]["learn"], found["one_core"]
+    return (
+        f"With {int(fewest):,} keys and {MANY_FEATURES} features, `learn` has {many['learn']['cpu']:,.0f} rows per "
+        f"CPU-second, the query that learns nothing {many['nothing']['cpu']:,.0f}; with {N_FEATURES} features, "
+        f"{two['wall']:,.0f} rows a second come out on two cores and {one['wall']:,.0f} on one."
+    )
 
 
 def on_paper(own: dict[str, float]) -> str:
     """The cluster for many rows and keys, if everything grows as it did here."""
     rate = ROWS_A_DAY / 86_400
     cores = rate / own["cpu"] / BUSY
-    waiting = own["samples"] + 8 * len(FEATURES)  # its features wait with it
+    waiting = own["samples"] + 8 * N_FEATURES  # its features wait with it
     kept = KEYS * own["networks"] / 1e9, ROWS_A_DAY * waiting / 1e9
     rows = [
         ("rows a second, on average", f"{rate:,.0f}"),
@@ -273,7 +302,12 @@ def on_paper(own: dict[str, float]) -> str:
         ("written to the checkpoint", f"{rate * own['bytes'] / 1e6:,.0f} MB a second"),
     ]
     lines = "\n".join(f"| {name} | {value} |" for name, value in rows)
-    return f"On paper, for {ROWS_A_DAY:,} rows a day and {KEYS:,} keys:\n\n| | |\n|---|--:|\n{lines}"
+    intro = f"On paper, for {ROWS_A_DAY:,} rows a day and {KEYS:,} keys:"
+    limit = (
+        "The next limit is what is written to the checkpoint. A network is written once a batch, however many rows its "
+        "key has in it: batches of more rows take fewer bytes for each."
+    )
+    return f"{intro}\n\n| | |\n|---|--:|\n{lines}\n\n{limit}"
 
 
 def main() -> None:
@@ -281,7 +315,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="keep the figures and write them into the page")
     parser.add_argument("--quick", action="store_true", help="few rows and keys")
     chosen = parser.parse_args()
-    found = measured([100, 1000], 1000) if chosen.quick else measured([1_000, 100_000], 50_000)
+    found = measured([100, 1000], 1000) if chosen.quick else measured([1_000, 100_000, 1_000_000], 50_000)
     print(table(found))
     if chosen.write and not chosen.quick:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n")

@@ -1,5 +1,6 @@
 """What a query does with rows, labels and states, by PySpark's tester: without an engine, and without Java."""
 
+import math
 import zlib
 
 import numpy as np
@@ -15,8 +16,8 @@ from spark_events import events, expected, frame, likely, plan
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.spark import statebytes
+from devdan.spark.packing import pack_events, unpack_rows
 from devdan.spark.processor import FleetProcessor
-from devdan.spark.result import unpack_rows
 from devdan.spark.shard import rounds
 
 RESULT = ["prediction", "probabilities", "version", "accuracy", "drifts"]
@@ -24,9 +25,7 @@ NOTHING = [np.nan] * 3
 
 
 def trial(**changed):
-    return TwsTester(
-        FleetProcessor(plan(**changed)), timeMode="EventTime", eventTimeExtractor=lambda row: row["at"] // 1000
-    )
+    return TwsTester(FleetProcessor(plan(**changed)), timeMode="EventTime", eventTimeExtractor=lambda row: math.inf)
 
 
 def cut(table, n_parts):
@@ -36,7 +35,19 @@ def cut(table, n_parts):
 
 
 def told(one, table, shard=0):
-    return rows_of(one.testInPandas(shard, table.reset_index(drop=True)))
+    return rows_of(one.testInPandas(shard, packed(table)))
+
+
+def packed(table):
+    """As the engine hands over the rows of a shard: in some values, each with many."""
+    schema = pa.schema([(name, pa.string()) for name in ("key", "id", "label")] + [("at", pa.int64())])
+    features = [name for name in table.columns if name not in (*schema.names, "time")]
+    arrow = pa.Table.from_pandas(table[features], preserve_index=False)
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        arrow = arrow.append_column(name, pa.array(table[name], kind, from_pandas=True))
+    arrow = arrow.append_column("shard", pa.array(np.zeros(len(table), np.int64)))
+    parts = [arrow.slice(begin, 100).to_batches() for begin in range(0, len(table), 100)]
+    return pd.concat([batch.to_pandas() for part in parts for batch in pack_events(iter(part))])[["content"]]
 
 
 def rows_of(told):
@@ -252,7 +263,7 @@ def test_a_bad_row_tells_why_and_the_others_go_on():
     table = frame(lines)
     table["at"] = table["at"].where(table.id != "5")
     one.handle.setGroupingKey(0)  # the tester itself cannot do without a time
-    out = rows_of(pd.concat(one.processor.handleInputRows((0,), iter([table]), one._getTimerValues())))
+    out = rows_of(pd.concat(one.processor.handleInputRows((0,), iter([packed(table)]), one._getTimerValues())))
     assert out[out.kind == "error"].error.tolist() == [
         "the time must not be missing",
         "the key must not be missing",
@@ -282,6 +293,20 @@ def test_samples_and_early_labels_expire_by_event_time():
     assert list(one.handle._timers.getAllKeysWithTimers()) == []  # nothing is left to be looked after
     told(one, frame([("a", "4", 20_000, None, *X)]))
     assert list(one.handle._timers.listTimers(0)) == [20_125_000]
+
+
+def test_a_row_that_comes_too_late_is_told_and_not_learned():
+    one = trial()
+    told(one, frame([("a", "1", 10, 1, *X), ("a", "2", 600, 0, *OTHER)]))
+    before = states_of(one)
+    one.setWatermark(500_000)
+    found = told(one, frame([("a", "3", 500, 1, *X), ("a", "2", 500, 1, *NOTHING)]))
+    assert kinds(found) == [("error", "3"), ("error", "2")]
+    assert found.error.str.startswith("it came too late: rows up to 1970-01-01T00:08:20.000000 (UTC) are final").all()
+    assert {key: kept.state.tobytes() for key, kept in states_of(one).items()} == {
+        key: kept.state.tobytes() for key, kept in before.items()
+    }
+    assert told(one, frame([("a", "4", 501, None, *X)])).kind.tolist() == ["prediction"]
 
 
 def test_keys_that_are_not_seen_begin_anew():

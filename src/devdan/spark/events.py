@@ -1,4 +1,4 @@
-"""The rows of a frame: their features, and what becomes of each row by the rules of :mod:`devdan.label_join`.
+"""The rows of a batch: their features, and what becomes of each row by the rules of :mod:`devdan.label_join`.
 
 Nothing here depends on a model: an event is decided about by what is known of its id, in the order of event times.
 """
@@ -6,7 +6,7 @@ Nothing here depends on a model: an event is decided about by what is known of i
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,23 +29,23 @@ FindSamples = Callable[[pa.Array, pa.Array], tuple[Integers, list[Sample]]]  # p
 
 
 class Features:
-    """The features of the rows of a frame, followed by those of samples that waited.
+    """The features of the rows of a table, followed by those of samples that waited.
 
     They are an array if all columns are numbers, else a table.
     """
 
-    def __init__(self, plan: QueryPlan, frame: Any) -> None:
+    def __init__(self, plan: QueryPlan, table: pa.Table) -> None:
         self._schema = plan.schema
         self._waited: list[bytes] = []
-        columns = [frame[place_of(number)] for number in range(len(plan.features))]
-        self._n = len(frame)
+        columns = [table[place_of(number)] for number in range(len(plan.features))]
+        self._n = len(table)
         if plan.schema is None:
-            self._numbers = np.column_stack([column.to_numpy(np.float64) for column in columns])
+            self._numbers = np.column_stack([column.cast(pa.float64()).to_numpy() for column in columns])
             self.present = ~np.isnan(self._numbers).all(axis=1)
             self.infinite = np.isinf(self._numbers).any(axis=1)
             return
         arrays = [
-            pa.array(column, _stored(kind), from_pandas=True)
+            _without_nan(column.cast(_stored(kind)).combine_chunks())
             for column, kind in zip(columns, plan.schema.types, strict=True)
         ]
         self._columns = [array.to_pylist() for array in arrays]
@@ -79,6 +79,11 @@ class Features:
         return table
 
 
+def _without_nan(column: pa.Array) -> pa.Array:
+    """NaN is missing, too."""
+    return pc.if_else(pc.is_nan(column), None, column) if column.type == pa.float64() else column
+
+
 def _stored(kind: pa.DataType) -> pa.DataType:
     """The type in which a state keeps values."""
     if pa.types.is_timestamp(kind):
@@ -87,10 +92,10 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 
 class OutputRow(NamedTuple):
-    """A row of the result, about a row of the frame."""
+    """A row of the result, about a row of the batch."""
 
     kind: str
-    row: int  # of the frame
+    row: int  # of the batch
     features: int = -1  # row of the features that were predicted; -1 if they do not matter
     label: str | None = None
     error: str | None = None
@@ -106,18 +111,17 @@ class OutputRows(NamedTuple):
     errors: npt.NDArray[np.object_]
 
 
-class FrameEvents:
-    """Decides about the rows of a frame, by time, features before labels, then by id: not by the order of arrival.
+class BatchEvents:
+    """Decides about the rows of a batch, by time, features before labels, then by id: not by the order of arrival.
 
-    Most rows are the only ones of their id, which was never seen before: these are decided about all at once.
+    Most rows are the only ones of their id, which was never seen before: these are decided about all at once. Rows up
+    to the watermark, in microseconds, came too late; there is none before it is positive.
     """
 
-    def __init__(self, features: Features, frame: Any, find: FindSamples) -> None:
-        self.keys, self.ids, self.labels = (
-            pa.array(frame[name], pa.string(), from_pandas=True) for name in (KEY, ID, LABEL)
-        )
-        self.times = pa.array(frame[AT], pa.int64(), from_pandas=True)
-        self._times = self.times.fill_null(0).to_numpy()
+    def __init__(self, features: Features, table: pa.Table, find: FindSamples, watermark: int = -1) -> None:
+        self.keys, self.ids, self.labels = (table[name].combine_chunks() for name in (KEY, ID, LABEL))
+        self.times = table[AT].combine_chunks()
+        self._times, self._watermark = self.times.fill_null(0).to_numpy(), watermark
         self.predicted: dict[int, str | None] = {}  # of samples that waited, by row of features
         self._features, self._contents = features, features.contents()
         self._events: list[tuple[int, int, bool, str | None]] = []  # of single rows
@@ -125,18 +129,20 @@ class FrameEvents:
         self._samples: dict[int, Sample | None] = {}  # what is known of a name now, by its number
         self._at: dict[int, int] = {}  # the row of the features of a name, if they are at hand
         self._changed: dict[int, int] = {}  # a row of each name of which something is to be remembered
-        self._decide(frame, find)
+        self._decide(find)
 
-    def _decide(self, frame: Any, find: FindSamples) -> None:
-        missing = [frame[name].isna().to_numpy(np.bool_) for name in (KEY, ID, AT)]
+    def _decide(self, find: FindSamples) -> None:
+        missing = [column.is_null().to_numpy(zero_copy_only=False) for column in (self.keys, self.ids, self.times)]
         present, has_label = self._features.present, self.labels.is_valid().to_numpy(zero_copy_only=False)
-        is_wrong = missing[0] | missing[1] | missing[2] | self._features.infinite | ~(present | has_label)
+        is_late = (self._times <= self._watermark) if self._watermark > 0 else np.zeros(len(present), np.bool_)
+        is_wrong = missing[0] | missing[1] | missing[2] | self._features.infinite | ~(present | has_label) | is_late
         self._label_list = self.labels.to_pylist()
         order = _order(self._times, ~present, self.ids)
         self._rank = np.empty(len(order), np.int64)
         self._rank[order] = np.arange(len(order))
         for row in order[is_wrong[order]].tolist():
-            error = _error([bool(column[row]) for column in missing], bool(self._features.infinite[row]))
+            late = self._watermark if is_late[row] else None
+            error = _error([bool(column[row]) for column in missing], bool(self._features.infinite[row]), late)
             self._output.append(OutputRow(ERROR, row, -1, self._label_list[row], error))
         good = order[~is_wrong[order]]
         numbers = self._names(good, find)
@@ -239,25 +245,32 @@ class FrameEvents:
 
     def samples(self, predicted: npt.NDArray[np.object_]) -> pa.RecordBatch:
         """What is to be remembered of samples, with what was ``predicted`` of those that wait, by row of features."""
-        numbers = list(self._changed)
         found = []
-        for number in numbers:
+        for number in self._changed:
             sample = self._samples[number]
             assert sample is not None
             if sample.features is not None:
                 sample = sample._replace(predicted=predicted[self._at[number]])
             found.append(sample)
-        for row in self._simple.tolist():
-            content, label = self._contents[row], self._label_list[row]
-            digest, time = digest_of(content), int(self._times[row])
-            waits = (predicted[row], content) if label is None else (None, None)
-            found.append(Sample(time, digest, label, *waits))
-        rows = pa.array([*self._changed.values(), *self._simple.tolist()], pa.int64())
         columns = zip(*found, strict=True) if found else [[]] * len(Sample._fields)
-        arrays = [
-            pa.array(column, SAMPLES.field(name).type) for name, column in zip(Sample._fields, columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays([self.keys.take(rows), self.ids.take(rows), *arrays], schema=SAMPLES)
+        parts = [self._entries(list(self._changed.values()), columns)]
+        if len(self._simple) > 0:
+            contents = [self._contents[row] for row in self._simple.tolist()]
+            labels = self.labels.take(pa.array(self._simple))
+            learned = labels.is_valid().to_numpy(zero_copy_only=False)
+            nothing = _objects([None] * len(learned))
+            waits = [np.where(learned, nothing, column) for column in (predicted[self._simple], _objects(contents))]
+            own = self._times[self._simple], list(map(digest_of, contents)), labels, *waits
+            parts.append(self._entries(self._simple, own))
+        (together,) = pa.Table.from_batches(parts).combine_chunks().to_batches() or [parts[0]]
+        return together
+
+    def _entries(self, rows: Any, columns: Iterable[Any]) -> pa.RecordBatch:
+        """What is to be remembered of the samples in these rows, from the columns of :class:`Sample`."""
+        names = [column.take(pa.array(rows, pa.int64())) for column in (self.keys, self.ids)]
+        kinds = SAMPLES.types[len(names) :]
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        return pa.RecordBatch.from_arrays([*names, *arrays], schema=SAMPLES)
 
     def output(self, with_labels: bool) -> OutputRows:
         """The rows of the result, in order; those of labels that were learned only if they are wanted."""
@@ -295,11 +308,14 @@ def _known(sample: Sample | None) -> KnownId:
     return KnownId() if sample is None else KnownId(not sample.is_early, sample.label)
 
 
-def _error(missing: Sequence[bool], is_infinite: bool) -> str:
-    """Why a row is unusable."""
+def _error(missing: Sequence[bool], is_infinite: bool, late: int | None) -> str:
+    """Why a row is unusable; ``late`` is the watermark if it came too late."""
     for name, is_missing in zip(("the key", "the id", "the time"), missing, strict=True):
         if is_missing:
             return f"{name} must not be missing"
     if is_infinite:
         return "features must be finite or missing, got infinity"
+    if late is not None:
+        moment = str(np.datetime64(late, "us"))
+        return f"it came too late: rows up to {moment} (UTC) are final, as nothing may come later than late allows"
     return "a row must have features, a label or both, got neither"

@@ -25,7 +25,7 @@ _ARROW = {  # what features are as columns of a table
     types.TimestampNTZType: pa.timestamp("us"),
 }
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 7 * 86400}
-SHARD, KEY, ID, TIME, AT, LABEL = "shard", "key", "id", "time", "at", "label"  # columns of what workers read
+SHARD, KEY, ID, AT, LABEL = "shard", "key", "id", "at", "label"  # columns of what workers read
 
 
 def place_of(number: int) -> str:

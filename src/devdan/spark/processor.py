@@ -15,9 +15,9 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from devdan.spark import statebytes
-from devdan.spark.events import Features, FrameEvents
+from devdan.spark.events import BatchEvents, Features
+from devdan.spark.packing import pack_rows, unpack_events
 from devdan.spark.plan import QueryPlan
-from devdan.spark.result import pack_rows
 from devdan.spark.segments import KEPT_AS, Entries
 from devdan.spark.shard import Shard, check_lasting
 from devdan.spark.statebytes import NETWORK_NAMES, NETWORKS, SAMPLE_NAMES, SAMPLES, Sample
@@ -41,20 +41,20 @@ class FleetProcessor(StatefulProcessor):  # type: ignore[misc]
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: TimerValues
     ) -> Iterator[pd.DataFrame]:
         """Decide about the rows of a shard, predict and learn."""
-        frame = pd.concat(list(rows), ignore_index=True)
+        table = unpack_events(content for frame in rows for content in frame["content"])
         watermark = timerValues.getCurrentWatermarkInMs()
         state = ShardState(self._plan, self._handle, self._shared, self._segments, watermark)
-        features = Features(self._plan, frame)
-        frame_events = FrameEvents(features, frame, state.find_samples)
-        events = frame_events.events()
+        features = Features(self._plan, table)
+        batch_events = BatchEvents(features, table, state.find_samples, 1000 * watermark)
+        events = batch_events.events()
         state.bring(events.keys.tolist())
         X = features.rows()
         predictions = state.shard.learn(events, X, len(X))
-        for row, predicted in frame_events.predicted.items():
+        for row, predicted in batch_events.predicted.items():
             predictions.labels[row] = predicted
         if watermark >= 0:  # else it is a table, of which nothing is to be remembered
-            state.keep(frame_events.samples(predictions.labels), frame_events.times_of_keys())
-        content = pack_rows(frame_events, predictions, self._plan.with_labels)
+            state.keep(batch_events.samples(predictions.labels), batch_events.times_of_keys())
+        content = pack_rows(batch_events, predictions, self._plan.with_labels)
         if content is not None:
             yield pd.DataFrame({"content": [content]})
 

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, GroupedData, functions, types
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, functions, types
 
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
@@ -18,9 +18,9 @@ from devdan.fleet.keys import kind_of
 from devdan.model.devdan import DEVDAN
 from devdan.spark import plan as plans
 from devdan.spark.events import Features
-from devdan.spark.plan import AT, ID, KEY, LABEL, SHARD, TIME, QueryPlan, column_of, place_of, text_of_value, value_of
+from devdan.spark.packing import PACKED, PACKED_BY_SHARD, ROWS, pack_events, unpack_rows
+from devdan.spark.plan import AT, ID, KEY, LABEL, SHARD, QueryPlan, column_of, place_of, text_of_value, value_of
 from devdan.spark.processor import FleetProcessor
-from devdan.spark.result import PACKED, ROWS, unpack_rows
 from devdan.spark.shard import SampleEvents, Shard
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -28,6 +28,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _RESULT = ("kind", "prediction", "probabilities", "version", "accuracy", "drifts", "error")  # columns
 _OUTPUTS = ("predictions", "labels")
 _EVALUATED = "key string, rows bigint, predicted bigint, right bigint"
+_COUNTED = pa.schema([("key", pa.string()), *((name, pa.int64()) for name in ("rows", "predicted", "right"))])
 _PREDICTED = [
     types.StructField("prediction", types.StringType()),
     types.StructField("probabilities", types.MapType(types.StringType(), types.DoubleType())),
@@ -80,7 +81,7 @@ def learn(
     forget : str or None, default=None
         A key that was not seen for so long begins anew; None is never.
     late : str, default="1 hour"
-        How much later than its time a row may come; the engine drops rows that come later still, and counts them.
+        How much later than its time a row may come, while newer ones come; a later one is told as an error.
     shards : int, default=64
         Number of parts that keys are put into, best a few times the number of cores.
     output : "predictions" or "labels"
@@ -119,31 +120,26 @@ def learn(
     _check_names([key, id, time, label])
     _check_engine(events)
     columns = (key, id, time, label)
-    told = in_shards(events, columns, plan.features, shards, late).transformWithStateInPandas(
-        FleetProcessor(plan), PACKED, "Append", time_mode(events)
+    packed = in_shards(events, columns, plan.features, shards, late).mapInArrow(pack_events, PACKED_BY_SHARD)
+    told = packed.groupBy(SHARD).transformWithStateInPandas(
+        FleetProcessor(plan), PACKED, "Append", "EventTime" if events.isStreaming else "None"
     )
     return as_given(events, columns, told.mapInArrow(unpack_rows, ROWS))
 
 
 def in_shards(
     events: DataFrame, columns: tuple[str, str, str, str], features: Sequence[str], shards: int, late: str
-) -> GroupedData:
-    """The rows of events as workers read them, grouped by shard; the columns are those of key, id, time and label."""
+) -> DataFrame:
+    """The rows of events as workers read them; the columns are those of key, id, time and label."""
     key, id_, time, label = columns
     read = events.withWatermark(time, late) if events.isStreaming else events
     return read.select(
         *shard_and_key(key, shards),
         column_of(id_).cast("string").alias(ID),
-        column_of(time).alias(TIME),
         functions.unix_micros(column_of(time)).alias(AT),
         column_of(label).cast("string").alias(LABEL),
         *plans.feature_columns(events, features),
-    ).groupBy(SHARD)
-
-
-def time_mode(events: DataFrame) -> str:
-    """What state expires by."""
-    return "EventTime" if events.isStreaming else "None"
+    )
 
 
 def as_given(events: DataFrame, columns: tuple[str, str, str, str], told: DataFrame) -> DataFrame:
@@ -237,7 +233,7 @@ def evaluate(
         column_of(label).cast("string").alias(LABEL),
         *plans.feature_columns(df, plan.features),
     ).where(functions.col(KEY).isNotNull() & functions.col(AT).isNotNull())
-    counted = rows.groupBy(SHARD).applyInPandas(_evaluated(plan), _EVALUATED)
+    counted = rows.groupBy(SHARD).applyInArrow(_evaluated(plan), _EVALUATED)
     return counted.select(
         functions.col(KEY).cast(df.schema[key].dataType).alias(key),
         "rows",
@@ -247,25 +243,24 @@ def evaluate(
     )
 
 
-def _evaluated(plan: QueryPlan) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def _evaluated(plan: QueryPlan) -> Callable[[pa.Table], pa.Table]:
     """The function for the rows of a shard."""
 
-    def evaluated(frame: pd.DataFrame) -> pd.DataFrame:
-        features = [place_of(number) for number in range(len(plan.features))]
-        frame = frame.sort_values(
-            [AT, LABEL, *features], ignore_index=True, kind="stable"
-        )  # in whatever order they came
-        own = Features(plan, frame)
+    def evaluated(table: pa.Table) -> pa.Table:
+        columns = AT, LABEL, *(place_of(number) for number in range(len(plan.features)))
+        order = pc.sort_indices(table, [(name, "ascending") for name in columns])  # in whatever order they came
+        table = table.take(order)
+        own = Features(plan, table)
         usable = np.flatnonzero(own.present & ~own.infinite)
-        keys, labels = frame[KEY].to_numpy(object)[usable], frame[LABEL].astype(object)
-        labels = labels.where(frame[LABEL].notna(), None).to_numpy()[usable]
+        keys, labels = (table[name].to_numpy()[usable] for name in (KEY, LABEL))
         X = own.rows()
         predictions = Shard(plan).learn(SampleEvents(keys, usable, np.ones(len(usable), np.bool_), labels), X, len(X))
-        found = predictions.labels[usable]
-        has_label, is_predicted = pd.notna(labels), pd.notna(found)
-        right = has_label & (found == labels)
-        lines = pd.DataFrame({KEY: keys, "rows": 1, "predicted": is_predicted, "right": right})[has_label]
-        return lines.groupby(KEY, as_index=False).sum()
+        found, true = pa.array(predictions.labels[usable], pa.string()), pa.array(labels, pa.string())
+        right = pc.equal(found, true).fill_null(False)
+        lines = {KEY: keys, "rows": np.ones_like(usable), "predicted": found.is_valid(), "right": right}
+        counted = pa.table(lines).filter(true.is_valid()).group_by(KEY)
+        sums = counted.aggregate([(name, "sum") for name in ("rows", "predicted", "right")])
+        return sums.rename_columns(_COUNTED.names).cast(_COUNTED)
 
     return evaluated
 
@@ -325,14 +320,14 @@ def _predicted(plan: QueryPlan, path: str) -> Callable[[Iterator[pa.RecordBatch]
         names = list(map(text_of_value, model.classes_.tolist()))
         map_type = pa.map_(pa.string(), pa.float64())
         for batch in batches:
-            frame = batch.drop_columns(["row"]).to_pandas()
-            features = Features(plan, frame)
-            usable = features.present & ~features.infinite & frame[KEY].notna().to_numpy()
-            labels: list[Any] = [None] * len(frame)
-            probabilities: list[Any] = [None] * len(frame)
+            features = Features(plan, pa.Table.from_batches([batch]))
+            texts = batch.column(KEY)
+            usable = features.present & ~features.infinite & texts.is_valid().to_numpy(zero_copy_only=False)
+            labels: list[Any] = [None] * len(batch)
+            probabilities: list[Any] = [None] * len(batch)
             rows = usable.nonzero()[0]
             if len(rows) > 0:
-                keys = [value_of(text, plan.key_kind) for text in frame[KEY][rows].tolist()]
+                keys = [value_of(text, plan.key_kind) for text in texts.take(pa.array(rows)).to_pylist()]
                 found = model.predict_proba(keys, features.rows()[rows])
                 best = model.mixture_.decision.places(found, model.classes_.tolist()).tolist()
                 for row, own, place in zip(rows.tolist(), found.tolist(), best, strict=True):
