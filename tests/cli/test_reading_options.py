@@ -7,7 +7,6 @@ import re
 import pytest
 import typer
 from commandline import devdan, records, run
-from served import served_here, until
 
 from devdan import DEVDAN
 from devdan.cli import app
@@ -125,11 +124,12 @@ def test_a_model_that_has_learned_keeps_the_kinds_of_its_columns(tmp_path):
 
 
 def test_a_history_is_read_as_the_user_says(tmp_path):
-    with served_here(tmp_path / "data") as http:
+    served = pytest.importorskip("served", reason="pip install 'devdan[serve]'")
+    with served.served_here(tmp_path / "data") as http:
         http.put("/v1/streams/s", json={}).raise_for_status()
         samples = [{"id": f"r{k}", "features": {"x": k % 10, "w": 0.1 * k}, "label": k % 7 > 3} for k in range(300)]
         http.post("/v1/streams/s/samples", json={"rows": samples}).raise_for_status()
-        until(http, "/v1/streams/s", lambda shown: shown["labels"] == 300)
+        served.until(http, "/v1/streams/s", lambda shown: shown["labels"] == 300)
     command = ("replay", tmp_path / "data", "--model", "devdan")
     code, said = run(*command, "--nominal", "x", "--set", "masking=0.2", "--out", tmp_path / "run")
     assert code == 0, said

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from payments_stream import payments
-from river import linear_model, preprocessing
 from sklearn.linear_model import SGDClassifier
 
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet, Histories
@@ -16,7 +15,6 @@ from devdan.evaluation import Summary, prequential
 from devdan.evaluation.loop import Evaluation
 from devdan.histories import core
 from devdan.histories.histories import HistoryWarning, hashes
-from devdan.river import DEVDANClassifier
 from devdan.streams import open_stream
 
 pytestmark = pytest.mark.filterwarnings("ignore::devdan.histories.histories.HistoryWarning")
@@ -96,12 +94,19 @@ def test_histories_find_what_rows_do_not_show():
     assert with_them.figures()["roc_auc"] > without.figures()["roc_auc"] + 0.1
 
 
+def of_river():
+    pytest.importorskip("river")
+    from river import linear_model, preprocessing  # noqa: PLC0415
+
+    return preprocessing.StandardScaler() | linear_model.LogisticRegression()
+
+
 @pytest.mark.parametrize(
     "make",
     [
         lambda: SGDClassifier(loss="log_loss", random_state=0),
-        lambda: preprocessing.StandardScaler() | linear_model.LogisticRegression(),
-        lambda: DEVDANClassifier(seed=0),
+        of_river,
+        lambda: pytest.importorskip("devdan.river").DEVDANClassifier(seed=0),
         lambda: DEVDANEnsemble(random_state=0, n_jobs=1),
     ],
 )

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from devdan import DEVDAN, DEVDANEnsemble, DEVDANFleet
 from devdan.bench import named_models
 from devdan.model.decision import decision_of
-from devdan.service.predictor import Predictor
 
 SMALL = [(1, 0, 0, 0), (4, 2, 50, 0)]
 CAUTIOUS = {"fraud": {"missed": 50, "false": 1}}
@@ -140,7 +139,8 @@ def test_a_decision_changes_what_is_called_and_nothing_else(kind, tmp_path):
     if kind == "fleet":
         assert cautious["k"].predict(X).tolist() == cautious.prior_.decided(P).tolist() == expected
         return
-    predictor = Predictor(cautious, ["x0", "x1", "x2"], 1)
+    service = pytest.importorskip("devdan.service.predictor", reason="pip install 'devdan[serve]'")
+    predictor = service.Predictor(cautious, ["x0", "x1", "x2"], 1)
     rows = [dict(zip(("x0", "x1", "x2"), row, strict=True)) for row in X.tolist()]
     told = predictor.many(rows)
     assert [one.label for one in told] == expected

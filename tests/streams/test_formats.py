@@ -286,7 +286,7 @@ def test_another_encoding_is_found_and_said(tmp_path):
         ("t.jsonl", '{"a": {"b": 1}, "y": 0}\n', "row 1 has a dict in the column 'a'"),
         ("t.jsonl", '{"a": Infinity, "y": 0}\n', "row 1 has infinity in the column 'a'"),
         ("t.jsonl", '{"a": 1, "y": 0}\n' * 1500 + '{"b": 1}\n', r"row 1501 \(line 1501\) has a new column 'b'"),
-        ("t.jsonl.gz", gzip.compress(b'{"a": 1, "y": 0}\n' * 99)[:-9], "is damaged or incomplete"),
+        ("t.jsonl.gz", gzip.compress(b'{"a": 1, "y": 0}\n' * 99, mtime=0)[:-9], "is damaged or incomplete"),
         ("t.jsonl.xz", lzma.compress(b'{"a": 1, "y": 0}\n' * 99)[:-9], "is damaged or incomplete"),
         ("t.csv.xz", b"nothing packed", "not compressed as its name says"),
     ],

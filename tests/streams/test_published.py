@@ -119,7 +119,11 @@ def test_other_samples_than_those_of_our_figures_are_told(sent, tmp_path, monkey
     assert catalogue.load("wall_robot", data=tmp_path).classes == ("Move-Forward", "Slight-Right-Turn")
 
 
-@pytest.mark.parametrize("content", [b"<html>", packed(**{"x": "y"}), packed(**{"eighthr.data": "1,2\n3\n"})])
+@pytest.mark.parametrize(
+    "content",
+    [b"<html>", packed(**{"x": "y"}), packed(**{"eighthr.data": "1,2\n3\n"})],
+    ids=["page", "other", "ragged"],
+)
 def test_what_is_something_else_is_refused(content, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "_download", lambda client, url, part, noted, progress: part.write_bytes(content))
     with pytest.raises(FetchError, match=r"sent a file that is not ozone8h: .*it was removed"):
