@@ -12,11 +12,11 @@ pytest.importorskip("pyspark", minversion="4.3", reason="pip install 'devdan[spa
 
 import spark_state
 from pyspark.sql.streaming.tws_tester import TwsTester
-from spark_events import events, expected, frame, likely, plan
+from spark_events import events, expected, frame, likely, packed, plan
 
 from devdan import DEVDAN, DEVDANFleet
 from devdan.spark import statebytes
-from devdan.spark.packing import pack_events, unpack_rows
+from devdan.spark.packing import unpack_rows
 from devdan.spark.processor import FleetProcessor
 from devdan.spark.shard import rounds
 
@@ -36,18 +36,6 @@ def cut(table, n_parts):
 
 def told(one, table, shard=0):
     return rows_of(one.testInPandas(shard, packed(table)))
-
-
-def packed(table):
-    """As the engine hands over the rows of a shard: in some values, each with many."""
-    schema = pa.schema([(name, pa.string()) for name in ("key", "id", "label")] + [("at", pa.int64())])
-    features = [name for name in table.columns if name not in (*schema.names, "time")]
-    arrow = pa.Table.from_pandas(table[features], preserve_index=False)
-    for name, kind in zip(schema.names, schema.types, strict=True):
-        arrow = arrow.append_column(name, pa.array(table[name], kind, from_pandas=True))
-    arrow = arrow.append_column("shard", pa.array(np.zeros(len(table), np.int64)))
-    parts = [arrow.slice(begin, 100).to_batches() for begin in range(0, len(table), 100)]
-    return pd.concat([batch.to_pandas() for part in parts for batch in pack_events(iter(part))])[["content"]]
 
 
 def rows_of(told):

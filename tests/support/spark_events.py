@@ -2,7 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
+from devdan.spark.packing import pack_events
 from devdan.spark.plan import QueryPlan, value_of
 
 DAY = 86_400_000_000  # microseconds
@@ -56,6 +58,18 @@ def frame(lines):
     table["at"] = (table.second * 1_000_000).astype(np.int64)
     table["time"] = pd.to_datetime(table["at"], unit="us")
     return table.sort_values("second", kind="stable", ignore_index=True).drop(columns="second")
+
+
+def packed(table):
+    """As the engine hands over the rows of a shard: in some values, each with many."""
+    schema = pa.schema([(name, pa.string()) for name in ("key", "id", "label")] + [("at", pa.int64())])
+    features = [name for name in table.columns if name not in (*schema.names, "time")]
+    arrow = pa.Table.from_pandas(table[features], preserve_index=False)
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        arrow = arrow.append_column(name, pa.array(table[name], kind, from_pandas=True))
+    arrow = arrow.append_column("shard", pa.array(np.zeros(len(table), np.int64)))
+    parts = [arrow.slice(begin, 100).to_batches() for begin in range(0, len(table), 100)]
+    return pd.concat([batch.to_pandas() for part in parts for batch in pack_events(iter(part))])[["content"]]
 
 
 def expected(plan, table):
