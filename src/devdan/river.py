@@ -282,14 +282,14 @@ class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[m
         self._perhaps = None
         content = _content(x)
         if content not in self._waiting:
-            self.histories.arrive([x])
+            came = self.histories.arrive([x])
         else:
             rows = self._waiting[content]
-            rows.pop(next((place for place, row in enumerate(rows) if row.x is x), 0))
+            came = rows.pop(next((place for place, row in enumerate(rows) if row.x is x), 0)).came
             self._n_waiting -= 1
             if not rows:
                 del self._waiting[content]
-        self.histories.teach([x], [y])
+        self.histories.teach(came, [y])
 
     def _decide(self, x: dict[Any, Any]) -> None:
         """Take the latest dict for another row, unless it is this one again."""
@@ -298,8 +298,9 @@ class Histories(base.SupervisedTransformer, base.Transformer):  # type: ignore[m
             self._arrive(another)
 
     def _arrive(self, x: dict[Any, Any]) -> dict[Any, Any]:
-        found: dict[Any, Any] = self.histories.inputs(self.histories.arrive([x])).dicts()[0]
-        self._waiting.setdefault(_content(x), []).append(_Waiting(x, found))
+        came = self.histories.arrive([x])
+        found: dict[Any, Any] = self.histories.inputs(came, filled=True).dicts()[0]
+        self._waiting.setdefault(_content(x), []).append(_Waiting(x, came, found))
         self._n_waiting += 1
         if self._n_waiting > self.max_waiting:
             self._n_waiting -= 1
@@ -314,6 +315,7 @@ class _Waiting(NamedTuple):
     """A row whose label has not been learned."""
 
     x: dict[Any, Any]
+    came: Rows
     found: dict[Any, Any]  # what models see of it
 
 

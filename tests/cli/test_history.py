@@ -42,6 +42,11 @@ def test_a_run_has_a_column_for_each_history(folder):
     assert "customer+country: rows, short" in names
     assert "customer" not in names
     assert "customer: share of fraud, long" in summary["importances"]
+    said = summary["histories"]["customer: share of fraud, long"]
+    assert said.startswith("share of fraud among the labels of this customer, last ")
+    page = (folder / "out" / "report.html").read_text()
+    assert "Which histories matter" in page
+    assert '<tr><th scope="row">how usual the country is for this customer</th><td>' in page
 
 
 def test_a_saved_model_predicts_and_learns_on_with_its_histories(folder):
@@ -127,3 +132,18 @@ def test_histories_stand_in_front_of_other_libraries_models(folder, tmp_path, mo
         auc.append(summary["roc_auc"])
         assert summary["n_labels"] == N
     assert auc[1] > auc[0] + 0.05
+
+
+def test_in_a_table_they_stand_in_front_of_every_model(folder, tmp_path):
+    models = "devdan,river-logreg"
+    table = ("table", "--streams", "tx.csv", "--target", "fraud", "--models", models, "--seeds", 1, "--chunk", 100,
+             "--drop", "country", "--limit", 1000, "--json")  # fmt: skip
+    history = ("--history", "customer", "--time", "timestamp")
+    found = []
+    for more in ((), history):
+        result = json.loads(devdan(*table, *more, "--out", tmp_path / f"table{len(more)}", folder=folder).stdout)
+        assert (result["n_runs"], result["n_failed"]) == (2, 0)
+        found.append([row["mean"] for row in result["rows"] if row["criterion"] == "roc_auc"])
+    assert all(after > before + 0.05 for before, after in zip(*found, strict=True)), found
+    named = ("table", "--streams", "sea", "--models", "devdan", *history, "--out", tmp_path / "named")
+    assert "--history is for files" in devdan(*named, folder=folder, code=2).stderr

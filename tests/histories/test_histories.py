@@ -481,3 +481,44 @@ def test_memory_is_bounded_just_above_each_growth(n_numbers, n_values):
         histories.arrive([{"who": f"{n}-{k}", **row} for k in range(7)])
         if n > 200:
             assert histories.n_bytes_ / (n + 6) <= 200 + 400 * (n_numbers + n_values)
+
+
+def test_of_a_column_that_is_given_up_nothing_is_kept_and_the_others_stay_the_same():
+    random = np.random.default_rng(0)
+    rows = [
+        {"who": f"c{k % 9}", "weight": k % 9 + random.normal(), "size": random.normal(), "id": float(k),
+         "note": f"text {k}", "place": f"p{k % 9}"}
+        for k in range(1000)
+    ]  # fmt: skip
+    whole, chosen = Histories("who", horizons=[50.0]), Histories("who", horizons=[50.0], columns=["weight", "place"])
+    found, expected = whole.arrive(rows), chosen.arrive(rows)
+    whole.forget(rows[:900], list(range(900)))
+    chosen.forget(rows[:900], list(range(900)))
+    for one, other in ((found, expected), (whole.transform(rows), chosen.transform(rows))):
+        for name in chosen.feature_names_:
+            of_whole, of_chosen = ([row[name] for row in part.dicts()] for part in (one, other))
+            assert of_whole == of_chosen
+    (group,), (small,) = whole._groups, chosen._groups
+    assert np.count_nonzero(group.words) == np.count_nonzero(small.words)
+
+
+def test_every_history_is_told_in_words():
+    histories = Histories(["who", ("who", "kind")], time="day").know_classes(["ok", "fraud"])
+    rows = stream(1300)
+    for row in rows:
+        row["day"] = np.datetime64(1_700_000_000_000_000 + int(row["day"] * 86_400e6), "us")
+    came = histories.arrive(rows)
+    histories.teach(came, ["fraud" if k % 4 == 0 else "ok" for k in range(1300)])
+    came = histories.arrive(rows[-1:])
+    said, (told,) = histories.words_, histories.tell(came)
+    assert list(said) == list(told) == histories.feature_names_
+    assert all(told[name].startswith(f"{said[name]}: ") for name in said)
+    assert len(set(said.values())) == len(said)
+    assert said["who: rows, middle"] == "rows of this who, last 7 days"
+    assert (
+        said["who+kind: share of fraud, short"] == "share of fraud among the labels of this who and kind, last 7 days"
+    )
+    values = came.dicts()[0]
+    own = math.expm1(values["who: rows, long"])
+    usual = histories._groups[0].words[0, core.HEAD + 2] / 40
+    assert told["who: rows, long"].endswith(f": {own / usual:.1f} times as many as usual")

@@ -22,6 +22,7 @@ from devdan.encoding.encoding import Instructions
 from devdan.evaluation.loop import Evaluation
 from devdan.evaluation.measures import in_tables, named
 from devdan.evaluation.record import Mean, Summary
+from devdan.histories.histories import Histories, entity_columns
 from devdan.model.compilation import compile_kernel
 from devdan.model.estimator import StreamClassifier
 from devdan.model.options import is_count, require
@@ -43,16 +44,33 @@ class StreamFile:
     reading: Reading = AS_FOUND
     formats: tuple[tuple[str, str], ...] = ()  # of its columns of dates
     fingerprint: str | None = None
+    history: tuple[tuple[str, ...], ...] = ()  # the entities whose histories its rows get, each by its columns
+    time: str | None = None  # the column with the time of each row, for histories
 
     @classmethod
-    def at(cls, path: str, reading: Reading = AS_FOUND, formats: Mapping[str, str] | None = None) -> StreamFile:
+    def at(
+        cls,
+        path: str,
+        reading: Reading = AS_FOUND,
+        formats: Mapping[str, str] | None = None,
+        histories: Histories | None = None,
+    ) -> StreamFile:
         """The file in its current state."""
-        return cls(path, reading, tuple((formats or {}).items()), fingerprint(Path(path)))
+        entities = () if histories is None else tuple(entity_columns(histories.entities))
+        time = None if histories is None else histories.time
+        return cls(path, reading, tuple((formats or {}).items()), fingerprint(Path(path)), entities, time)
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> StreamFile:
         formats = tuple((str(name), str(how)) for name, how in content["formats"])
-        return cls(str(content["path"]), Reading(**content["reading"]), formats, content["fingerprint"])
+        history = tuple(tuple(map(str, columns)) for columns in content["history"])
+        reading = Reading(**content["reading"])
+        return cls(str(content["path"]), reading, formats, content["fingerprint"], history, content["time"])
+
+    @property
+    def histories(self) -> Histories | None:
+        """The histories that its rows get, before the first row; None if it gets none."""
+        return Histories(self.history, time=self.time) if self.history else None
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -88,7 +106,9 @@ class Cell:
             stream = open_stream(self.stream, chunk=self.chunk, data=data)
         else:
             file = self.file
-            stream = open_stream(file.path, chunk=self.chunk, name=self.stream, **file.reading.as_keywords())
+            entities = [] if file.histories is None else file.histories.entity_names
+            reading = file.reading.with_text(entities)  # 007 and 7 are two
+            stream = open_stream(file.path, chunk=self.chunk, name=self.stream, **reading.as_keywords())
         return stream if self.limit is None else stream.first(self.limit)
 
     def located(self) -> Cell:
@@ -373,11 +393,13 @@ def _evaluate(cell: Cell, data: Path | None, stop_after: float | None) -> dict[s
         model = named_models.build(cell.model, cell.seed, named_models.parse_options(cell.options or ()))
         if cell.file is not None and isinstance(model, StreamClassifier):
             named_models.set_columns(model, cell.file.columns)
-        stream, model, classes, scaled = prepared(cell.open(data), model)
+        histories = None if cell.file is None else cell.file.histories
+        stream, model, classes, scaled = prepared(cell.open(data), model, histories=histories)
         if isinstance(model, StreamClassifier):
             compile_kernel(model)
         summary, start, worked = Summary(), time.perf_counter(), time.process_time()
-        for record in Evaluation(model, cell.labels, classes=classes, seed=cell.seed).over(stream):
+        evaluation = Evaluation(model, cell.labels, classes=classes, seed=cell.seed, histories=histories)
+        for record in evaluation.over(stream):
             summary.add(record)
             seconds = time.perf_counter() - start
             if stop_after is not None and seconds > 60 * stop_after:

@@ -89,7 +89,10 @@ def run(
             raise ValueError("--resume is for streams that can be read again, which standard input cannot")
         if entries.is_name(stream):
             opt.refuse_reading(reading, f"{stream} is known by name", key)
-        as_written = [*([] if key is None else [key]), *_entities(histories)]  # 007 and 7 are two
+        as_written = [
+            *([] if key is None else [key]),
+            *([] if histories is None else histories.entity_names),
+        ]  # 007 and 7 are two
         samples = _opened(stream, reading.with_text(as_written), chunk, order, endless, data)
         if columns:
             _check_columns(stream, samples, learner, key)
@@ -159,11 +162,6 @@ def _opened(
         raise ValueError(f"--order must be file or shuffled, got {order!r}")
     stream = open_stream(source, chunk=chunk, **reading.as_keywords())
     return stream.shuffled() if order == "shuffled" else stream
-
-
-def _entities(histories: Histories | None) -> list[str]:
-    """The columns that name entities."""
-    return [] if histories is None else [name for name in histories.wanted_columns if name != histories.time]
 
 
 def _say_if_nothing_was_scored(result: dict[str, Any], chunk: int) -> None:

@@ -16,8 +16,11 @@ from devdan.cli.arguments import (
     By,
     ChunkOrOwn,
     Data,
+    History,
     Settings,
+    Time,
     command,
+    histories,
     option,
     path_option,
     refuse_reading,
@@ -30,6 +33,7 @@ from devdan.streams.reading import Reading
 
 if TYPE_CHECKING:
     from devdan.bench.grid import Cell, GridFolder, GridPlan, StreamFile
+    from devdan.histories.histories import Histories
 
 SCARCE = ("all", "fraction:0.5", "fraction:0.25", "fraction:0.1", "fraction:0.05", "delay:1000")
 
@@ -74,6 +78,8 @@ def table(
         ),
     ] = None,
     by: By = None,
+    history: History = None,
+    time: Time = None,
     jobs: Annotated[int, option("N", "Number of parallel processes.", min=1)] = 1,
     data: Data = None,
     folder: Annotated[Path, path_option("--out", "DIR", "Output folder.")] = Path("table"),
@@ -87,6 +93,7 @@ def table(
     - devdan table --streams sea,hyperplane --models devdan,river-arf
     - devdan table --suite real --models devdan,devdan-ensemble,lightgbm-window-5000
     - devdan table --streams my.csv --target label --models devdan,river-arf,sklearn-mlp --jobs 2
+    - devdan table --streams tx.csv --target fraud --history customer --time timestamp --models devdan,river-arf
 
     An option (--set) is for those of the models that have it.
     """
@@ -99,7 +106,9 @@ def table(
         if names is not None and suite is not None:
             raise ValueError("--suite names streams, as --streams does: use one of them")
         known = entries.suite(_listed([suite or "paper"], entries.SUITES, "suite")[0])
-        streams, files = _streams(",".join(known) if names is None else names, reading, columns)
+        streams, files = _streams(
+            ",".join(known) if names is None else names, reading, columns, histories(history or [], time)
+        )
         plan = GridPlan(
             streams,
             _listed(words(wanted), named_models.NAMES, "model"),
@@ -126,8 +135,13 @@ def table(
     out.print(f"{n_done} runs{stopped}{failed}. Report: {kept.page_path}", highlight=False)
 
 
-def _streams(text: str, reading: Reading, columns: dict[str, Any]) -> tuple[list[str], dict[str, StreamFile]]:
-    """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored."""
+def _streams(
+    text: str, reading: Reading, columns: dict[str, Any], past: Histories | None
+) -> tuple[list[str], dict[str, StreamFile]]:
+    """The streams in a list, and the files among them; options that do not apply to them are errors, not ignored.
+
+    Rows of files get the histories ``past``, in front of every model.
+    """
     from devdan.bench.grid import StreamFile
     from devdan.streams.stream import name_of
 
@@ -140,10 +154,12 @@ def _streams(text: str, reading: Reading, columns: dict[str, Any]) -> tuple[list
             name = next((own for own in (name_of(word), file) if own not in taken), "")
             if not name:
                 raise ValueError(f"two streams would have the name {file}: rename one of the files")
-            files[name] = StreamFile.at(word, reading, columns.get("dates"))
+            files[name] = StreamFile.at(word, reading, columns.get("dates"), past)
         names.append(name)
     if not files:
         refuse_reading(reading, "all of these are known by name")
+        if past is not None:
+            raise ValueError("--history is for files; all of these are known by name")
     return _listed(names, {**entries.ENTRIES, **files}, "stream"), files
 
 

@@ -51,7 +51,8 @@ def prequential(
     :class:`~devdan.DEVDANFleet`, ``key`` is the column of the stream's tables with the keys. ``alerts`` is a budget:
     with ``"10/1000"``, it is measured what the 10 highest scores of each 1,000 scored samples find. ``histories`` add
     what was known of customers, cards or machines before each row came; a row waits for its label with those that it
-    came with. A DEVDAN keeps them as ``histories_``, and is saved with them.
+    came with; by default, those that ``open_stream`` was asked for. A DEVDAN keeps them as ``histories_``, and is saved
+    with them.
 
     >>> from devdan import DEVDAN
     >>> from devdan.streams import sea
@@ -126,11 +127,7 @@ class Evaluation:
         histories: Histories | None = None,
     ) -> None:
         self.model = model
-        self.histories = getattr(model, "histories_", None) if histories is None else histories
-        if self.histories is not None and isinstance(model, (TableEstimator, DEVDANFleet)):
-            self.histories.know_columns(model._instructions())
-        if self.histories is not None and isinstance(model, EvolvingClassifier):
-            model.histories_ = self.histories
+        self._give(getattr(model, "histories_", None) if histories is None else histories)
         self.labels = Labels.parse(labels, seed) if isinstance(labels, str) else labels
         self.n_chunks = self.n_samples = 0
         self.read_seconds = 0.0  # spent waiting for the stream
@@ -156,6 +153,9 @@ class Evaluation:
         """Continue the evaluation on the stream, skipping the chunks evaluated before."""
         skip = self.n_chunks
         if self._adapter is None:
+            entities = getattr(stream, "entities", ())
+            if self.histories is None and entities:
+                self._give(Histories(entities, time=getattr(stream, "time", None)))
             named = self._named if self._named is not None else getattr(stream, "classes", None)
             if self._key is not None:
                 self._adapter = FleetAdapter(self.model, self._key)
@@ -173,6 +173,14 @@ class Evaluation:
             if number >= skip:
                 X, y = _samples(chunk)
                 yield self._step(X if self.histories is None else named_rows(X, stream), y)
+
+    def _give(self, histories: Histories | None) -> None:
+        """Put histories in front of the model, which keeps them if it is one of this package."""
+        self.histories = histories
+        if histories is not None and isinstance(self.model, (TableEstimator, DEVDANFleet)):
+            histories.know_columns(self.model._instructions())
+        if histories is not None and isinstance(self.model, EvolvingClassifier):
+            self.model.histories_ = histories
 
     def _step(self, X: Any, y: npt.NDArray[Any]) -> Record:
         y, known = split_missing(y)
@@ -233,7 +241,10 @@ class Evaluation:
 
     def _inputs(self, X: Any) -> Any:
         """What the model sees of samples."""
-        return X if self.histories is None else self.histories.inputs(X, keep=[self._key] if self._key else [])
+        if self.histories is None:
+            return X
+        takes_missing = isinstance(self.model, (TableEstimator, DEVDANFleet))
+        return self.histories.inputs(X, [self._key] if self._key else [], filled=not takes_missing)
 
     def _by_key(
         self, X: Any, y: npt.NDArray[Any], known: npt.NDArray[np.bool_], guesses: npt.NDArray[Any] | None

@@ -45,8 +45,9 @@ INTEGERS = 9
 BEGAN, LOG_GAP, BEFORE_NOW, STEP = range(4)
 FLOATS = 4
 # Words about a column in a group: of how many values it was judged whether entities tell anything about them, how far
-# they were from what was usual for their entity and for all, and whether the column is of no use.
-JUDGED, FROM_OWN, FROM_ALL, USELESS = range(4)
+# they were from what was usual for their entity and for all, and why it is given up, or 0.
+JUDGED, FROM_OWN, FROM_ALL, GIVEN_UP = range(4)
+UNTOLD, RISING = 1.0, 2.0  # entities tell nothing of its values; it only ever rises
 
 ENOUGH_GAPS, ENOUGH_ROWS = 1000, 20_000  # after which horizons are found
 ENOUGH_VALUES, TELLING = 500, 0.98  # after which a column is judged: values must be that much nearer to the own mean
@@ -64,6 +65,13 @@ FAR, ENOUGH_TIMES = 30.0, 100  # times the span of all rows so far, once there a
 
 SHORTEST = 2.0  # times the mean time between two rows of an entity, about the shortest horizon
 STEPS = (1.0, 7.0, 30.0)  # from the shortest horizon to the others, where no unit of time is known
+
+# Words about the labels that have come, by which columns are chosen: their number, that at which the present period
+# ends, and how many came in it; and of each column, what its values were in this period and its bins.
+LABELS, UNTIL, IN_PERIOD = range(3)
+MEAN, SQUARES, CENTRE, WIDTH = range(4)
+BINS = 8  # equally likely if the values were normally distributed
+FAR_OUT, OUT, WITHIN = 1.150349380, 0.674489750, 0.318639364  # deviations from the centre at which bins end
 
 RISES, FALLS, N_SEEN, LAST = range(4)  # of a column of numbers, to find one that only ever rises
 FEWEST_RISING = 100
@@ -179,21 +187,21 @@ def come(
                     return row
                 slot = _insert(integers, horizons, words, index, keys[row], _elapsed(integers, floats, times[row]))
         now = _elapsed(integers, floats, times[row])
-        _touch(integers, horizons, words, 0, now, numbers.shape[1], values.shape[1])
+        for k in range(numbers.shape[1]):
+            if 0 <= given_up[k] <= n_before + row and judged[k, GIVEN_UP] != RISING:
+                _give_up(integers, words, judged, k, len(horizons), numbers.shape[1], RISING)
+        _touch(integers, horizons, words, judged, 0, now, numbers.shape[1])
         if slot > 0:
-            _touch(integers, horizons, words, slot, now, numbers.shape[1], values.shape[1])
-        _describe(
-            integers, floats, horizons, words, judged, slot, times[row], numbers[row], values[row], given_up,
-            n_before + row, out[row],
-        )  # fmt: skip
+            _touch(integers, horizons, words, judged, slot, now, numbers.shape[1])
+        _describe(integers, floats, horizons, words, judged, slot, times[row], numbers[row], values[row], out[row])
         _judge(integers, horizons, words, judged, slot, numbers[row], values[row])
         if slot > 0:
             _note_gap(integers, floats, words, slot, times[row])
-            _add(integers, words, slot, numbers[row], values[row], len(horizons), given_up, n_before + row)
+            _add(integers, words, judged, slot, numbers[row], values[row], len(horizons))
             words[slot, LATEST] = times[row]
         else:
             integers[N_UNNAMED] += 1
-        _add(integers, words, 0, numbers[row], values[row], len(horizons), given_up, n_before + row)
+        _add(integers, words, judged, 0, numbers[row], values[row], len(horizons))
         integers[N_COME] += 1
         if integers[SETTLED] == 0:
             step = times[row] - floats[BEFORE_NOW]
@@ -217,8 +225,6 @@ def peek(
     times: Floats,
     numbers: Floats,
     values: Integers,
-    given_up: Integers,
-    row_number: int,
     scratch: Floats,
     out: Floats,
 ) -> None:
@@ -229,11 +235,9 @@ def peek(
         for k in range(words.shape[1]):
             scratch[0, k], scratch[1, k] = words[0, k], words[slot, k]
         for place in range(2):
-            _touch(integers, horizons, scratch, place, now, numbers.shape[1], values.shape[1])
-        _describe(
-            integers, floats, horizons, scratch, judged, 1 if slot > 0 else 0, times[row], numbers[row],
-            values[row], given_up, row_number, out[row],
-        )  # fmt: skip
+            _touch(integers, horizons, scratch, judged, place, now, numbers.shape[1])
+        known = 1 if slot > 0 else 0
+        _describe(integers, floats, horizons, scratch, judged, known, times[row], numbers[row], values[row], out[row])
 
 
 @entry
@@ -281,12 +285,12 @@ def withdraw(
     horizons: Floats,
     words: Floats,
     index: Integers,
+    judged: Floats,
     keys: Integers,
     now: float,
     at: Floats,
     numbers: Floats,
     values: Integers,
-    given_up: Integers,
 ) -> None:
     """Take rows out that have come ``at`` some times; an entity of which nothing is left is removed."""
     present = _elapsed(integers, floats, now)
@@ -298,15 +302,15 @@ def withdraw(
             place = slot if which == 1 else 0
             if which == 1 and slot == 0:
                 continue
-            _touch(integers, horizons, words, place, present, numbers.shape[1], values.shape[1])
+            _touch(integers, horizons, words, judged, place, present, numbers.shape[1])
             for h in range(n_horizons):
                 weight = _decay(age, horizons[h])
                 words[place, HEAD + h] = max(words[place, HEAD + h] - weight, 0.0)
                 for k in range(numbers.shape[1]):
                     start = _number(integers, n_horizons, k, h)
-                    if not math.isnan(numbers[row, k]) and given_up[k] < 0:
+                    if not math.isnan(numbers[row, k]) and judged[k, GIVEN_UP] == 0.0:
                         _unmeet(words, place, start, numbers[row, k], weight)
-            for k in range(values.shape[1]):
+            for k in range(values.shape[1]):  # one that is given up holds no values
                 start = _category(integers, n_horizons, numbers.shape[1], k)
                 _uncount(words, place, start, values[row, k], _decay(age, horizons[n_horizons - 1]))
             words[place, N_ROWS] = max(words[place, N_ROWS] - 1.0, 0.0)
@@ -314,6 +318,45 @@ def withdraw(
             if words[slot, LATEST] == at[row]:
                 words[slot, LATEST] = np.nan
             _remove_if_empty(integers, horizons, words, index, slot)
+
+
+@entry
+def tally(counters: Integers, sums: Floats, counts: Floats, features: Floats, codes: Integers) -> int:
+    """Count rows by the bins of their histories and by their classes, up to the end of the period; returns how many."""
+    for row in range(len(codes)):
+        if counters[LABELS] == counters[UNTIL]:
+            return row
+        counters[LABELS] += 1
+        counters[IN_PERIOD] += 1
+        for k in range(len(sums)):
+            value = features[row, k]
+            if math.isnan(value):
+                continue
+            delta = value - sums[k, MEAN]
+            sums[k, MEAN] += delta / counters[IN_PERIOD]
+            sums[k, SQUARES] += delta * (value - sums[k, MEAN])
+            counts[k, _bin(value - sums[k, CENTRE], sums[k, WIDTH]), codes[row]] += 1.0
+    return len(codes)
+
+
+@entry
+def take_back(sums: Floats, counts: Floats, features: Floats, codes: Integers) -> None:
+    """Count rows no longer, if they are in this period's counts."""
+    for row in range(len(codes)):
+        for k in range(len(sums)):
+            value = features[row, k]
+            if not math.isnan(value):
+                place = _bin(value - sums[k, CENTRE], sums[k, WIDTH])
+                counts[k, place, codes[row]] = max(counts[k, place, codes[row]] - 1.0, 0.0)
+
+
+@compiled
+def _bin(distance: float, width: float) -> int:
+    side = abs(distance)
+    beyond = (
+        (1 if side > WITHIN * width else 0) + (1 if side > OUT * width else 0) + (1 if side > FAR_OUT * width else 0)
+    )
+    return BINS // 2 + beyond if distance > 0.0 else BINS // 2 - 1 - beyond
 
 
 @entry
@@ -499,7 +542,7 @@ def _note_gap(integers: Integers, floats: Floats, words: Floats, slot: int, time
         return
     gap = max(time - words[slot, LATEST], 0.0)
     integers[N_GAPS] += 1
-    floats[LOG_GAP] += (math.log1p(gap) - floats[LOG_GAP]) / min(integers[N_GAPS], 10_000)
+    floats[LOG_GAP] += (math.log(1.0 + gap) - floats[LOG_GAP]) / min(integers[N_GAPS], 10_000)
 
 
 @compiled
@@ -547,7 +590,7 @@ def _category(integers: Integers, n_horizons: int, n_numbers: int, column: int) 
 
 @compiled
 def _touch(
-    integers: Integers, horizons: Floats, words: Floats, slot: int, now: float, n_numbers: int, n_categories: int
+    integers: Integers, horizons: Floats, words: Floats, judged: Floats, slot: int, now: float, n_numbers: int
 ) -> None:
     """Let the sums of an entity decay up to the present."""
     elapsed = now - words[slot, TOUCHED]
@@ -559,36 +602,32 @@ def _touch(
         factor = _decay(elapsed, horizons[h])
         words[slot, HEAD + h] *= factor
         for k in range(n_numbers):
-            start = _number(integers, n_horizons, k, h)
-            words[slot, start] *= factor
-            words[slot, start + 2] *= factor
+            if judged[k, GIVEN_UP] == 0.0:
+                start = _number(integers, n_horizons, k, h)
+                words[slot, start] *= factor
+                words[slot, start + 2] *= factor
         if h == n_horizons - 1:
-            for k in range(n_categories):
-                start = _category(integers, n_horizons, n_numbers, k)
-                for place in range(KEPT):
-                    words[slot, start + KEPT + place] *= factor
+            for k in range(n_numbers, len(judged)):
+                if judged[k, GIVEN_UP] == 0.0:
+                    start = _category(integers, n_horizons, n_numbers, k - n_numbers)
+                    for place in range(KEPT):
+                        words[slot, start + KEPT + place] *= factor
 
 
 @compiled
 def _add(
-    integers: Integers,
-    words: Floats,
-    slot: int,
-    numbers: Floats,
-    values: Integers,
-    n_horizons: int,
-    given_up: Integers,
-    row: int,
+    integers: Integers, words: Floats, judged: Floats, slot: int, numbers: Floats, values: Integers, n_horizons: int
 ) -> None:
     """Add a row to an entity whose sums are of the present."""
     words[slot, N_ROWS] += 1.0
     for h in range(n_horizons):
         words[slot, HEAD + h] += 1.0
-        for k in range(len(numbers)):
-            if not math.isnan(numbers[k]) and (given_up[k] < 0 or row < given_up[k]):
+    for k in range(len(numbers)):
+        if judged[k, GIVEN_UP] == 0.0 and not math.isnan(numbers[k]):
+            for h in range(n_horizons):
                 _meet(words, slot, _number(integers, n_horizons, k, h), numbers[k])
     for k in range(len(values)):
-        if values[k] != 0:
+        if judged[len(numbers) + k, GIVEN_UP] == 0.0 and values[k] != 0:
             _count(words, slot, _category(integers, n_horizons, len(numbers), k), values[k])
 
 
@@ -663,24 +702,26 @@ def _describe(
     time: float,
     numbers: Floats,
     values: Integers,
-    given_up: Integers,
-    row: int,
     out: Floats,
 ) -> None:
     """What is known of an entity, whose sums are of the present; of one without a row, or without a name, the usual."""
     n_horizons = len(horizons)
     latest = words[slot, LATEST] if slot > 0 else np.nan
-    out[0] = floats[LOG_GAP] if math.isnan(latest) else math.log1p(max(time - latest, 0.0))
+    out[0] = floats[LOG_GAP] if math.isnan(latest) else math.log(1.0 + max(time - latest, 0.0))
     place = 1
     for h in range(n_horizons):
-        out[place] = math.log1p(words[slot, HEAD + h]) if slot > 0 else 0.0
+        out[place] = math.log(1.0 + words[slot, HEAD + h]) if slot > 0 else 0.0
         place += 1
     for code in range(1, integers[N_CLASSES]):
         for h in range(n_horizons):
             out[place] = _share(integers, words, slot, n_horizons, code, h)
             place += 1
     for k in range(len(numbers)):
-        used = (given_up[k] < 0 or row < given_up[k]) and judged[k, USELESS] == 0.0
+        if judged[k, GIVEN_UP] != 0.0:
+            for _ in range(2 * n_horizons + 1):
+                out[place] = 0.0
+                place += 1
+            continue
         deviation = 0.0
         for h in range(n_horizons):
             start = _number(integers, n_horizons, k, h)
@@ -691,22 +732,22 @@ def _describe(
                 mean = (weight * words[slot, start + 1] + DRAWN * usual) / (weight + DRAWN)
                 variance = (words[slot, start + 2] + DRAWN * spread) / (weight + DRAWN)
             deviation = math.sqrt(variance)
-            out[place] = mean if used else 0.0
-            known = used and not math.isnan(numbers[k]) and deviation > LEAST_DEVIATION * max(abs(mean), TINY)
+            known = not math.isnan(numbers[k]) and deviation > LEAST_DEVIATION * max(abs(mean), TINY)
             position = (numbers[k] - mean) / deviation if known else 0.0
-            out[place + 1] = math.copysign(math.log1p(abs(position)), position)
+            out[place] = mean
+            out[place + 1] = math.copysign(math.log(1.0 + abs(position)), position)
             place += 2
-        out[place] = deviation if used else 0.0
+        out[place] = deviation
         place += 1
     for k in range(len(values)):
-        used = judged[len(numbers) + k, USELESS] == 0.0
-        known = used and values[k] != 0
-        out[place] = _more_usual(integers, words, slot, n_horizons, len(numbers), k, values[k]) if known else 0.0
-        out[place + 1] = 0.0
-        if used and slot > 0:
-            start = _category(integers, n_horizons, len(numbers), k)
-            for each in range(KEPT):
-                out[place + 1] += min(words[slot, start + KEPT + each], 1.0)
+        out[place] = out[place + 1] = 0.0
+        if judged[len(numbers) + k, GIVEN_UP] == 0.0:
+            if values[k] != 0:
+                out[place] = _more_usual(integers, words, slot, n_horizons, len(numbers), k, values[k])
+            if slot > 0:
+                start = _category(integers, n_horizons, len(numbers), k)
+                for each in range(KEPT):
+                    out[place + 1] += min(words[slot, start + KEPT + each], 1.0)
         place += 2
 
 
@@ -732,7 +773,7 @@ def _judge(
         return
     n_horizons, n_numbers = len(horizons), len(numbers)
     for k in range(n_numbers + len(values)):
-        if judged[k, JUDGED] == ENOUGH_VALUES:
+        if judged[k, JUDGED] == ENOUGH_VALUES or judged[k, GIVEN_UP] != 0.0:
             continue
         if k < n_numbers:
             if math.isnan(numbers[k]):
@@ -748,9 +789,23 @@ def _judge(
                 continue
             judged[k, FROM_OWN] -= _more_usual(integers, words, slot, n_horizons, n_numbers, k - n_numbers, value)
         judged[k, JUDGED] += 1.0
-        if judged[k, JUDGED] == ENOUGH_VALUES:
-            is_telling = judged[k, FROM_OWN] < TELLING * judged[k, FROM_ALL]
-            judged[k, USELESS] = 0.0 if is_telling else 1.0
+        if judged[k, JUDGED] == ENOUGH_VALUES and judged[k, FROM_OWN] >= TELLING * judged[k, FROM_ALL]:
+            _give_up(integers, words, judged, k, n_horizons, n_numbers, UNTOLD)
+
+
+@compiled
+def _give_up(
+    integers: Integers, words: Floats, judged: Floats, column: int, n_horizons: int, n_numbers: int, why: float
+) -> None:
+    """Keep nothing of a column any longer, and forget what was kept."""
+    judged[column, GIVEN_UP] = why
+    if column < n_numbers:
+        start, size = _number(integers, n_horizons, column, 0), MOMENTS * n_horizons
+    else:
+        start, size = _category(integers, n_horizons, n_numbers, column - n_numbers), 2 * KEPT
+    for slot in range(integers[USED] + 1):
+        for k in range(start, start + size):
+            words[slot, k] = 0.0
 
 
 @compiled

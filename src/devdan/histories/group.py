@@ -23,7 +23,7 @@ class Group:
     """The entities that one column, or a tuple of columns, names."""
 
     def __init__(self, columns: tuple[str, ...], horizons: Sequence[float] | None, max_entities: int) -> None:
-        self.columns = columns
+        self.columns, self.name = columns, "+".join(columns)
         self.horizons = np.array([1.0, 2.0, 3.0] if horizons is None else horizons)  # the former until they are found
         self.integers, self.floats = np.zeros(core.INTEGERS, np.int64), np.zeros(core.FLOATS)
         self.integers[core.ROOM] = max_entities
@@ -35,10 +35,6 @@ class Group:
         self.index = np.zeros(2, np.int64)
         self.floats[[core.BEGAN, core.BEFORE_NOW]] = np.nan
         self.integers[core.SETTLED] = horizons is not None
-
-    @property
-    def name(self) -> str:
-        return "+".join(self.columns)
 
     @property
     def width(self) -> int:
@@ -120,14 +116,11 @@ class Group:
                 return
             self.grow()
 
-    def peek(
-        self, keys: Integers, times: Floats, numbers: Floats, values: Integers, given_up: Integers, n_before: int,
-        out: Floats,
-    ) -> None:  # fmt: skip
+    def peek(self, keys: Integers, times: Floats, numbers: Floats, values: Integers, out: Floats) -> None:
         """Write what would be known of each row if it came next."""
         core.peek(
             self.integers, self.floats, self.horizons, self.words, self.index, self.judged, keys, times, numbers,
-            values, given_up, n_before, np.empty((2, self.words.shape[1])), out,
+            values, np.empty((2, self.words.shape[1])), out,
         )  # fmt: skip
 
     def label(self, keys: Integers, codes: Integers, now: float, at: Floats, sign: float) -> None:
@@ -142,12 +135,20 @@ class Group:
                 return
             self.grow()
 
-    def withdraw(
-        self, keys: Integers, now: float, at: Floats, numbers: Floats, values: Integers, given_up: Integers
-    ) -> None:
+    def withdraw(self, keys: Integers, now: float, at: Floats, numbers: Floats, values: Integers) -> None:
         """Take rows out."""
         core.withdraw(
-            self.integers, self.floats, self.horizons, self.words, self.index, keys, now, at, numbers, values, given_up
+            self.integers,
+            self.floats,
+            self.horizons,
+            self.words,
+            self.index,
+            self.judged,
+            keys,
+            now,
+            at,
+            numbers,
+            values,
         )
 
     # --- Files ---------------------------------------------------------------------------------------------------

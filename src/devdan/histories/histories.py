@@ -20,7 +20,9 @@ from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts, 
 from devdan.encoding.tables import rows_of
 from devdan.encoding.values import NO_TIME, plain_text
 from devdan.histories import core
+from devdan.histories.descriptions import duration, in_words, position_in_words, rows_in_words, share_in_words, span
 from devdan.histories.group import LADDER, LATEST, Group, check_count, check_horizons, check_texts
+from devdan.histories.selection import Selection
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -147,17 +149,31 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         return self._with(rows, out)
 
     def teach(self, X: Any, y: npt.ArrayLike) -> Self:
-        """Count the labels of rows, which have come by now; the histories that rows may have are not looked at."""
+        """Count the labels of rows, which have come by now.
+
+        The histories that rows have, if they do, are those of when they came: by these, it is found which of them tell
+        something about the label, so that only these are shown (see ``hidden_``).
+        """
         self._label(X, y, None, 1.0)
         return self
 
-    def inputs(self, rows: Rows, keep: Sequence[str] = ()) -> Rows:
+    def inputs(self, rows: Rows, keep: Sequence[str] = (), *, filled: bool = False) -> Rows:
         """What a model should see of rows that have arrived: all but the columns that alone name entities.
 
         What it could learn of a customer by its number, the histories say of customers that it has never seen, too.
+        A history that is not shown, since it tells little about the label, is missing, which is neutral to the models
+        of this package; ``filled``, it has its usual value, for models that take no missing ones.
         """
         names = self._names_only - set(keep)
-        return rows.select([place for place, name in enumerate(rows.names) if name not in names])
+        seen = rows.select([place for place, name in enumerate(rows.names) if name not in names])
+        hidden = self._selection.instead()
+        if not hidden:
+            return seen
+        numbers = seen.numbers.copy()
+        for place, name in enumerate(seen.names_of_numbers):
+            if name in hidden:
+                numbers[:, place] = hidden[name] if filled else np.nan
+        return Rows(seen.names, numbers, seen.others, seen.flags)
 
     def partial_fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
         """:meth:`arrive` and, with labels, :meth:`teach`."""
@@ -183,7 +199,7 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         parts: list[Rows] = []
         times, n_taught = np.zeros(0), 0
         for start in range(0, max(len(rows), 1), size):
-            parts.append(self.inputs(self.arrive(rows[start : start + size])))
+            parts.append(self.inputs(self.arrive(rows[start : start + size]), filled=True))
             times = np.append(times, self.arrived_)
             if labels is not None:
                 due = int(np.searchsorted(np.maximum.accumulate(times) + late, self.now_, side="right"))
@@ -211,8 +227,8 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
                 core.clocks(self._clock.copy(), batch.times[row : row + 1], times[row : row + 1], np.empty(1))
         for group, part in zip(self._groups, out, strict=True):
             keys = self._keys(group, batch)
-            group.peek(keys, times, batch.numbers, batch.values, self._given_up, self.n_rows_, part)
-        return self._as_asked(self.inputs(self._with(rows, out)), X)
+            group.peek(keys, times, batch.numbers, batch.values, part)
+        return self._as_asked(self.inputs(self._with(rows, out), filled=True), X)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """The names of the columns that :meth:`transform` returns."""
@@ -243,10 +259,7 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         rows = self._taken(X)
         batch = self._batch(rows)
         for group in self._groups:
-            group.withdraw(
-                self._keys(group, batch), self.now_, np.asarray(at, np.float64), batch.numbers, batch.values,
-                self._given_up,
-            )  # fmt: skip
+            group.withdraw(self._keys(group, batch), self.now_, np.asarray(at, np.float64), batch.numbers, batch.values)
         return self
 
     @property
@@ -258,6 +271,11 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     def named_classes(self) -> list[Any]:
         """The classes that were named before the first row."""
         return list(self._named_classes if self.classes is None else self.classes)
+
+    @property
+    def entity_names(self) -> list[str]:
+        """The columns that name entities, but for the time."""
+        return [name for name in self.wanted_columns if name != self.time]
 
     @property
     def wanted_columns(self) -> list[str]:
@@ -289,6 +307,40 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         return [name for group in self._groups for name in self._names(group)]
 
     @property
+    def words_(self) -> dict[str, str]:
+        """What each of the columns that are added is, in words."""
+        return {
+            name: said
+            for group in self._groups
+            for name, said in zip(self._names(group), self._in_words(group), strict=True)
+        }
+
+    def tell(self, rows: Rows) -> list[dict[str, str]]:
+        """What rows that have just arrived came with, in words, by the names of the columns.
+
+        >>> histories = Histories("terminal", time="day", horizons=[7.0], classes=["fraud"])
+        >>> rows = histories.arrive([{"terminal": k % 4 * (k % 3 > 0), "day": k / 9} for k in range(60)])
+        >>> for said in list(histories.tell(rows)[-1].values())[:2]:
+        ...     print(said)
+        time since the latest row of this terminal: 0.444
+        rows of this terminal, last 7: 0.6 times as many as usual
+        """
+        places = {name: place for place, name in enumerate(rows.names_of_numbers)}
+        told: list[dict[str, str]] = [{} for _ in range(len(rows))]
+        for group in self._groups:
+            usual = self._usual(group)
+            for name, said in zip(self._names(group), self._in_words(group), strict=True):
+                kind = name[len(group.name) + 2 :]
+                for row, value in zip(told, rows.numbers[:, places[name]].tolist(), strict=True):
+                    row[name] = f"{said}: {self._value_in_words(kind, value, usual.get(kind, 0.0))}"
+        return told
+
+    @property
+    def hidden_(self) -> list[str]:
+        """The histories that are not shown to models, since others tell more about the labels that have come."""
+        return list(self._selection.instead())
+
+    @property
     def horizons_(self) -> dict[str, list[float] | None]:
         """The horizons of each kind of entity, None as long as they are not found."""
         return {group.name: group.horizons.tolist() if group.integers[core.SETTLED] else None for group in self._groups}
@@ -311,6 +363,16 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     @property
     def notes_(self) -> list[str]:
         """What the user should know about times, entities and columns."""
+        said, hidden = self._reservations(), self.hidden_
+        if hidden:
+            said.append(
+                f"{len(hidden):,} of {len(self.feature_names_):,} histories are not shown, such as {hidden[0]!r}: "
+                "others tell more about the label"
+            )
+        return said
+
+    def _reservations(self) -> list[str]:
+        """Those of the notes that are worth a warning."""
         clock, said = self._clock, []
         n = int(clock[core.N_TIMES])
         for count, what in ((core.N_LATE, "earlier than one before"), (core.N_UNTIMED, "missing"),
@@ -326,8 +388,8 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
                 said.append(f"{unnamed:,} rows name no {group.name!r}, so they have no history of one")
             if evicted:
                 said.append(f"{evicted:,} of {group.name!r} had to make room for others: see max_entities")
-            for name, useless in zip([*group.numbers, *group.values], group.judged[:, core.USELESS], strict=True):
-                if useless:
+            for name, why in zip([*group.numbers, *group.values], group.judged[:, core.GIVEN_UP], strict=True):
+                if why == core.UNTOLD:
                     said.append(
                         f"the column {name!r} has no history by {group.name!r}, which tells nothing about its values"
                     )
@@ -419,8 +481,10 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         first = 0 if self.classes is None else 1  # of classes that are chosen, all have a share: 0 is for all others
         self._codes: dict[Any, int] = {label: code for code, label in enumerate(named, first)}
         self._n_named = len(named)
+        n_classes = max(len(named) + first, 2) if named else _UNNAMED_CLASSES
         for group in self._groups:
-            group.widen(n_classes=max(len(named) + first, 2) if named else _UNNAMED_CLASSES)
+            group.widen(n_classes=n_classes)
+        self._selection = Selection(n_classes)
 
     def _meet(self, rows: Rows) -> None:
         """Find which of the columns are numbers and which are categories, by the first value of each."""
@@ -508,8 +572,12 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     def _ladder(self) -> Floats:
         """The horizons to choose from, if the unit of time is known."""
         n_horizons = len(self._groups[0].horizons)
-        known = self.time is not None and (self._read_as == _SECONDS or self._is_epoch)
-        return np.array(LADDER if known and n_horizons <= len(LADDER) else [])
+        return np.array(LADDER if self._is_in_seconds and n_horizons <= len(LADDER) else [])
+
+    @property
+    def _is_in_seconds(self) -> bool:
+        """Whether the unit of time is known."""
+        return self.time is not None and (self._read_as == _SECONDS or self._is_epoch)
 
     @property
     def _is_epoch(self) -> bool:
@@ -544,11 +612,22 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
         there = codes >= 0
         if not there.any():
             return
-        batch = self._batch(rows[there] if not there.all() else rows)
+        came = rows[there] if not there.all() else rows
+        batch = self._batch(came)
+        self._select(came, codes[there], sign)
         times = np.full(len(rows), self.now_) if at is None else np.asarray(at, np.float64)
         for group in self._groups:
             group.label(self._keys(group, batch), codes[there], self.now_, times[there], sign)
         self._say()
+
+    def _select(self, rows: Rows, codes: Integers, sign: float) -> None:
+        """Find which histories tell something about the label, from rows that have them."""
+        names = self.feature_names_
+        places = {name: place for place, name in enumerate(rows.names_of_numbers)}
+        if not names or names[-1] not in places or not all(name in places for name in names):
+            return
+        self._selection.know(names)
+        self._selection.add(np.ascontiguousarray(rows.numbers[:, [places[name] for name in names]]), codes, sign)
 
     def _code(self, label: Any, is_new: bool) -> int:
         """The number of a class, in order of appearance; -1 if it is missing, or to be taken back but never came."""
@@ -592,11 +671,15 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             places += [-1] * 2 if start is None else range(start, start + 2)
         return np.pad(part, ((0, 0), (0, 1)))[:, places]
 
+    def _labels_of(self, group: Group) -> list[Any]:
+        """The classes that have a share."""
+        labels = {code: label for label, code in self._codes.items()} if self._n_named else {}
+        return [labels.get(k, f"class {k + 1}") for k in range(1, int(group.integers[core.N_CLASSES]))]
+
     def _names(self, group: Group) -> list[str]:
         n_horizons = len(group.horizons)
         lately = {1: ("lately",), 3: _THREE}.get(n_horizons, tuple(f"horizon {h + 1}" for h in range(n_horizons)))
-        labels = {code: label for label, code in self._codes.items()} if self._n_named else {}
-        named = [labels.get(k, f"class {k + 1}") for k in range(1, int(group.integers[core.N_CLASSES]))]
+        named = self._labels_of(group)
         names = ["since the last", *(f"rows, {of}" for of in lately)]
         names += [f"share of {label}, {of}" for label in named for of in lately]
         numbers, values = self._shown or ([], [])
@@ -607,9 +690,41 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             names += [f"{column}: usual", f"{column}: different"]
         return [f"{group.name}: {name}" for name in names]
 
+    def _in_words(self, group: Group) -> list[str]:
+        unit = "rows" if self.time is None else _SECONDS if self._is_in_seconds else ""
+        is_settled = bool(group.integers[core.SETTLED])
+        spans = [span(horizon if is_settled else None, unit) for horizon in group.horizons.tolist()]
+        return in_words(
+            " and ".join(group.columns), spans, self._labels_of(group), *(self._shown or ([], []))
+        )  # fmt: skip
+
+    def _usual(self, group: Group) -> dict[str, float]:
+        """The usual number of rows of an entity, and the overall share of each class, by the names of histories."""
+        n_horizons, overall = len(group.horizons), group.words[0]
+        names = [name[len(group.name) + 2 :] for name in self._names(group)]
+        n = max(int(group.integers[core.USED]), 1)
+        found = {name: float(overall[core.HEAD + h]) / n for h, name in enumerate(names[1 : 1 + n_horizons])}
+        ends = [core.HEAD + n_horizons * (1 + code) + n_horizons - 1 for code in range(group.integers[core.N_CLASSES])]
+        of_classes = overall[ends].tolist()
+        for place, name in enumerate(names[1 + n_horizons : group.n_first_features]):
+            found[name] = of_classes[1 + place // n_horizons] / max(sum(of_classes), core.TINY)
+        return found
+
+    def _value_in_words(self, kind: str, value: float, usual: float) -> str:
+        if kind == "since the last":
+            since = math.expm1(value)
+            return duration(since) if self._is_in_seconds else f"{since:.3g}"
+        if kind.startswith("rows, "):
+            return rows_in_words(value, usual)
+        if kind.startswith("share of "):
+            return share_in_words(value, usual)
+        if ": position" in kind:
+            return position_in_words(value)
+        return f"{math.exp(value):.3g} times as usual as for all" if kind.endswith(": usual") else f"{value:.4g}"
+
     def _say(self) -> None:
         """Warn, once for each kind of thing."""
-        for note in self.notes_:
+        for note in self._reservations():
             kind = re.sub(r"[\d,]+", "", note)
             if kind not in self._said:
                 self._said.add(kind)
@@ -631,7 +746,8 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             "given_up": self._given_up.tolist(), "classes": list(self._codes), "n_named": self._n_named,
             "chosen": [self.columns if self.columns is None else list(self.columns), self.classes is not None],
             "shown": self._shown, "late_columns": self._late_columns, "late": self.late,
-            "n_other": self._n_other, "n_rows": self.n_rows_, "groups": [group.to_json() for group in self._groups],
+            "selection": self._selection.to_json(), "n_other": self._n_other, "n_rows": self.n_rows_,
+            "groups": [group.to_json() for group in self._groups],
         }  # fmt: skip
 
     def content(self) -> Floats:
@@ -678,6 +794,7 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             raise ValueError("the sizes of its histories do not add up")
         parts = np.split(words, np.cumsum(sizes)[:-1])
         histories._groups = [Group.of_json(group, part) for group, part in zip(content["groups"], parts, strict=True)]
+        histories._selection = Selection.of_json(content["selection"])
         histories._check(entities)
         return histories
 
@@ -691,6 +808,7 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
             and len({len(group.horizons) for group in self._groups}) == 1
             and all((group.numbers, group.values) == (self._numbers, self._values) for group in self._groups)
             and {int(group.integers[core.ROOM]) for group in self._groups} == {self.max_entities}
+            and {self._selection.n_classes} == rooms and set(self._selection.names) <= set(self.feature_names_)
             and len(rooms) == 1 and len(self._codes) + (self.classes is not None) <= max(rooms) <= MOST_CLASSES + 1
             and self._n_named in (0, len(self._codes)) and (self._n_named > 0 or max(rooms) == _UNNAMED_CLASSES)
             and (self.classes is None or self._n_named > 0)

@@ -9,6 +9,7 @@ from typing import Any
 from devdan.evaluation import measures
 from devdan.evaluation.counts import FEW
 from devdan.evaluation.record import Phases
+from devdan.histories.descriptions import LAST
 from devdan.model.explain import UNIT_HEAD
 from devdan.report.chart import COLOURS
 from devdan.report.class_charts import balance_chart, class_rows, confusions, matrix, recall_chart
@@ -31,6 +32,7 @@ from devdan.report.shown_run import ShownRun, settings
 from devdan.report.words import clipped, how_many, moment, number, percent, seconds, written
 
 _MOST_COLUMNS = 200
+_MOST_HISTORIES = 12
 _MOST_ALIKE, _MOST_NAMES = 6, 60
 _FIRST_ROWS = 10  # of classes; the rest is folded away
 _FIRST_UNITS = 10  # likewise
@@ -76,6 +78,7 @@ def page_of_run(run: ShownRun, *, goes_on: bool = False) -> str:
         importances=importances_chart(run),
         n_importances=len(run.importances[0].values) if run.importances else 0,
         strongest=COLOURS,
+        histories=_histories(run),
         about_networks=_about_networks(run),
         hidden=run.hidden[:_FIRST_UNITS],
         other_hidden=run.hidden[_FIRST_UNITS:],
@@ -149,6 +152,20 @@ def _columns(run: ShownRun) -> list[tuple[str, str]]:
             listed = ", ".join(names[:_MOST_NAMES]) + (", …" if len(names) > _MOST_NAMES else "")
             rows.append((how_many(len(names), "column"), f"{became}: {listed}"))
     return rows
+
+
+def _histories(run: ShownRun) -> list[tuple[str, str]]:
+    """How much histories matter, on average over the run; those that differ in how far they go back are one."""
+    points, names = run.importances, [name for name, _ in run.columns]
+    if not points or not run.histories or len(names) != len(points[0].values):
+        return []
+    found: dict[str, float] = {}
+    for name, values in zip(names, zip(*(point.values for point in points), strict=True), strict=True):
+        if name in run.histories:
+            what = run.histories[name].partition(LAST)[0]
+            found[what] = found.get(what, 0.0) + sum(values) / len(points)
+    order = sorted(found, key=lambda what: -found[what])[:_MOST_HISTORIES]
+    return [(what, percent(found[what])) for what in order if found[what] > 0]
 
 
 def _about_networks(run: ShownRun) -> str:

@@ -53,6 +53,7 @@ class ShownRun:
     keys: KeyFigures = field(default_factory=KeyFigures)  # none unless the model is a fleet
     last: Record | None = None
     columns: list[tuple[str, str]] = field(default_factory=list)  # what became of each, if they have names
+    histories: dict[str, str] = field(default_factory=dict)  # what columns are in words, that tell what was before
     notes: list[str] = field(default_factory=list)  # about columns
     hidden: list[tuple[int, int, tuple[str, ...]]] = field(default_factory=list)  # network, unit, what it stands for
 
@@ -145,6 +146,7 @@ class RunReader:
         """What became of each column, notes and hidden units, for models that tell them."""
         try:
             shown, summary = self._shown, self._run.summary()
+            shown.histories = {str(name): str(said) for name, said in summary.get("histories", {}).items()}
             shown.columns = [(str(column["name"]), str(column["became"])) for column in summary.get("columns", [])]
             shown.notes = [str(note) for note in summary.get("notes", [])]
             units = [Unit(**unit) for unit in summary.get("units", [])]

@@ -123,6 +123,7 @@ class RunJob:
             result |= {"columns": described, "notes": model.encoding_.notes}
         if self.evaluation.histories is not None:
             result["notes"] = [*result.get("notes", []), *self.evaluation.histories.notes_]
+            result["histories"] = self.evaluation.histories.words_
         if isinstance(model, EvolvingClassifier):
             result |= model.describe(self.stream.feature_names)
         result |= {"read_seconds": self.evaluation.read_seconds, "total_seconds": self.total_seconds}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from devdan.encoding.rows import Rows
 from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
+from devdan.histories.histories import entity_columns
 from devdan.streams import catalogue, entries, files, lines
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
 from devdan.streams.reading import Reading
@@ -22,7 +24,15 @@ _SAMPLES = 1000  # single samples gathered into a block
 _ROWS = 1 << 13  # of a frame that are converted at a time
 
 
-def open_stream(source: Any, *, target: str | int | None = None, chunk: int | None = None, **options: Any) -> Stream:
+def open_stream(
+    source: Any,
+    *,
+    target: str | int | None = None,
+    chunk: int | None = None,
+    history: str | Sequence[str | tuple[str, ...]] | None = None,
+    time: str | None = None,
+    **options: Any,
+) -> Stream:
     """Open any source of samples as a stream.
 
     ``source`` may be the name of a stream (:mod:`devdan.streams.catalogue`, `devdan streams` lists them), a file, a
@@ -30,13 +40,31 @@ def open_stream(source: Any, *, target: str | int | None = None, chunk: int | No
     Arrow data frame, a pair of arrays (X, y), a River dataset, or any iterable of (X, y), in chunks or single samples.
     ``"-"`` is standard input, and any other file that is open may be given too: CSV, or an object of JSON in each line,
     read once and line by line. ``target`` names the column with the labels, ``chunk`` is the chunk size, by default
-    500, or a named stream's own. For what is read from files, ``options`` are those of
+    500, or a named stream's own. ``history`` names the columns that say whom a row is about, such as a customer, and
+    ``time`` that with the time of each row: :func:`~devdan.evaluation.prequential` adds what was known of them before,
+    as :class:`devdan.Histories` of these. For what is read from files, ``options`` are those of
     :class:`~devdan.streams.reading.Reading`.
 
     >>> import pandas as pd
     >>> open_stream(pd.DataFrame({"x": [0.1, 0.2], "label": ["a", "b"]}))
     <frame: 2 samples, 1 features, chunks of 500>
     """
+    if history is None:
+        if time is not None:
+            raise StreamError(f"time is for histories, which need history, got time={time!r} alone")
+        return _opened(source, target, chunk, options)
+    entities = tuple(entity_columns(history))
+    if _is_of_file(source):  # 007 and 7 are two
+        named = (name for columns in entities for name in columns if name != time)
+        options["as_text"] = tuple(dict.fromkeys([*options.get("as_text", ()), *named]))
+    stream = _opened(source, target, chunk, options)
+    for name in [*(name for columns in entities for name in columns), *([] if time is None else [time])]:
+        if name not in (stream.feature_names or (name,)):
+            raise StreamError(f"{stream.origin or stream.name} has no column {name!r}, which histories need")
+    return replace(stream, entities=entities, time=time)
+
+
+def _opened(source: Any, target: str | int | None, chunk: int | None, options: dict[str, Any]) -> Stream:
     if isinstance(source, Stream):
         return source if chunk is None else source.in_chunks_of(chunk)
     own, chunk = chunk, 500 if chunk is None else chunk
@@ -69,6 +97,11 @@ def open_table(source: Any, *, n_at_a_time: int = 1, **options: Any) -> Table:
         file = None if source == "-" else source
         return lines.source(file, reading, n_at_a_time, is_strict=False).table(reading)
     return files.table(source, **options)
+
+
+def _is_of_file(source: Any) -> bool:
+    named = isinstance(source, (str, os.PathLike)) and not entries.is_name(source)
+    return not isinstance(source, Stream) and (named or _is_open(source))
 
 
 def _is_open(source: Any) -> bool:

@@ -73,6 +73,8 @@ class Stream:
     is_single_pass: bool = False  # it can be read only once
     drifts: tuple[int, ...] | None = None  # the samples at which, or around which, the concept changes
     target: str | None = None  # the column with the labels
+    entities: tuple[tuple[str, ...], ...] = ()  # whom rows are about, if models are to see what was known of them
+    time: str | None = None  # with these, the column with the time of each row
 
     def __post_init__(self) -> None:
         if isinstance(self.chunk, bool) or not isinstance(self.chunk, (int, np.integer)) or self.chunk < 1:
