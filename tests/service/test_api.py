@@ -406,6 +406,22 @@ def test_rows_that_would_need_too_much_memory_are_refused_before_they_are_logged
     until(http, stream, lambda shown: shown["labels"] == 1)
 
 
+@pytest.mark.parametrize("path", ["/v1/streams/s/predict", "/v1/streams/s/samples", "/v2/models/s/infer"])
+def test_a_row_whose_texts_are_too_long_together_is_refused_before_it_is_logged(http, stream, path):
+    """Each text may be as long; and other rows may."""
+    http.post(f"{stream}/samples", json={"rows": [{"features": dict.fromkeys("abcde", "x"), "label": "l"}]})
+    until(http, stream, lambda shown: shown["labels"] == 1)
+    for text, says in (("\N{SNOWMAN}" * 60_000, "may have 262144 characters together, got 300000"), ("x" * 50_000, "")):
+        texts = dict.fromkeys("abcde", text)
+        sent = {"rows": [{"features": texts} | ({"label": "l"} if path.endswith("samples") else {})]}
+        if path.endswith("infer"):
+            tensors = [{"name": name, "shape": [1], "datatype": "BYTES", "data": [own]} for name, own in texts.items()]
+            sent = {"inputs": tensors}
+        answer = http.post(path, json=sent)
+        assert (answer.status_code, says in answer.text) == (413 if says else 200, True)
+    assert until(http, stream, lambda shown: shown["rows"] == 2)["problem"] is None
+
+
 def test_options_that_would_need_too_much_memory_are_refused(shared):
     for body in (
         {"model": "DEVDANEnsemble", "options": {"scales": [[100_000, 0, 10_000_000, 0]] * 3}},

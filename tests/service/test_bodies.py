@@ -13,10 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from devdan.service import ledger, sql
 from devdan.service.arrow import arrow_labels, arrow_rows, is_arrow
-from devdan.service.bodies import ROWS, SAMPLES, LabelIn, LabelsIn, RowIn, parsed, parsed_rows
+from devdan.service.bodies import ROWS, SAMPLES, LabelIn, LabelsIn, RowIn, check_rows, parsed, parsed_rows
 from devdan.service.inference import Inference
-from devdan.service.schema import LONGEST_VALUE, InvalidError, LimitError, Limits
+from devdan.service.schema import (
+    LONGEST_VALUE,
+    InvalidError,
+    LimitError,
+    Limits,
+    StreamSettings,
+    Submission,
+    SubmittedRow,
+)
+from devdan.service.store import SqliteDatabase
 
 NAMES = st.lists(st.text(st.sampled_from('ab "\\é€'), max_size=3), min_size=1, max_size=6, unique=True)
 VALUES = st.none() | st.booleans() | st.text(max_size=3) | st.floats(allow_nan=False, allow_infinity=False)
@@ -286,3 +296,84 @@ def test_a_text_has_a_limit_whatever_way_it_comes():
         assert read("\N{SNOWMAN}" * LONGEST_VALUE)
         with pytest.raises(InvalidError, match=f"length <= {LONGEST_VALUE}"):
             read("\N{SNOWMAN}" * (LONGEST_VALUE + 1))
+
+
+WORDS = st.text(max_size=5) | st.sampled_from(
+    ["", " ", " a\t", "n/a", "NaN", "true", "1.50", "2024-02-29", "\0", "é", "e\u0301"]
+)
+LONG_WORDS = st.builds(
+    lambda word, n, end: word * n + end, WORDS.filter(bool), st.integers(100, 400), st.sampled_from("ab")
+)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
+COLUMNS = st.sampled_from([WORDS | LONG_WORDS, WORDS, NUMBERS, st.booleans()])
+KINDS = st.sampled_from(["plain", "dictionary", "view"])
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    database = SqliteDatabase(tmp_path_factory.mktemp("bodies") / "log", "off")
+    yield database.connect()
+    database.close()
+
+
+@pytest.mark.fuzz
+@given(st.data())
+def test_json_and_arrow_leave_the_same_bytes_in_the_log(log, data):
+    """Of texts of any length, with spaces or without; of numbers and flags; of what is missing."""
+    n, kinds = data.draw(st.integers(1, 4)), data.draw(st.lists(COLUMNS, min_size=1, max_size=3))
+    columns = [data.draw(st.lists(st.none() | kind, min_size=n, max_size=n)) for kind in kinds]
+    names = [f"x{k}" for k in range(len(columns))]
+    ids = [f"r{k}" for k in range(n)]
+    in_json = [
+        {"id": id_, "features": dict(zip(names, row, strict=True))}
+        for id_, row in zip(ids, zip(*columns, strict=True), strict=True)
+    ]
+    arrays = {"id": pa.array(ids)} | {
+        name: as_kind(own, data.draw(KINDS)) for name, own in zip(names, columns, strict=True)
+    }
+    sent = [ROWS.decode(msgspec.json.encode({"rows": in_json})).rows, arrow_rows(ipc(pa.table(arrays), rows=n), LIMITS)]
+    sent.append(parsed_rows(msgspec.json.encode({"rows": in_json}), names))
+    kept = []
+    for rows in sent:
+        with log.transaction():
+            ((seen,),) = log.execute("SELECT stream FROM clock")
+            stream = sql.create_stream(log, f"s{seen}", StreamSettings(columns=names), 0.0).number
+        submitted = [SubmittedRow(row.id, row.features) for row in rows]
+        assert ledger.commit(log, [Submission(stream, submitted)], 0.0)[0].rows == n
+        kept.append(log.execute("SELECT body FROM records WHERE stream = ? ORDER BY seq", (stream,)))
+    assert kept[0] == kept[1] == kept[2]
+
+
+def as_kind(values, kind):
+    """An array of Arrow; texts may be in a dictionary, or views."""
+    if not any(isinstance(value, str) for value in values):
+        return pa.array(values, pa.float64() if any(type(value) in (int, float) for value in values) else None)
+    return {"plain": pa.array, "dictionary": dictionary, "view": lambda own: pa.array(own, pa.string_view())}[kind](
+        values
+    )
+
+
+def dictionary(values):
+    return pa.array(values).dictionary_encode()
+
+
+def test_the_texts_of_a_row_have_a_limit_together():
+    """Characters of all its texts, whatever way they come; those of other rows do not count."""
+    limits = Limits(row=100, body=1000)
+
+    def check(texts, more=()):
+        named = [{f"x{k}": text for k, text in enumerate(row)} for row in (texts, *more)]
+        content = msgspec.json.encode({"rows": [{"features": row} for row in named]})
+        table = pa.table({name: dictionary([row.get(name) for row in named]) for name in named[0]})
+        for rows, size in (
+            (ROWS.decode(content).rows, len(content)),
+            (parsed_rows(content, list(named[0])), len(content)),
+            (arrow_rows(ipc(table, rows=9), limits), limits.body),
+        ):
+            check_rows(rows, False, limits, size)
+
+    check(["\N{SNOWMAN}" * 60, "x" * 40], more=[["y" * 100]])
+    with pytest.raises(LimitError, match="the texts of a row may have 100 characters together, got 101"):
+        check(["\N{SNOWMAN}" * 60, "x" * 41])
+    with pytest.raises(LimitError, match="100 characters together, got 101"):
+        check(["", ""], more=[["y" * 100, "z"]])

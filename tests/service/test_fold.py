@@ -365,6 +365,28 @@ def test_what_is_assumed_is_taught_and_a_label_that_comes_later_corrects_it(tmp_
     database.close()
 
 
+def test_labels_of_many_large_records_do_not_need_the_memory_of_all():
+    """A label each: only its own row is kept until all are taught."""
+    large = "x" * 50_000
+
+    def made(seq):
+        rows = LoggedRows(20 * seq, [f"r{seq}-{k}" for k in range(20)], [[f"{k}{large}"] for k in range(20)], *NOTHING)
+        return LogRecord(seq, 1, 0.0, rows, 10**6)
+
+    fold = Fold(StreamSettings(columns=["x"]), made)
+    places = [(seq, seq % 20) for seq in range(2, 62)]
+    tracemalloc.start()
+    try:
+        fold.apply(LogRecord(99, 1, 0.0, LoggedLabels(places, ["a", "b"] * 30)))
+        assert tracemalloc.get_traced_memory()[1] < 2**25  # the records have 60 MB
+    finally:
+        tracemalloc.stop()
+    assert fold.counts.n_labels == 60
+
+
+NOTHING = [None] * 20, [None] * 20
+
+
 def test_the_accuracy_of_the_latest_rows_counts_each_by_its_label_of_now():
     n = 1500
     rows = LoggedRows(0, [f"r{k}" for k in range(n)], [[float(k)] for k in range(n)], ["yes"] * n, [0.5] * n)

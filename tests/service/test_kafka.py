@@ -51,7 +51,7 @@ def arrow(file=False, compression=None, **columns):
 def shared(cluster, tmp_path_factory):
     """One service for all tests of single messages: joining a group takes seconds."""
     kafka = topics("shared", dead_letters="shared-dead")
-    with service(cluster, kafka, tmp_path_factory.mktemp("shared") / "data", limits=Limits(body=2000)) as http:
+    with service(cluster, kafka, tmp_path_factory.mktemp("shared") / "data", limits=Limits(body=2000, row=900)) as http:
         http.topics, http.dead = kafka, Reader(cluster, "shared-dead")
         http.put("/v1/streams/s", json={})  # unless it was made by now
         http.put("/v1/streams/other", json={})
@@ -138,6 +138,8 @@ ROWS, LABELS = "rows", "labels"
         (ROWS, rows(q=1.0), {"stream": b"nowhere"}, "there is no stream 'nowhere'"),
         (ROWS, rows(q=1.0), {"stream": b"../x"}, "name of a stream must"),
         (ROWS, rows(**{f"r{k}": 1.0 for k in range(100)}), {}, "may have 2000 bytes"),
+        (ROWS, json.dumps({"rows": [{"features": {"x": 1, "city": "y" * 901}}]}), {}, "may have 900 characters"),
+        (ROWS, arrow(x=[1.0], city=["y" * 901]), {}, "may have 900 characters"),
         (ROWS, rows(first=2.0, fresh=1.0), {}, "first: the id was used before"),
         (ROWS, arrow(id=["w"], x=[1.0])[:100], {}, "cannot be read"),
         (ROWS, arrow(id=[1], x=[1.0]), {}, "Expected `str"),

@@ -1,5 +1,6 @@
 """What becomes of rows and labels: against an obvious version in memory, and in each case that happens."""
 
+import tracemalloc
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
@@ -584,3 +585,39 @@ def test_large_rows_are_records_of_their_own(database):
     assert max(one.n_bytes for one in written) < 1.1 * 2**20
     assert [id_ for one in written for id_ in getattr(one.body, "ids", ())] == [one.id for one in some]
     assert len(written) < 10
+
+
+def test_labels_are_learned_so_many_at_a_time_that_their_rows_fit_the_memory(database, monkeypatch):
+    """In records of their own, also of rows that come with their labels, and of corrections; each once."""
+    monkeypatch.setattr(ledger, "_LABELS", 3)
+    connection, number = begun(database)
+    with_labels = [row(f"r{k}", label="yes") for k in range(7)]
+    assert rows(connection, number, *with_labels).accepted == 7
+    assert corrected(connection, number, **{f"r{k}": "no" for k in range(4)}).corrected == 4
+    again = [*(row(f"s{k}", label="yes") for k in range(4))]
+    both = [Submission(number, again), Submission(number, labels=[("s3", "no")], replaces=True)]
+    assert [one.accepted + one.corrected for one in ledger.commit(connection, both, 1.0)] == [4, 1]
+    known = [len(body.labels) for body in bodies(connection, number, (LoggedLabels, LoggedCorrections))]
+    assert known == [3, 3, 1, 3, 1, 3, 1, 1]
+    assert corrected(connection, number, s3="no").repeated == 1
+    facts = sql.known_ids(connection, number, ["r6", "s3"])
+    learned = [one.seq for one in connection.records(number, 0, 100) if isinstance(one.body, LoggedLabels)]
+    assert facts["r6"].label_seq == learned[2]
+    assert facts["s3"].earlier == [learned[4]]
+
+
+def test_rows_that_come_again_are_compared_with_few_records_at_a_time(database, monkeypatch):
+    """Each may be in another large record."""
+    monkeypatch.setattr(ledger, "_CACHED_BYTES", 2**20)
+    connection, number = begun(database)
+    for k in range(40):
+        rows(connection, number, SubmittedRow(f"r{k}", {"x": f"{k}{'x' * 200_000}"}))
+    again = [SubmittedRow(f"r{k}", {"x": f"{k}{'x' * 200_000}"}) for k in range(39)]
+    other = SubmittedRow("r39", {"x": "another"})
+    tracemalloc.start()
+    try:
+        outcome = rows(connection, number, *again, other)
+        assert tracemalloc.get_traced_memory()[1] < 2**22
+    finally:
+        tracemalloc.stop()
+    assert (outcome.repeated_rows, [one.id for one in outcome.refused]) == (39, ["r39"])

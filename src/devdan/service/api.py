@@ -56,8 +56,9 @@ class _PredictedRow(msgspec.Struct, gc=False):
 
 async def predict(call: Call) -> Response:
     live = await call.live()
-    rows = parsed_rows(await call.content(), live.predictor.columns)
-    check_rows(rows, live.settings.keyed, call.engine.limits)
+    content = await call.content()
+    rows = parsed_rows(content, live.predictor.columns)
+    check_rows(rows, live.settings.keyed, call.engine.limits, len(content))
     submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows, call.sender)
     named = struct_of(tuple(predictor.names), float) or partial(_as_dict, predictor.names)
     answer: dict[str, Any] = {
@@ -89,8 +90,9 @@ async def labels(call: Call) -> Response:
 
 async def samples(call: Call) -> Response:
     live = await call.live()
-    rows = parsed(SAMPLES, await call.content()).rows
-    check_rows(rows, live.settings.keyed, call.engine.limits)
+    content = await call.content()
+    rows = parsed(SAMPLES, content).rows
+    check_rows(rows, live.settings.keyed, call.engine.limits, len(content))
     check_texts([row.label for row in rows if isinstance(row.label, str)], "a label")
     keys = [row.key or "" for row in rows] if live.settings.keyed else None
     await call.engine.check_keys(live, keys)

@@ -194,8 +194,12 @@ def _check_characters(size: int, limits: Limits) -> None:
 
 
 def _values(column: Any, name: str) -> list[Value]:
-    """The values as JSON would have them: times are texts, NaN is missing."""
+    """The values as JSON would have them: texts as they are, times are texts, NaN is missing."""
+    kind = column.type
     try:
+        if is_text_type(kind.value_type if pa.types.is_dictionary(kind) else kind):
+            texts: list[Value] = column.to_pylist()
+            return texts
         return _as_json(arrow_column(column, name), name)
     except InvalidError:
         raise

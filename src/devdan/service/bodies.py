@@ -12,6 +12,7 @@ import msgspec
 from devdan.service.schema import (
     LONGEST,
     LONGEST_VALUE,
+    Features,
     InvalidError,
     LimitError,
     Limits,
@@ -144,12 +145,19 @@ def struct_of(names: tuple[str, ...], kind: Any) -> Any:
 # --- Checks ----------------------------------------------------------------------------------------------------------
 
 
-def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits) -> None:
-    """Raise an error unless the rows are within the limits, have valid ids, and keys exactly where they need them."""
+def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits, size: int) -> None:
+    """Raise an error unless the rows are within the limits, have valid ids, and keys exactly where they need them.
+
+    ``size``: of the body, in bytes; no row has more characters.
+    """
     check_number(rows, limits)
     widest = max(len(row.features) for row in rows)
     if widest > limits.columns:
         raise LimitError(f"a row may have {limits.columns} features, got {widest}")
+    if size > limits.row:
+        longest = max(_characters(row.features) for row in rows)
+        if longest > limits.row:
+            raise LimitError(f"the texts of a row may have {limits.row} characters together, got {longest}")
     keys = [row.key for row in rows if row.key is not None]
     if len(keys) != (len(rows) if keyed else 0):
         raise InvalidError(
@@ -159,6 +167,12 @@ def check_rows(rows: Sequence[Any], keyed: bool, limits: Limits) -> None:
         )
     check_texts(keys, "a key")
     check_texts([row.id for row in rows if row.id is not None], "an id")
+
+
+def _characters(features: Features) -> int:
+    """How many characters the texts of a row have."""
+    values = features if isinstance(features, tuple) else features.values()
+    return sum(len(value) for value in values if isinstance(value, str))
 
 
 def check_number(items: Sequence[Any], limits: Limits) -> None:

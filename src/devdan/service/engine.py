@@ -472,10 +472,10 @@ class Engine:
 
         def find(connection: Connection) -> dict[str, KnownPrediction]:
             known = sql.known_ids(connection, live.number, ids)
-            records = {seq: connection.record(live.number, seq) for seq in {one.seq for one in known.values()}}
-            found = {}
-            for id_, facts in known.items():
-                record = records[facts.seq]
+            found, record = {}, None
+            for id_, facts in sorted(known.items(), key=lambda one: one[1].seq):  # one record after the other
+                if record is None or record.seq != facts.seq:
+                    record = connection.record(live.number, facts.seq)
                 if record is not None and isinstance(record.body, LoggedRows):
                     body, place = record.body, facts.place
                     threshold = None if body.thresholds is None else body.thresholds[place]

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
@@ -109,14 +110,12 @@ class Fold:
             self.counts.rows(record, body)
             self._learn(record.seq, body.values, body.keys, None)
         elif isinstance(body, LoggedLabels):
-            rows = self._rows_of(body.rows)
-            values, own_keys = _taken(rows, body.rows)
+            rows, values, own_keys = self._rows_of(body.rows)
             self._fetch(own_keys)
             self.counts.labels(record, body, rows)
             self._learn(record.seq, values, own_keys, body.labels)
         elif isinstance(body, LoggedCorrections):
-            rows = self._rows_of(body.rows)
-            values, own_keys = _taken(rows, body.rows)
+            rows, values, own_keys = self._rows_of(body.rows)
             self._fetch(own_keys)
             self.counts.corrections(body, rows)
             self._learn(record.seq, values, own_keys, body.labels, body.before)
@@ -168,8 +167,8 @@ class Fold:
         """Take a sample out of the buffers and the latest rows, and what only it had out of the encoding."""
         if body.row is None:
             return
-        ((_, rows),) = self._rows_of([body.row])
         seq, place = body.row
+        _, rows = self._rows(seq)
         self._fetch(rows.keys and [rows.keys[place]])
         self.counts.forgotten(body, rows)
         self._leave(self._recent.pop(seq))  # it is read again if other labels come, without the sample then
@@ -201,10 +200,30 @@ class Fold:
         self._n_recent -= len(gone[1].ids)
         self._n_bytes -= gone[0].n_bytes
 
-    def _rows_of(self, places: Sequence[tuple[int, int]]) -> list[tuple[LogRecord, LoggedRows]]:
-        """The records of rows."""
-        found = {seq: self._rows(seq) for seq in dict.fromkeys(seq for seq, _ in places)}
-        return [found[seq] for seq, _ in places]
+    def _rows_of(
+        self, places: Sequence[tuple[int, int]]
+    ) -> tuple[list[tuple[LogRecord, LoggedRows]], list[Sequence[Value]], list[str]]:
+        """The records of rows, without any values; and the values and keys of just these rows.
+
+        Labels that come together may be of as many records, which together are too large for the memory.
+        """
+        numbers: dict[int, list[int]] = {}  # of the rows of each record
+        for number, (seq, _) in enumerate(places):
+            numbers.setdefault(seq, []).append(number)
+        light, values, keys = dict[int, tuple[LogRecord, LoggedRows]](), dict[int, Sequence[Value]](), dict[int, str]()
+        for seq, own in numbers.items():
+            record, rows = self._rows(seq)
+            bare = replace(rows, values=())
+            light[seq] = replace(record, body=bare), bare
+            values |= {number: rows.values[places[number][1]] for number in own}
+            if rows.keys:
+                keys |= {number: rows.keys[places[number][1]] for number in own}
+        in_order = range(len(places))
+        return (
+            [light[seq] for seq, _ in places],
+            [values[number] for number in in_order],
+            [keys[number] for number in in_order if number in keys],
+        )
 
     def _rows(self, seq: int) -> tuple[LogRecord, LoggedRows]:
         if seq in self._recent:
@@ -215,14 +234,6 @@ class Fold:
             raise GapError(f"the log lacks the rows of record {seq}, whose labels it has")
         self._remember(record, record.body)  # labels of one record mostly come together
         return record, record.body
-
-
-def _taken(
-    rows: Sequence[tuple[LogRecord, LoggedRows]], places: Sequence[tuple[int, int]]
-) -> tuple[list[Sequence[Value]], list[str]]:
-    """The values of rows in their records, and their keys, if they have any."""
-    values = [own.values[place] for (_, own), (_, place) in zip(rows, places, strict=True)]
-    return values, [own.keys[place] for (_, own), (_, place) in zip(rows, places, strict=True) if own.keys]
 
 
 def latest(connection: Connection, stream: StreamFacts) -> tuple[Fold, Snapshot | None]:

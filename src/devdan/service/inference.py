@@ -94,12 +94,13 @@ async def infer(call: Call) -> Response:
     live = await call.live()
     if "inference-header-content-length" in call.headers:
         raise InvalidError("tensors must be in JSON: binary data is not supported")
-    asked = parsed(_INFERENCE, await call.content())
+    content = await call.content()
+    asked = parsed(_INFERENCE, content)
     for output in asked.outputs:  # before the rows are kept
         if output.name not in _OUTPUTS:
             raise InvalidError(f"outputs must be among label, probabilities and id, got {output.name!r}")
     rows = _rows(live, asked)
-    check_rows(rows, live.settings.keyed, call.engine.limits)
+    check_rows(rows, live.settings.keyed, call.engine.limits, len(content))
     submitted, predictions, predictor, outcome = await call.engine.predict_and_log(live, rows, call.sender)
     if not predictor.names:
         raise ConflictError("no label has been learned yet, so there is no prediction; the rows were kept")

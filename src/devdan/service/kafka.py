@@ -572,13 +572,13 @@ class KafkaWorker:
 
     async def _rows(self, live: Live, content: bytes, source: Source) -> Submission:
         limits = self._engine.limits
-        if arrow.is_arrow(content):
-            rows = arrow.arrow_rows(content, limits)
+        if arrow.is_arrow(content):  # of which a few bytes may be many characters
+            rows, size = arrow.arrow_rows(content, limits), limits.body
         else:
-            rows = bodies.parsed(bodies.ROWS, content).rows
+            rows, size = bodies.parsed(bodies.ROWS, content).rows, len(content)
         for place, row in enumerate(rows):
             row.id = row.id or "-".join(map(str, (*source, place)))  # the same at each reading
-        bodies.check_rows(rows, live.settings.keyed, limits)
+        bodies.check_rows(rows, live.settings.keyed, limits, size)
         return Submission(live.number, (await self._engine.predict(live, rows)).rows, source=source)
 
     async def _labels(self, live: Live, content: bytes, source: Source) -> Submission:

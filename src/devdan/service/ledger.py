@@ -7,6 +7,8 @@ need not decide anything again; evictions are records, too, so that reading need
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TypeVar
 
 import msgspec
 
@@ -35,8 +37,12 @@ from devdan.service.schema import (
 )
 from devdan.service.sql import Appender, IdFacts, StreamFacts
 
+Item = TypeVar("Item")
+
 _OLDEST = 16  # records looked at for expiry at a time
 _RECORD, _RECORD_BYTES = 500, 2**20  # rows in a record: a label that comes late may have to read all of it
+_LABELS = 1000  # in a record: all of their rows are in memory together when they are learned
+_CACHED_BYTES = 32 * 2**20  # of records in the log, read to compare what comes with it
 _LISTED = 20  # columns in a message
 _UNKNOWN = KnownId()
 _LIMITS = Limits()
@@ -89,7 +95,8 @@ class _StreamGroup:
         self._corrected: dict[str, tuple[tuple[int, int], Label, Label]] = {}  # likewise, with the label before
         self._early: dict[str, Label] = {}
         self._earlier: dict[str, list[int]] = {}  # records with labels that ids had before
-        self._records: dict[int, LogRecord | None] = {}
+        self._records: dict[int, LogRecord | None] = {}  # read lately
+        self._n_bytes = 0  # of them
         self._assumed: dict[str, tuple[int, int]] = {}  # rows whose labels did not come in time
 
     def decide(self, submissions: Sequence[Submission]) -> list[SubmissionOutcome]:
@@ -159,7 +166,12 @@ class _StreamGroup:
 
     def _record(self, seq: int) -> LogRecord | None:
         if seq not in self._records:
-            self._records[seq] = self._connection.record(self._stream.number, seq)
+            found = self._connection.record(self._stream.number, seq)
+            if found is not None:
+                self._n_bytes += found.n_bytes
+            if self._n_bytes > _CACHED_BYTES:
+                self._records, self._n_bytes = {}, 0 if found is None else found.n_bytes
+            self._records[seq] = found
         return self._records[seq]
 
     # --- Keys and classes ----------------------------------------------------------------------------------------
@@ -366,23 +378,23 @@ class _StreamGroup:
         return facts.seq, facts.place
 
     def _write_labels(self) -> None:
-        stream = self._stream
-        if self._learned:
-            rows, labels = [row for row, _ in self._learned.values()], [label for _, label in self._learned.values()]
+        stream, learned_in = self._stream, dict[str, int]()
+        for some in _portions(self._learned):
+            rows, labels = [row for row, _ in some.values()], [label for _, label in some.values()]
             seq = self._log.append(stream.number, LoggedLabels(rows, labels))
-            sql.add_labels(self._connection, stream.number, seq, zip(self._learned, labels, strict=True))
+            sql.add_labels(self._connection, stream.number, seq, zip(some, labels, strict=True))
             sql.end_waiting(self._connection, stream.number, (row_seq for row_seq, _ in rows))
             stream.n_waiting -= len(rows)
-            learned_seq = seq
-        if self._corrected:
-            for id_ in self._corrected:
-                if id_ in self._learned:
-                    self._earlier.setdefault(id_, []).append(learned_seq)
-                else:
-                    self._earlier[id_] = _with_label(self._ids[id_])
-            where, before, labels = map(list, zip(*self._corrected.values(), strict=True))
+            learned_in |= dict.fromkeys(some, seq)
+        for id_ in self._corrected:
+            if id_ in learned_in:
+                self._earlier.setdefault(id_, []).append(learned_in[id_])
+            else:
+                self._earlier[id_] = _with_label(self._ids[id_])
+        for corrected in _portions(self._corrected):
+            where, before, labels = map(list, zip(*corrected.values(), strict=True))
             seq = self._log.append(stream.number, LoggedCorrections(where, before, labels))
-            sql.add_labels(self._connection, stream.number, seq, zip(self._corrected, labels, strict=True))
+            sql.add_labels(self._connection, stream.number, seq, zip(corrected, labels, strict=True))
         if self._early:
             self._end_early([id_ for id_ in self._early if id_ in self._ids])
             seq = self._log.append(stream.number, EarlyLabels(list(self._early), list(self._early.values())))
@@ -468,6 +480,13 @@ class _StreamGroup:
 def _with_label(facts: IdFacts) -> list[int]:
     """The records with labels of an id, once it has another one."""
     return [*facts.earlier, *([] if facts.label_seq is None else [facts.label_seq])]
+
+
+def _portions(labels: dict[str, Item]) -> Iterator[dict[str, Item]]:
+    """So many at a time that they go into a record."""
+    left = iter(labels.items())
+    while some := dict(islice(left, _LABELS)):
+        yield some
 
 
 def _labels_in(submission: Submission) -> list[tuple[str, Label]]:

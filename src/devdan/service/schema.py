@@ -81,6 +81,7 @@ class Limits(msgspec.Struct, frozen=True):
     bodies: int = 256 * 2**20  # bytes of all requests that are being answered
     rows: int = 10_000  # of a request
     columns: int = 1000
+    row: int = 2**18  # characters of a row's texts
     streams: int = 100
     keys: int = _MOST_KEYS  # of a stream
     classes: int = 1000  # likewise
