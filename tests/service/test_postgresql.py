@@ -407,6 +407,27 @@ def test_a_server_that_hangs_within_a_transaction_does_not_keep_others_from_writ
     hung.close()
 
 
+def test_what_gives_up_connections_that_hang_is_supervised(url, monkeypatch):
+    """Without it, a part that waits for such a connection would wait for ever."""
+    monkeypatch.setattr(postgresql, "_LOOK", 0.01)
+
+    def fails(connection):
+        raise ZeroDivisionError("by chance")
+
+    ended = []
+    with served_here(None, database=postgresql.PostgresqlDatabase(url)) as http:
+        supervisor = http.application.engine.supervisor
+        supervisor.end = lambda: ended.append(True)
+        seen = supervisor.parts["connections"]._alive
+        wait_until(lambda: supervisor.parts["connections"]._alive > seen)
+        assert http.get("/v2/health/live").status_code == 200
+        monkeypatch.setattr(postgresql.PostgresqlConnection, "give_up_if_hung", fails)
+        wait_until(lambda: http.get("/v2/health/live").status_code == 503)
+        assert http.get("/v2/health/ready").json()["problems"]["connections"] == "it has ended"
+    assert ended == [True]
+    assert supervisor.failure == "connections has ended by an unexpected error, ZeroDivisionError: by chance"
+
+
 def test_a_database_that_hangs_is_given_up(url, monkeypatch):
     monkeypatch.setattr(postgresql, "_HUNG", 0.5)
     database = postgresql.PostgresqlDatabase(url)

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from devdan.service.schema import LogBody, LogRecord, decoded, encoded
+from devdan.service.supervision import Supervisor
 
 _PARAMETERS = 500  # of one statement
 _BYTES = 8 * 2**20  # of records that are read at once
@@ -234,6 +235,10 @@ class Database(ABC):
     def leases(self) -> Leases:
         """Which streams this process learns."""
         return Leases()
+
+    def supervise(self, supervisor: Supervisor) -> None:
+        """Have what the database does beside its connections supervised, if it does anything."""
+        return
 
     def free_bytes(self) -> int | None:
         """How much can still be written, if that is known."""

@@ -196,6 +196,7 @@ class Engine:
 
     async def start(self, model: InitialModel | None = None) -> None:
         """Open the streams; a model that is given becomes a stream, unless there is one of its name."""
+        self.database.supervise(self.supervisor)
         self.writer.start()
         await asyncio.to_thread(compile_kernel, DEVDAN())  # so that no answer waits for it
         await self.refresh()

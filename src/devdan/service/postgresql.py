@@ -16,8 +16,9 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 try:
@@ -36,11 +37,13 @@ from devdan.service.database import (
     NotStorableError,
     UnavailableError,
 )
+from devdan.service.supervision import Supervisor
 
 _WRITES = 0x6465_7664_616E_0000  # key of the lock that makes one transaction at a time
 _TIMEOUT = 10  # seconds to connect
 _STATEMENT, _LOCK, _IDLE = 30, 15, 10  # seconds: of a statement, until there is a lock, idle within a transaction
 _HUNG = 40.0  # seconds without an answer to a statement, after which the connection is given up
+_LOOK = 1.0  # seconds between two looks for such connections
 _LEASE = 10.0  # seconds that a lease lasts unless it is renewed
 _COMMIT = {"full": "on", "normal": "off", "off": "off"}
 _NOW = "EXTRACT(EPOCH FROM clock_timestamp())::DOUBLE PRECISION"  # the one clock that all servers share
@@ -271,7 +274,7 @@ class PostgresqlDatabase(Database):
         self._url, self._durability = url, durability
         self._watched: weakref.WeakSet[PostgresqlConnection] = weakref.WeakSet()
         self._ends, self._door = threading.Event(), threading.Lock()
-        threading.Thread(target=self._watch, name="devdan-watch", daemon=True).start()
+        self._begin(partial(self._watch, self._ends))
         if prepare:
             self.prepare(_LEASES)
 
@@ -284,12 +287,28 @@ class PostgresqlDatabase(Database):
     def leases(self) -> Leases:
         return PostgresqlLeases()
 
-    def _watch(self) -> None:
-        while not self._ends.wait(1.0):
+    def supervise(self, supervisor: Supervisor) -> None:
+        part, ends = supervisor.part("connections"), threading.Event()
+
+        def watch() -> None:
+            with supervisor.guarding(part):
+                self._watch(ends, part.works)
+
+        self._begin(watch)
+        self._ends.set()
+        self._ends = ends
+
+    def _begin(self, watch: Callable[[], None]) -> None:
+        threading.Thread(target=watch, name="devdan-watch", daemon=True).start()
+
+    def _watch(self, ends: threading.Event, works: Callable[[], None] = lambda: None) -> None:
+        """Give up connections that hang."""
+        while not ends.wait(_LOOK):
             with self._door:
                 watched = list(self._watched)
             for connection in watched:
                 connection.give_up_if_hung()
+            works()
 
     def close(self) -> None:
         super().close()

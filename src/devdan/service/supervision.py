@@ -1,9 +1,9 @@
 """What becomes of faults: expected ones are retried, one of a stream stops that stream alone, any other the process.
 
-Parts of the process are the thread that writes, the one that learns, and Kafka's consumer. A part that meets an
-expected fault (``UnavailableError``) says so and tries again, after a longer while each time. If a part ends by an
-unexpected fault, or gives no sign of life for minutes, the process cannot do its work any more: it ends with an exit
-code, and is started again from outside.
+Parts of the process are the thread that writes, the one that learns, the one that gives up connections to PostgreSQL
+that hang, and Kafka's consumer. A part that meets an expected fault (``UnavailableError``) says so and tries again,
+after a longer while each time. If a part ends by an unexpected fault, or gives no sign of life for minutes, the process
+cannot do its work any more: it ends with an exit code, and is started again from outside.
 """
 
 from __future__ import annotations
