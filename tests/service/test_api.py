@@ -541,6 +541,28 @@ def test_scopes(guarded):
     assert status("GET", "/v1/streams/s", PREDICT) == 200
 
 
+@pytest.mark.parametrize(
+    "end", ["", "%0A", "%0D", "%0A%0A", "%00", "/", "//", "%2F", "%20", ";x", "?x", "%3F", "%E2%80%A8"]
+)
+def test_no_spelling_of_a_path_gives_a_token_more_than_its_scopes(guarded, end):
+    """Nor does it name another sample."""
+    guarded.post("/v1/streams/s/samples", json={"rows": [{"id": "a", "features": {"x": 1}, "label": 1}]},
+                 headers=bearer(LABEL)).raise_for_status()  # fmt: skip
+    asked = [one for one in guarded.application.operations if one.scope is not None]
+    assert len(asked) >= 10
+    for one in asked:
+        path = one.shown_path.format(stream="s", id="a") + end
+        for token, scopes in ((PREDICT, "predict"), (LABEL, "label, predict")):
+            if one.scope not in scopes:
+                answer = guarded.request(one.method, path, json=labels(a=1), headers=bearer(token))
+                assert answer.status_code in (307, 403, 404, 405), (one.method, path, answer.text)
+    if end:
+        assert guarded.delete(f"/v1/streams/s/samples/a{end}", headers=bearer(ADMIN)).status_code == (
+            200 if end == "?x" else 422 if end.startswith("%0") else 404
+        )
+    assert guarded.get("/v1/streams/s/samples/a", headers=bearer(LABEL)).status_code == (404 if end == "?x" else 200)
+
+
 def test_without_a_token_there_is_nothing_to_see_but_health(guarded):
     for path in ("/", "/docs", "/openapi.json", "/metrics", "/v1/streams", "/v2", "/nothing"):
         answer = guarded.get(path)

@@ -72,7 +72,7 @@ def test_refusals_of_those_who_are_known_are_written_down_and_fill_nothing(http)
         assert http.delete(f"/v1/streams/s{k}", headers=shop).status_code == 403
         assert http.get("/v1/audit", headers=shop).status_code == 403
         assert http.delete("/v1/streams/s", headers={"authorization": "Bearer unknown"}).status_code == 401
-        assert http.delete("/nowhere", headers=shop).status_code == 403
+        assert http.delete("/nowhere", headers=shop).status_code == 404
     assert calls(http) == [
         ("shop", "GET /v1/audit", "", 403, "", 30),
         ("shop", "DELETE /v1/streams/{stream}", "", 403, "", 30),

@@ -20,10 +20,10 @@ _NAME = re.compile(r"[\w.@-]{1,64}")
 _SHORTEST = 16
 _OPEN = re.compile(r"/v2/health/(live|ready)")
 _NEEDS = (  # the first that matches; anything else needs a token of any scope
-    ("POST", re.compile(r"/v1/streams/[^/]*/predict|/v2/models/.*/infer"), PREDICT),
-    ("POST", re.compile(r"/v1/streams/[^/]*/(labels|samples)"), LABEL),
-    ("GET", re.compile(r"/v1/streams/[^/]*/model"), ADMIN),
-    ("POST", re.compile(r"/v1/streams/[^/]*/retry"), ADMIN),
+    ("POST", re.compile(r"/v1/streams/{stream}/predict|/v2/models/{stream}/infer"), PREDICT),
+    ("POST", re.compile(r"/v1/streams/{stream}/(labels|samples)"), LABEL),
+    ("GET", re.compile(r"/v1/streams/{stream}/model"), ADMIN),
+    ("POST", re.compile(r"/v1/streams/{stream}/retry"), ADMIN),
     ("GET", re.compile(r"/v1/audit"), ADMIN),
     ("PUT", re.compile(r".*"), ADMIN),
     ("DELETE", re.compile(r".*"), ADMIN),
@@ -176,11 +176,19 @@ class Guard:
                 return Refusal(421, "without tokens, the service answers only to localhost and 127.0.0.1")
         if self._tokens is None or is_open(path):
             return None
-        holder = self._tokens.holder(_authorization(scope))
-        if holder is None:
+        if self._tokens.holder(_authorization(scope)) is None:
             return Refusal(401, "a token is needed: Authorization: Bearer …", _CHALLENGE)
-        needed = scope_for(method, path)
-        if needed is not None and needed not in holder.scopes:
+        return None
+
+    def lacks(self, scope: Mapping[str, Any], needed: str | None) -> Refusal | None:
+        """Why a request that is not refused may not be answered by an operation that needs a scope.
+
+        The operation says what it needs: its route and another pattern for its path could differ in what they match.
+        """
+        if self._tokens is None or needed is None:
+            return None
+        holder = self._tokens.holder(_authorization(scope))
+        if holder is None or needed not in holder.scopes:
             return Refusal(403, f"the token lacks the scope {needed}")
         return None
 
@@ -195,5 +203,5 @@ def is_open(path: str) -> bool:
 
 
 def scope_for(method: str, path: str) -> str | None:
-    """The scope that a request needs; None if any token will do."""
+    """The scope that the operation of a path needs; None if any token will do."""
     return next((scope for verb, where, scope in _NEEDS if verb == method and where.fullmatch(path)), None)

@@ -17,12 +17,12 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Match, Route, Router
+from starlette.routing import Route, Router
 
 import devdan
 from devdan.report.render import policy_of, render
 from devdan.service import audit
-from devdan.service.auth import ADMIN, Guard, Tokens, is_open, scope_for
+from devdan.service.auth import ADMIN, Guard, Refusal, Tokens, is_open, scope_for
 from devdan.service.database import Database, UnavailableError
 from devdan.service.engine import ConflictError, Engine, InitialModel, Live, NotFoundError, NotReadyError
 from devdan.service.metrics import Metrics
@@ -49,7 +49,7 @@ _ERROR = {
 }
 _REFERENCE = "#/components/schemas/{name}"
 _RETRY = {"retry-after": "1"}
-_OK, _EMPTY, _FORBIDDEN, _CONFLICT, _FAILED = 200, 204, 403, 409, 500
+_OK, _EMPTY, _CONFLICT, _FAILED = 200, 204, 409, 500
 _TOKEN = {"type": "http", "scheme": "bearer", "description": "A token of the service, if it has any"}
 _STATUS: dict[type[Exception], tuple[int, dict[str, str]]] = {
     InvalidError: (422, {}),
@@ -77,6 +77,11 @@ logger = logging.getLogger("devdan.service")
 def answered(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer in JSON."""
     return Response(encode(content), status, headers, media_type="application/json")
+
+
+def refused(refusal: Refusal) -> Response:
+    """The answer to a request that is refused."""
+    return answered({"error": refusal.error}, refusal.status, refusal.headers)
 
 
 def shown(page: str) -> Response:
@@ -170,8 +175,12 @@ class Operation:
         """What a request needs where there are tokens."""
         if is_open(self.path):
             return "needs no token"
-        scope = scope_for(self.method, self.shown_path)
-        return "needs a token" if scope is None else f"needs a token with the scope {scope}"
+        return "needs a token" if self.scope is None else f"needs a token with the scope {self.scope}"
+
+    @cached_property
+    def scope(self) -> str | None:
+        """The scope that a token needs for it; None if any token will do."""
+        return scope_for(self.method, self.shown_path)
 
     def described(self) -> dict[str, Any]:
         """The operation in the format of OpenAPI."""
@@ -207,9 +216,21 @@ class Operation:
         """Answer a request."""
         scope[_PATH] = self.path
         call = Call(scope, receive)
-        needs_admin = scope_for(self.method, self.shown_path) == ADMIN
-        response = await (self._audited(call) if needs_admin and self.is_audited else self.answer(call))
+        refusal = call.application.guard.lacks(scope, self.scope)
+        if refusal is not None:
+            response = await self._refused(call, refusal)
+        else:
+            response = await (self._audited(call) if self.scope == ADMIN and self.is_audited else self.answer(call))
         await response(scope, receive, send)
+
+    async def _refused(self, call: Call, refusal: Refusal) -> Response:
+        """Answer somebody who is known and may not; a call of administrators is written down."""
+        if self.scope == ADMIN:
+            engine, who = call.engine, call.application.guard.name(call.scope)
+            at = engine.writer.clock.now()
+            with suppress(UnavailableError):  # it is refused anyway
+                await engine.write(partial(audit.refused, at=at, who=who or "", what=self.title, status=refusal.status))
+        return refused(refusal)
 
     @property
     def title(self) -> str:
@@ -243,6 +264,8 @@ class Operation:
         """The operation for Starlette's router."""
         route = Route(self.path, self, methods=[self.method])
         route.methods = {self.method}  # without HEAD, which would follow events for ever
+        # Its own leaves the end of a line behind a path out, so that "a\n" would be the sample "a".
+        route.path_regex = re.compile(route.path_regex.pattern.removesuffix("$") + r"\Z", re.DOTALL)
         return route
 
 
@@ -315,9 +338,7 @@ class Application:
             if refusal is None:
                 await self._router(scope, receive, counted)
             else:
-                await self._note_refusal(scope, refusal.status)
-                answer = answered({"error": refusal.error}, refusal.status, refusal.headers)
-                await answer(scope, receive, counted)
+                await refused(refusal)(scope, receive, counted)
         except ClientDisconnect:
             logger.info("a client left before its %s %s was complete", scope["method"], scope.get(_PATH, ""))
         except Exception as error:
@@ -330,17 +351,6 @@ class Application:
             sender, size = scope.pop(_BYTES, ("", 0))
             self.n_bytes -= size
             self.bytes_answered.take(sender, -size)
-
-    async def _note_refusal(self, scope: Message, status: int) -> None:
-        """Write down that somebody who is known may not make a call of administrators."""
-        who = self.guard.name(scope) if self.guard.needs_tokens and status == _FORBIDDEN else None
-        if who is None or scope_for(scope["method"], scope["path"]) != ADMIN:
-            return
-        for one, route in zip(self.operations, self._router.routes, strict=True):
-            if route.matches(scope)[0] == Match.FULL:
-                at = self.engine.writer.clock.now()
-                with suppress(UnavailableError):  # it is refused anyway
-                    await self.engine.write(partial(audit.refused, at=at, who=who, what=one.title, status=status))
 
     @cached_property
     def document(self) -> dict[str, Any]:
