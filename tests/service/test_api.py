@@ -434,6 +434,18 @@ def test_options_that_would_need_too_much_memory_are_refused(shared):
     assert shared.put("/v1/streams/large", json={"max_memory": 901}).status_code == 422
 
 
+def test_a_stream_that_several_delete_at_once_is_deleted_by_one(http, stream):
+    """The others are told that there is none; also where another server has deleted it."""
+    go_on = threading.Event()
+    http.application.engine.writer.run_job(lambda _: go_on.wait())  # until all have found it
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(http.delete, stream) for _ in range(8)]
+        wait_until(lambda: http.application.engine.writer._queue.qsize() >= 8)
+        go_on.set()
+        assert sorted(one.result().status_code for one in asked) == [204, *[404] * 7]
+    assert http.put(stream, json={}).status_code == 201
+
+
 def test_requests_at_once_cannot_pass_the_limit_of_keys(tmp_path):
     with served_here(tmp_path / "data", limits=Limits(keys=4)) as http:
         http.put("/v1/streams/s", json={"keyed": True})

@@ -294,13 +294,15 @@ class Engine:
     async def delete(self, live: Live) -> None:
         """Remove a stream with all that is kept of it."""
 
-        def job(connection: Connection) -> None:
+        def job(connection: Connection) -> bool:
             with connection.transaction():
-                sql.delete_stream(connection, live.number)
+                return sql.delete_stream(connection, live.number)
 
-        await self.write(job)
+        was_there = await self.write(job)
         if live.number in self._numbers:
             self._remove(live.number)
+        if not was_there:
+            raise NotFoundError("the stream was deleted just before")
         self._purge()
 
     def _purge(self) -> None:

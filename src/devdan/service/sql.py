@@ -105,12 +105,15 @@ def update_stream(connection: Connection, stream: StreamFacts) -> None:
     )
 
 
-def delete_stream(connection: Connection, number: int) -> None:
-    """End a stream, within a transaction; :func:`purge` removes its records and ids."""
+def delete_stream(connection: Connection, number: int) -> bool:
+    """End a stream, within a transaction, unless somebody has; :func:`purge` removes its records and ids."""
+    if not connection.execute("SELECT number FROM streams WHERE number = ?", (number,)):
+        return False
     connection.execute("DELETE FROM streams WHERE number = ?", (number,))
     for table in ("snapshots", "positions", "quarantine", "members", "forgotten"):
         connection.execute(f"DELETE FROM {table} WHERE stream = ?", (number,))
     connection.execute("INSERT INTO removed (stream) VALUES (?)", (number,))
+    return True
 
 
 def purge(connection: Connection) -> bool:
