@@ -18,7 +18,7 @@ TIED = st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_siz
 
 @given(TIED, st.integers(1, 6))
 def test_of_equal_scores_alerts_find_the_mean_over_all_orders(rows, n_alerts):
-    scores, belongs = (np.array(part, float) for part in zip(*rows, strict=True))
+    scores, belongs = np.array([score for score, _ in rows], float), np.array([own for _, own in rows])
     n_alerts = min(n_alerts, len(rows))
     ordered = (sorted(order, key=lambda place: -scores[place]) for order in permutations(range(len(rows))))
     found = [belongs[order[:n_alerts]].sum() for order in ordered]
@@ -43,7 +43,7 @@ def test_periods_do_not_depend_on_chunks(seed, sizes, period):
         return
     for c in range(len(alerts.there)):
         parts = [slice(k * period, (k + 1) * period) for k in range(n // period)]
-        expected = sum(n_found(scores[part, c], (true[part] == c).astype(float), budget.n_alerts) for part in parts)
+        expected = sum(n_found(scores[part, c].copy(), true[part] == c, budget.n_alerts) for part in parts)
         assert alerts.found[c] == pytest.approx(expected)
         assert alerts.there[c] == sum((true[part] == c).sum() for part in parts)
     assert alerts.n_periods == n // period

@@ -1,12 +1,14 @@
 """Measures from counts, against scikit-learn's from the labels themselves."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, precision_score, recall_score
 
-from devdan.evaluation.counts import N_BINS, Confusion, Reliability, beyond, binned
+from devdan.evaluation.counts import N_BINS, Confusion, Reliability, beyond, binned, counted
 
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
 
@@ -45,6 +47,12 @@ def test_counts_add_up(first, second):
     assert both == Confusion.of([*two, *one]) == Confusion.of(one) + Confusion.of(two)
 
 
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=60))
+def test_pairs_are_counted_in_their_order(pairs):
+    true, guess = np.array(pairs, np.int64).reshape(-1, 2).T
+    assert counted(true, guess, 7) == tuple((*pair, n) for pair, n in sorted(Counter(pairs).items()))
+
+
 def test_nothing_measured_is_nothing_known():
     nothing = Confusion.of([])
     assert [nothing.accuracy, nothing.kappa, nothing.f1_macro, nothing.g_mean] == [None] * 4
@@ -60,7 +68,7 @@ def test_the_calibration_error_is_that_of_the_predictions_themselves(first, seco
     counted = Reliability()
     for part in (first, second):
         confidence, right = np.array(part).T
-        counted.add(binned(confidence, [bool(hit) for hit in right]))
+        counted.add(binned(confidence[:, None], right == 1.0))
     predictions = first + second
     gap = 0.0
     for k in range(N_BINS):
@@ -72,6 +80,7 @@ def test_the_calibration_error_is_that_of_the_predictions_themselves(first, seco
 
 
 def test_a_confidence_that_is_no_number_is_left_out():
-    assert binned(np.array([np.nan, 0.5, np.inf]), [True, True, False]) == ((10, 1, 1, 0.5),)
-    assert binned(np.array([1.0 + 1e-9]), [True])[0][0] == N_BINS - 1
-    assert Reliability(binned(np.array([np.nan]), [True])).error is None
+    right = np.array([True, True, False])
+    assert binned(np.array([[np.nan, 0.9], [0.5, 0.2], [np.inf, 0.5]]), right) == ((10, 1, 1, 0.5),)
+    assert binned(np.array([[1.0 + 1e-9]]), right[:1])[0][0] == N_BINS - 1
+    assert Reliability(binned(np.array([[np.nan]]), right[:1])).error is None

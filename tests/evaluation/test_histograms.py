@@ -13,7 +13,17 @@ from sklearn.dummy import DummyClassifier
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from devdan import DEVDAN
-from devdan.evaluation.histograms import MOST_CLASSES, N_CELLS, WIDTH, Histograms, Ranking, Scored, checked, scored
+from devdan.evaluation.histograms import (
+    MOST_CLASSES,
+    N_CELLS,
+    WIDTH,
+    Histograms,
+    Ranking,
+    Scored,
+    by_class,
+    checked,
+    scored,
+)
 from devdan.evaluation.loop import prequential
 from devdan.evaluation.record import Record, Summary
 from devdan.streams import sea
@@ -88,6 +98,14 @@ def test_scores_that_are_all_different(seed, n, share, middle, spread, apart):
     y = (random.random(n) < share).astype(int)
     z = middle + spread * (random.normal(size=n) + apart * y)
     check(1 / (1 + np.exp(-np.clip(z, -36, 36))), y)
+
+
+@given(st.integers(0, 5), st.lists(st.integers(-1, 3), max_size=6))
+def test_scores_are_in_the_order_of_the_classes(n, columns):
+    """A column more stands for the classes that have none: the last, as Python counts from behind."""
+    p = np.random.default_rng(n).random((n, 4))
+    expected = np.column_stack([p, np.zeros(n)])[:, np.array(columns, int)]
+    np.testing.assert_array_equal(by_class(p, np.array(columns, np.int64)), expected)
 
 
 def chunks_of(random, n_classes, sizes):

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from devdan.arrays import Floats, Integers
+from devdan.arrays import Flags, Floats, Integers
 from devdan.evaluation.histograms import MOST_CLASSES
+from devdan.kernel.jit import entry
 from devdan.model.decision import CostDecision, decision_of, is_decision
 
 LONGEST_PERIOD = 1_000_000  # samples
@@ -72,16 +73,29 @@ def with_later(alerts: Alerts | None, later: Alerts | None) -> Alerts | None:
     return alerts._replace(n_periods=alerts.n_periods + later.n_periods, found=found, there=there)
 
 
-def n_found(scores: Floats, belongs: Floats, n_alerts: int) -> float:
+def n_found(scores: Floats, belongs: Flags, n_alerts: int) -> float:
     """How many of the highest scores belong to a class; of equal ones, on average over their order.
 
-    >>> n_found(np.array([0.9, 0.5, 0.5, 0.1]), np.array([1.0, 1.0, 0.0, 0.0]), 2)
+    >>> n_found(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]), 2)
     1.5
     """
     least = np.partition(scores, len(scores) - n_alerts)[len(scores) - n_alerts]
-    above, equal = scores > least, scores == least
-    n_left = n_alerts - np.count_nonzero(above)
-    return float(belongs[above].sum() + n_left * belongs[equal].mean())
+    above, found, equal, of_equal = _count_from(scores, belongs, least)
+    return float(found + (n_alerts - above) * (of_equal / equal))
+
+
+@entry
+def _count_from(scores: Floats, belongs: Flags, least: float) -> tuple[int, int, int, int]:
+    """The scores above the least one, those of the class among them, and the same of the scores equal to it."""
+    above = found = equal = of_equal = 0
+    for t in range(len(scores)):
+        if scores[t] > least:
+            above += 1
+            found += belongs[t]
+        elif scores[t] == least:
+            equal += 1
+            of_equal += belongs[t]
+    return above, found, equal, of_equal
 
 
 class Periods:
@@ -109,12 +123,12 @@ class Periods:
         return alerts
 
     def _complete(self, n_classes: int) -> Alerts:
-        scores, true = np.zeros((self._n, n_classes)), np.concatenate([own for _, own in self._parts])
+        scores, true = np.zeros((n_classes, self._n)), np.concatenate([own for _, own in self._parts])
         start = 0
         for part, _ in self._parts:  # a class that had not appeared has the score 0
-            scores[start : start + len(part), : part.shape[1]] = part
+            scores[: part.shape[1], start : start + len(part)] = part.T
             start += len(part)
-        found = [n_found(scores[:, c], (true == c).astype(float), self.budget.n_alerts) for c in range(n_classes)]
+        found = [n_found(scores[c], true == c, self.budget.n_alerts) for c in range(n_classes)]
         there = np.bincount(true, minlength=n_classes).tolist()
         return Alerts(*self.budget, 1, tuple(found), tuple(there))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from devdan.arrays import Floats
+from devdan.arrays import Flags, Floats, Integers
+from devdan.kernel.jit import entry
 
 Counts = Sequence[Sequence[int]]  # (class, predicted class, how many samples); pairs that did not occur are left out
 
@@ -148,6 +148,31 @@ def mean(values: list[float | None]) -> float | None:
     return _ratio(sum(defined), len(defined))
 
 
+def counted(true: Integers, guess: Integers, n_classes: int) -> tuple[tuple[int, int, int], ...]:
+    """How many samples there are of each class and predicted class.
+
+    >>> counted(np.array([0, 1, 0]), np.array([1, 1, 1]), 2)
+    ((0, 1, 2), (1, 1, 1))
+    """
+    pairs = np.sort(true * n_classes + guess)
+    n_each = np.empty(len(pairs), np.int64)
+    n = _count_runs(pairs, n_each)
+    return tuple((*divmod(pair, n_classes), k) for pair, k in zip(pairs[:n].tolist(), n_each[:n].tolist(), strict=True))
+
+
+@entry
+def _count_runs(values: Integers, counts: Integers) -> int:
+    """Put the different ones of sorted values first, and how many there are of each; returns how many differ."""
+    n = 0
+    for t in range(len(values)):
+        if n > 0 and values[t] == values[n - 1]:
+            counts[n - 1] += 1
+        else:
+            values[n], counts[n] = values[t], 1
+            n += 1
+    return n
+
+
 # --- Calibration: whether predictions with a confidence of 90 % are right nine times out of ten ------------------
 
 
@@ -204,16 +229,30 @@ class Reliability:
         return gaps / n_samples if n_samples else None
 
 
-def binned(confidence: Floats, right: npt.ArrayLike) -> Binned:
-    """Predictions counted by their confidence; those whose confidence is NaN are left out.
+def binned(probabilities: Floats, right: Flags) -> Binned:
+    """Predictions counted by their confidence; rows in which it is not finite are left out.
 
-    >>> binned(np.array([0.52, 0.54, 0.98, 1.0]), [True, False, True, True])
+    >>> binned(np.array([[0.48, 0.52], [0.54, 0.46], [0.02, 0.98], [1.0, 0.0]]), np.array([True, False, True, True]))
     ((10, 2, 1, 1.06), (19, 2, 2, 1.98))
     """
-    if not math.isfinite(confidence.sum()):
-        known = np.isfinite(confidence)
-        return binned(confidence[known], np.compress(known, right))
-    places = np.minimum(confidence * N_BINS, N_BINS - 1).astype(np.int64)
-    n = np.bincount(places).tolist()
-    hits, sums = np.bincount(places, right).tolist(), np.bincount(places, confidence).tolist()
-    return tuple((place, k, int(hits[place]), round(sums[place], 6)) for place, k in enumerate(n) if k)
+    counts, sums = np.zeros((N_BINS, 2), np.int64), np.zeros(N_BINS)
+    _bin(np.ascontiguousarray(probabilities, np.float64), right, counts, sums)
+    rows = enumerate(zip(counts.tolist(), sums.tolist(), strict=True))
+    return tuple((place, n, hits, round(confidence, 6)) for place, ((n, hits), confidence) in rows if n)
+
+
+@entry
+def _bin(probabilities: Floats, right: Flags, counts: Integers, sums: Floats) -> None:
+    """Add up predictions, right ones and confidences by bin."""
+    for t in range(len(right)):
+        confidence = 0.0
+        for k in range(probabilities.shape[1]):
+            p = probabilities[t, k]
+            confidence = p if p > confidence or math.isnan(p) else confidence
+            if math.isnan(p):
+                break
+        if math.isfinite(confidence):
+            place = int(min(confidence * N_BINS, N_BINS - 1.0))
+            counts[place, 0] += 1
+            counts[place, 1] += right[t]
+            sums[place] += confidence

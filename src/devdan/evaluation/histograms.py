@@ -138,6 +138,24 @@ def scored(probabilities: Floats, columns: Integers, true: Integers) -> Scored:
     return Scored(len(true), float(sums[0]), float(sums[1]), b64encode(packed[:end].data).decode())
 
 
+def by_class(probabilities: Floats, columns: Integers) -> Floats:
+    """The scores of each class, which are 0 for one without a column (-1).
+
+    >>> by_class(np.array([[0.75, 0.25]]), np.array([1, 0, -1]))
+    array([[0.25, 0.75, 0.  ]])
+    """
+    scores = np.empty((len(probabilities), len(columns)))
+    _gather(np.ascontiguousarray(probabilities, np.float64), columns, scores)
+    return scores
+
+
+@entry
+def _gather(probabilities: Floats, columns: Integers, scores: Floats) -> None:
+    for t in range(len(scores)):
+        for c in range(len(columns)):
+            scores[t, c] = probabilities[t, columns[c]] if columns[c] >= 0 else 0.0
+
+
 def checked(scores: Scored, n_classes: int) -> Scored:
     """Scores read from a file; a ``ValueError`` says that they cannot be those of as many classes."""
     _unpacked(scores, n_classes)

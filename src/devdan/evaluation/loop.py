@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from devdan.arrays import Integers
+from devdan.arrays import Floats, Integers
 from devdan.encoding.rows import Rows, joined
 from devdan.encoding.tables import is_table, rows_of
 from devdan.evaluation.adapters import FleetAdapter, Labelled, Probabilities, adapted, check_model, last_step
 from devdan.evaluation.alerts import AlertBudget, Alerts, CostCount, Costs, Periods
-from devdan.evaluation.counts import Binned, binned
-from devdan.evaluation.histograms import Scored, scored
+from devdan.evaluation.counts import Binned, binned, counted
+from devdan.evaluation.histograms import Scored, by_class, scored
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.evaluation.record import KeyCount, Record
 from devdan.fleet.fleet import DEVDANFleet
@@ -320,38 +320,33 @@ class Evaluation:
                 return Quality()
         guesses = guesses[known]
         guess = self._numbers(np.asarray(guesses.tolist()) if guesses.dtype == object else guesses)
-        m = len(self._classes)
-        pairs, n_each = np.unique(true * m + guess, return_counts=True)
-        counts = tuple(zip((pairs // m).tolist(), (pairs % m).tolist(), n_each.tolist(), strict=True))
-        return Quality(
+        counts = counted(true, guess, len(self._classes))
+        quality = Quality(
             counts,
             (int(np.count_nonzero(before == true)), int(np.count_nonzero(before != _NO_LABEL))),
-            None
-            if probabilities is None
-            else binned(probabilities.values[known].max(axis=1, initial=0.0), guess == true),
-            *(None, None) if probabilities is None else self._scored(probabilities, known, true),
-            None if self._cost is None else self._cost.of_chunk(counts, self._appeared),
+            costs=None if self._cost is None else self._cost.of_chunk(counts, self._appeared),
         )
+        if probabilities is None:
+            return quality
+        values = probabilities.values if known.all() else probabilities.values[known]
+        scores, alerts = self._scored(values, probabilities.classes, true)
+        return quality._replace(reliability=binned(values, guess == true), scores=scores, alerts=alerts)
 
     def _scored(
-        self, probabilities: Probabilities, known: npt.NDArray[np.bool_], true: Integers
+        self, values: Floats, classes: npt.NDArray[Any] | None, true: Integers
     ) -> tuple[Scored | None, Alerts | None]:
         """The scores of the classes that have appeared, and what alerts find by them.
 
         None if the model does not say what its columns are for.
         """
-        values, classes = probabilities
         if classes is None:
             return None, None
-        values = values[known]
         if not np.isfinite(values.sum()):
             finite = np.isfinite(values).all(axis=1)
             values, true = values[finite], true[finite]
         places = {name: column for column, name in enumerate(classes.tolist())}
         columns = np.array([places.get(name, -1) for name in self._appeared])
-        by_class, are_known = np.zeros((len(values), len(columns))), columns >= 0
-        by_class[:, are_known] = values[:, columns[are_known]]
-        return scored(values, columns, true), self._periods.add(by_class, true)
+        return scored(values, columns, true), self._periods.add(by_class(values, columns), true)
 
     def _numbers(self, labels: npt.NDArray[Any]) -> Integers:
         """Labels as numbers; new labels get new numbers."""
