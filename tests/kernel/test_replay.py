@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble
-from devdan.kernel import Network, Replaying, replay, steps
+from devdan.kernel import Network, Replaying, replaying, steps
 from devdan.kernel.state import check_state
 from devdan.model.recent import remembered_inputs
 from devdan.model.scales import QUICK, REPLAYING
@@ -145,8 +145,8 @@ def test_steps_add_up_to_the_weights_of_the_classes_and_none_is_long(option, wei
     X = np.random.default_rng(1).normal(size=(1000, 3))
     model = DEVDAN(random_state=0, class_weight=option).partial_fit(X, y)
     net = Network(model.mixture_.networks[1])
-    plan = njit(lambda state: replay.plan_draws(Replaying(state), steps.evenness(Replaying(state))))
-    draw = njit(lambda state, draws: replay.draw(Replaying(state), draws))
+    plan = njit(lambda state: replaying.plan_draws(Replaying(state), steps.evenness(Replaying(state))))
+    draw = njit(lambda state, draws: replaying.draw(Replaying(state), draws))
     draws = plan(model.mixture_.networks[1])
     places, lengths = np.array([draw(model.mixture_.networks[1], draws) for _ in range(20_000)]).T
     is_rare = net.buffer_label[places.astype(int)] == model.mixture_.classes.outputs[1]

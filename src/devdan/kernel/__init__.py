@@ -4,14 +4,14 @@
 - ``network``: the fields of a network's state, and of the scratch space for one sample;
 - ``arithmetic``, ``paper``: the paper, with nothing beyond it;
 - ``inputs``, ``steps``, ``mixing``, ``drift``: what goes beyond the paper;
-- ``evolving``, ``replay``: the two kinds of networks at work;
-- ``entries``, ``fleet``: what Python calls, for one network and for many;
+- ``evolving``, ``replaying``: the two kinds of networks at work;
+- ``entry_points``, ``keyed``: what Python calls, for one network and for many;
 - ``state``: making, enlarging and checking states, which is not compiled.
 
 This page has what the other packages use.
 """
 
-from devdan.kernel.entries import (
+from devdan.kernel.entry_points import (
     calibrate,
     learn,
     predict_proba,
@@ -22,7 +22,15 @@ from devdan.kernel.entries import (
     until_compared,
     weigh,
 )
-from devdan.kernel.fleet import (
+from devdan.kernel.inputs import (
+    FARTHEST,
+    LARGEST,
+    LEAST_RANGED,
+    SCALING_HORIZON,
+    WIDEST,
+    has_varied,
+)
+from devdan.kernel.keyed import (
     CHANGED,
     CODES,
     COUNTERS,
@@ -36,14 +44,6 @@ from devdan.kernel.fleet import (
     learn_keys,
     look_up,
     predict_keys,
-)
-from devdan.kernel.inputs import (
-    FARTHEST,
-    LARGEST,
-    LEAST_RANGED,
-    SCALING_HORIZON,
-    WIDEST,
-    has_varied,
 )
 from devdan.kernel.mixing import (
     COMPARED_EVERY,

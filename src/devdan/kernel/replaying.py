@@ -129,7 +129,7 @@ def frequency(net: Network, label: int, n_labels: float) -> float:
 
 @compiled
 def plan_draws(net: Network, even: float) -> Draws:
-    """How samples are drawn after this label, with which the classes are so even."""
+    """How samples are drawn after this label, given how even the classes are."""
     is_rare = net.n_learned[DISCRIMINATIVE] >= LEAST_LABELS and even < RARE
     if net.weighing == ALIKE and not is_rare:
         return Draws(False, 0.0, 0.0, 1.0)

@@ -22,7 +22,7 @@ from devdan.kernel.mixing import (
 )
 from devdan.kernel.network import ACTUAL, BY_WEIGHTS, REPLAYING, Evolving, Network, Random, Work
 from devdan.kernel.paper import encode, project
-from devdan.kernel.replay import learn_replaying
+from devdan.kernel.replaying import learn_replaying
 
 
 @entry
