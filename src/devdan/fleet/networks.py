@@ -29,16 +29,8 @@ EVENTS = 8  # that a network of a fleet remembers
 USED, INPUTS, SETTINGS = range(8, 11)  # words of a slot that compiled code does not read
 _LAST = SETTINGS + 1
 _WIDTH = 16  # words of a slot: two cache lines
+STEP = 4  # of room for hidden units: half of a cache line, as most networks of keys stay small
 _LATEST = 64  # predictions of a key that are remembered as right or wrong: the bits of a word
-
-
-def room_for(n_hidden: int) -> int:
-    """Capacity for hidden units, with at least two spare: a multiple of four.
-
-    >>> [room_for(n) for n in (1, 6, 7, 14, 15, 23, 60)]
-    [8, 8, 12, 16, 20, 28, 64]
-    """
-    return max(8, (n_hidden + 2 + 3) // 4 * 4)
 
 
 def room(features: int, hidden: int, classes: int) -> Sizes:

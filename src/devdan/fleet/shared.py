@@ -14,7 +14,7 @@ from devdan import kernel
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import Encoding
 from devdan.fleet.network_store import Kept
-from devdan.fleet.networks import Slots, room, room_for
+from devdan.fleet.networks import STEP, Slots, room
 from devdan.kernel import (
     BIAS2,
     BY_AVERAGES,
@@ -26,7 +26,7 @@ from devdan.kernel import (
     Network,
     predictor_weight,
 )
-from devdan.kernel.state import aligned, set_settings, sizes_of, with_features, with_room
+from devdan.kernel.state import aligned, room_for, set_settings, sizes_of, with_features, with_room
 from devdan.model import options, threads
 from devdan.model.classes import Classes, check_labels, weights_given
 from devdan.model.devdan import DEVDAN
@@ -237,7 +237,7 @@ class Shared:
         """What a new key begins with, apart from its seed."""
         net = self.mixture.nets[0]
         n_known = len(self.classes) if self.is_prior else 0
-        hidden = room_for(max(net.n_hidden, int(net.start)))
+        hidden = room_for(max(net.n_hidden, int(net.start)), STEP)
         own = self.network()
         if not self.is_prior:
             Evolving(own).n_named = 0
@@ -321,7 +321,7 @@ def kept_of(shared: Shared, mixture: Mixture) -> Kept:
     labels = mixture.classes.labels[np.argsort(mixture.classes.outputs)]
     codes, classes = shared.classes.encode(labels) if len(labels) > 0 else (np.empty(0, np.int64), shared.classes)
     net = mixture.nets[0]
-    state = with_room(mixture.networks[0], room(net.n_features, room_for(net.n_hidden), len(labels)))
+    state = with_room(mixture.networks[0], room(net.n_features, room_for(net.n_hidden, STEP), len(labels)))
     set_settings(Evolving(state), shared.settings)
     shared.mixture.prepare(classes=classes)
     return Kept(state, codes, inputs=inputs, settings=shared.versions[1])
@@ -437,7 +437,7 @@ def _make_room(memory: Slots, shared: Shared, slot: int, for_classes: bool) -> N
     elif for_classes:
         memory.make_room(slot, classes=2 * net.max_classes)
     else:
-        memory.make_room(slot, hidden=room_for(max(net.n_hidden, int(net.start))))
+        memory.make_room(slot, hidden=room_for(max(net.n_hidden, int(net.start)), STEP))
 
 
 def predict_rows(memory: Slots, shared: Shared, slots: Integers, X: Floats, out: Floats, n_jobs: int | None) -> None:

@@ -42,7 +42,6 @@ from devdan.kernel.network import (
 
 PHASES = ("generative", "discriminative")
 EVENT_KINDS = ("pruning", "growth", "drift")
-ROOM = 16  # capacity for hidden units in a new state; doubled when it is full
 EVENTS = 1000  # that a network keeps
 LARGEST_LEARNED = 1e100  # limit for loaded weights and statistics, so that steps from there are finite
 MOST_REPLAYS = 1000  # samples replayed for each that is taught
@@ -137,9 +136,13 @@ def aligned(size: int) -> Floats:
     return words[start : start + size]
 
 
-def room_for(n_hidden: int) -> int:
-    """Capacity for hidden units that may become more: a multiple of eight, with at least two spare."""
-    return max(ROOM, (n_hidden + 9) // 8 * 8)
+def room_for(n_hidden: int, step: int = CACHE_LINE) -> int:
+    """Capacity for hidden units that may become more: at least two steps, with two units spare.
+
+    >>> [room_for(n) for n in (1, 14, 15, 60)], [room_for(n, 4) for n in (1, 6, 7, 60)]
+    ([16, 16, 24, 64], [8, 8, 12, 64])
+    """
+    return max(2 * step, (n_hidden + 2 + step - 1) // step * step)
 
 
 def new_evolving(features: int, hidden: int, classes: int, events: int = EVENTS, *, seed: int) -> Floats:
@@ -153,7 +156,7 @@ def new_evolving(features: int, hidden: int, classes: int, events: int = EVENTS,
 
 
 def new_replaying(features: int, hidden: int, classes: int, samples: int, fields: int = 0, *, seed: int) -> Floats:
-    """The state of a replaying network that has seen nothing: with so many units, half of which see fields if any."""
+    """The state of a replaying network that has seen nothing: with this many units, half of which see any fields."""
     field_units = hidden - hidden // 2 if fields > 0 else 0
     state, net = _new(Replaying, REPLAYING, Sizes(features, hidden, classes, 0, samples, fields, field_units), seed)
     net.start = hidden
@@ -210,7 +213,7 @@ def settings_of(net: Network) -> dict[str, float]:
 
 
 def resized(state: Floats, features: int = 0, hidden: int = 0, classes: int = 0) -> Floats:
-    """A copy with at least this much room and no less than before, which goes on exactly as the original would."""
+    """A copy with at least this much room and no less than before, which learns on exactly as the original would."""
     n, r, m, *others = sizes_of(state)
     return with_room(state, Sizes(max(n, features), max(r, hidden), max(m, classes), *others))
 

@@ -14,10 +14,10 @@ from sklearn.exceptions import NotFittedError
 from devdan.encoding.rows import Column, Numbers, Rows
 from devdan.encoding.tables import column_of
 from devdan.fleet.fleet import KINDS, DEVDANFleet
-from devdan.fleet.networks import room, room_for
+from devdan.fleet.networks import STEP, room
 from devdan.kernel.memory import Sizes
 from devdan.kernel.network import Evolving, Replaying
-from devdan.kernel.state import EVENTS
+from devdan.kernel.state import EVENTS, room_for
 from devdan.model import modelfile
 from devdan.model.classifier import EvolvingClassifier
 from devdan.model.devdan import DEVDAN
@@ -144,7 +144,7 @@ def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int
         rooms = ((0, 0, 0),) * len(scales)
     n_words = _n_words(scales, rooms, n_inputs, n_classes)
     if n_keys > 0:
-        hidden = room_for(max(_KEY_UNITS, scales[0].n_hidden))
+        hidden = room_for(max(_KEY_UNITS, scales[0].n_hidden), STEP)
         n_words += n_keys * Evolving.n_words(room(n_inputs, hidden, n_classes))
     return 8 * n_words
 
