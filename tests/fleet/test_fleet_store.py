@@ -18,7 +18,7 @@ from processes import context
 
 from devdan import DEVDAN, DEVDANFleet, ModelFileError, kernel, open_model
 from devdan.fleet import network_store as stores
-from devdan.fleet.network_store import Store
+from devdan.fleet.network_store import KeyStore, Store
 from devdan.fleet.networks import Networks
 
 
@@ -175,6 +175,27 @@ def test_only_what_has_changed_is_written_again(path, tmp_path, monkeypatch):
     assert saved() == len(fleet)  # somebody else has saved there
     limited = learned(store=tmp_path / "store.db", max_in_memory=3)
     assert saved(tmp_path / "copy.db", limited) == len(limited)
+
+
+class Archive(KeyStore):
+    """A store that has nothing yet, and is only read."""
+
+    def __str__(self):
+        return "the archive"
+
+    def get(self, texts):
+        return iter(())
+
+    rows = figures = lambda self: iter(())
+    count = lambda self: 0  # noqa: E731
+
+
+def test_keys_of_a_store_that_is_only_read_cannot_be_deleted():
+    fleet, untouched = learned(store=Archive()), learned()
+    with pytest.raises(TypeError, match="only if its store takes changes, got the archive, which is only read"):
+        del fleet[2]
+    assert sorted(fleet) == sorted(untouched)
+    assert same(fleet, untouched)
 
 
 def test_a_save_that_fails_leaves_what_was_saved_and_the_fleet(path, monkeypatch):

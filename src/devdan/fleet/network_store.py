@@ -91,12 +91,18 @@ class KeyStore(ABC):
         """How many keys were saved."""
 
     def put(self, rows: Iterable[Row]) -> None:
-        """Keep what leaves memory."""
-        raise NotImplementedError
+        """Keep what leaves memory; asked only of a store that takes changes."""
+        raise self._unchangeable()
 
     def forget(self, text: str) -> None:
-        """Remove a key."""
-        raise NotImplementedError
+        """Remove a key; raises a ``TypeError`` unless the store takes changes."""
+        raise self._unchangeable()
+
+    def _unchangeable(self) -> TypeError:
+        return TypeError(
+            f"a fleet's keys can be deleted only if its store takes changes, got {self}, which is only "
+            "read: delete them where they are kept, or save the fleet to a file and load it from there"
+        )
 
 
 class Store(KeyStore):
