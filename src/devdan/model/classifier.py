@@ -325,6 +325,11 @@ class EvolvingClassifier(Deciding, StreamClassifier):
         return self._fitted().n_seen
 
     @property
+    def n_taught_(self) -> int:
+        """Labels learned so far."""
+        return self._fitted().n_taught
+
+    @property
     def n_hidden_(self) -> int:
         return sum(net.n_hidden for net in self._fitted().nets)
 

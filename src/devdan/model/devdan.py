@@ -58,7 +58,7 @@ class DEVDAN(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EvolvingClassifi
     network_weights_ : the weight of each network in the next prediction: of the evolving one, then of the one that
         replays samples.
     mixture_ : the networks themselves, as a :class:`devdan.model.mixture.Mixture`.
-    n_seen_ : samples seen so far.
+    n_seen_, n_taught_ : samples seen, and labels learned, so far.
     events_, n_events_ : the latest growths, prunings and drifts, at most 1,000, and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase.
     bias2_, variance_ : dict, the running means in each phase, which the growing and pruning conditions use.

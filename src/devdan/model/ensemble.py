@@ -42,7 +42,7 @@ class DEVDANEnsemble(EvolvingClassifier):
     n_members_ : members.
     network_weights_ : the weight of each member in the next prediction.
     n_hidden_, n_parameters_ : current number of hidden units and parameters of all members.
-    n_seen_ : samples seen so far.
+    n_seen_, n_taught_ : samples seen, and labels learned, so far.
     events_, n_events_ : the latest events of the members and their total number.
     growths_, prunings_, drifts_ : dict, their number in each phase, over all members.
     bias2_, variance_ : dict, the means over the members.

@@ -143,7 +143,7 @@ class Predictor:
     def _decided(self, found: Floats) -> list[RowPrediction]:
         """What is answered for these probabilities."""
         if len(self.classes) == 1:
-            n = self._model.n_taught_ if isinstance(self._model, DEVDANFleet) else self._model.mixture_.n_taught
+            n = self._model.n_taught_
             found = found * ((n + 1) / (n + 2))
         places = self._model.mixture_.decision.places(found, self.classes).tolist()
         return [
