@@ -422,7 +422,7 @@ def test_while_kafka_is_away_http_goes_on_and_then_everything_comes(make_cluster
         until(http, "/v1/streams", lambda _: metric(http, "devdan_kafka_connected") == 1)
     cluster.stop()
     said = [record.getMessage() for record in caplog.records if record.name == "devdan.service.kafka"]
-    away = next(place for place, text in enumerate(said) if "HTTP goes on" in text)
+    away = next(place for place, text in enumerate(said) if "HTTP continues" in text)
     assert any("can be reached again" in text for text in said[away:])
 
 
@@ -434,7 +434,7 @@ def test_the_same_trouble_is_told_once(caplog):
         watch.statistics('{"brokers": {"b": {"state": "DOWN"}}, "topics": {}}')
     assert [record.getMessage() for record in caplog.records] == [
         "Kafka: refused after 0 ms",
-        "no Kafka broker can be reached; HTTP goes on, and so does reading once one can",
+        "no Kafka broker can be reached; HTTP continues, and reading resumes once one can",
     ]
 
 

@@ -340,7 +340,7 @@ def test_a_part_says_what_it_waits_for_once_and_waits_longer_each_time(caplog):
     waits = [part.waits(UnavailableError("the disk is full")) for _ in range(8)]
     assert waits == [0.25, 0.5, 1.0, 2.0, 4.0, 5.0, 5.0, 5.0]
     part.goes_on()
-    assert [one.message for one in caplog.records] == ["writer waits: the disk is full", "writer goes on"]
+    assert [one.message for one in caplog.records] == ["writer waits: the disk is full", "writer continues"]
     assert part.waits(UnavailableError("the disk is full")) == 0.25
 
 

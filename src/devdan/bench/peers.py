@@ -1,4 +1,4 @@
-"""Classifiers of other packages, adapted to be compared: scikit-learn's, those trained anew, and CapyMOA's."""
+"""Classifiers of other packages, adapted to be compared: scikit-learn's, those that are retrained, and CapyMOA's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StandardizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
 
 class WindowClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that cannot learn from streams, trained anew on the latest samples after each chunk.
+    """A classifier that cannot learn from streams, retrained on the latest samples after each chunk.
 
     That is what people do with boosted trees. ``window`` is the number of samples that it is trained on.
     """

@@ -45,7 +45,7 @@ _MAX_MARKS, _MAX_WORDS = 16, 256  # currencies and units, and words among number
 _RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
 _MANY = 10  # values, none of which is as the user says
 _MIN_COUNTER, _MAX_COUNTER = 100, 1000  # a number may be taken for a counter after and until this many values
-_RARE = {200: 180, 1000: 500}  # of so many texts so many must differ for values to recur too rarely
+_RARE = {200: 180, 1000: 500}  # texts, and how many of them must differ for values to count as recurring too rarely
 _SHARED = 4  # values of a nominal column share a quarter as many inputs as there are inputs of one value
 
 

@@ -95,7 +95,7 @@ class Group:
         self.reindex()
 
     def reindex(self) -> int:
-        """Make the index anew; returns how many keys are invalid."""
+        """Rebuild the index; returns how many keys are invalid."""
         self.index = np.zeros(1 << (3 * len(self.words) // 2).bit_length(), np.int64)
         return int(core.reindex(self.words, int(self.integers[core.USED]), self.index))
 

@@ -132,7 +132,7 @@ class Part(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """Numba's own, but for one step, which needs machine code."""
+        """Numba's own, except for one step, which needs machine code."""
         return _WithoutEnvironment(self._codegen)
 
 

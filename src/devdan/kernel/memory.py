@@ -195,7 +195,7 @@ class Block:
         _compile(cls)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles share their words with nothing else, so that the arrays are made anew from them."""
+        """Copies and pickles share their words with nothing else, so that the arrays are rebuilt from them."""
         return self.__dict__ | {"arrays": {}}
 
     @classmethod

@@ -43,7 +43,7 @@ def average(slow: Floats, weights: Floats, length: int, share: float) -> None:
 
 @compiled
 def share_of_latest(net: Network) -> float:
-    """How much of the averages the weights of now become: by polynomial decay at first, then by an exponential one."""
+    """The share of the current weights in the averages: by polynomial decay at first, then by an exponential one."""
     age = net.n_learned[DISCRIMINATIVE] - net.averaged_since
     share = max(1.0 - net.averaging, (AVERAGING_ETA + 1.0) / (age + AVERAGING_ETA))
     return 1.0 - (1.0 - share) ** STRIDE  # type: ignore[no-any-return]
@@ -51,7 +51,7 @@ def share_of_latest(net: Network) -> float:
 
 @compiled
 def update_averages(net: Network, share: float) -> None:
-    """Update the averages with the weights of now, but for those of fields."""
+    """Update the averages with the current weights, except those of fields."""
     r, plain = net.n_hidden, net.n_hidden - net.n_field_units
     for j in range(net.n_features):
         average(net.encoder_slow[j], net.encoder[j], plain, share)

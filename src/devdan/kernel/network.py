@@ -13,7 +13,7 @@ several kinds and settings.
 
 In every array of weights the last axis is the hidden unit: ``encoder`` is the paper's W (n x R), ``output`` is the
 transpose of its Φ (m x R). The arrays have room for more features, units and classes than are in use; where a unit
-might find none, learning stops, and goes on with a larger state.
+might find none, learning stops, and continues with a larger state.
 """
 
 from __future__ import annotations

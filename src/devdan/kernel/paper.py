@@ -172,7 +172,7 @@ WEIGHT_VARIANCE = 32.0  # of random weights, times (fan-in + fan-out): Glorot's 
 def watch(monitor: Floats, value: float, first: float) -> None:
     """Update the running mean and deviation of the value, and their minima.
 
-    The minima start with the ``first`` value that has statistics behind it, and anew where RESTART says so.
+    The minima start with the ``first`` value that has statistics behind it, and restart where RESTART says so.
     """
     monitor[COUNT] += 1.0
     step = value - monitor[MEAN]

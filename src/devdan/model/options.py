@@ -425,7 +425,7 @@ def takes_options(method: F) -> F:
 
 
 def online(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of an adapter, as chosen or by default; a ``TypeError`` names one that there is not."""
+    """All options of an adapter, as chosen or by default; a ``TypeError`` names one that does not exist."""
     for name in chosen:
         if name not in ONLINE:
             raise TypeError(f"{name!r} is not an option; there are {', '.join(ONLINE)}")

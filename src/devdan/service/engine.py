@@ -159,7 +159,7 @@ class Engine:
     """Streams in a database, a thread that writes and one that learns. Its methods are for the event loop.
 
     ``predict_unlogged``: predict even while rows cannot be written. ``snapshots``: seconds between two snapshots of a
-    model, from which a restart goes on.
+    model, from which a restart continues.
     """
 
     def __init__(

@@ -237,7 +237,7 @@ class Fold:
 
 
 def latest(connection: Connection, stream: StreamFacts) -> tuple[Fold, Snapshot | None]:
-    """Where learning goes on: the latest snapshot, the base, or the beginning."""
+    """Where learning continues: the latest snapshot, the base, or the beginning."""
     number = stream.number
     kept = sql.snapshot(connection, number, sql.LATEST) or sql.snapshot(connection, number, sql.BASE)
     return Fold.restored(connection, stream, kept), kept

@@ -96,7 +96,7 @@ def _only_here(connection: Connection, stream: StreamFacts, begun: Search, up_to
     """The columns in which a row has a text, or another value that becomes a category, that no other row has.
 
     Rows that are forgotten but not erased yet do not count, so that the last one of several takes the category along.
-    A search that was begun goes on with what came since, up to a record.
+    A search that has begun continues with what has come since, up to a record.
     """
     pending = connection.execute("SELECT seq, record FROM forgotten WHERE stream = ?", (stream.number,))
     gone = {begun.row}

@@ -52,7 +52,7 @@ class KafkaMetrics:
         self._predictions.inc(n)
 
     def paused(self, is_paused: bool) -> None:
-        """Reading pauses, or goes on."""
+        """Reading pauses, or resumes."""
         self._paused.set(is_paused)
         if not is_paused:
             self._said = ""
@@ -102,7 +102,7 @@ class KafkaMetrics:
         self._connected.set(is_connected)
         if is_connected != self._is_connected:
             if not is_connected:
-                logger.warning("no Kafka broker can be reached; HTTP goes on, and so does reading once one can")
+                logger.warning("no Kafka broker can be reached; HTTP continues, and reading resumes once one can")
             elif self._is_connected is False:
                 logger.warning("Kafka can be reached again")
                 self._said = ""

@@ -222,7 +222,7 @@ def _by_the_clock(periods: Collection[int]) -> tuple[list[int], list[tuple[float
 
 
 def _rarer(totals: Mapping[str, int]) -> list[str]:
-    """The classes of which there are some, but for the commonest one, of which charts would show little else."""
+    """The classes of which there are some, except the commonest one, of which charts would show little else."""
     names = sorted((name for name in totals if totals[name]), key=lambda name: (-totals[name], name))
     return (names[1:] if len(names) > 1 else names)[:COLOURS]
 
@@ -260,7 +260,7 @@ def _called(clock: ByTheClock) -> ShownChart | None:
         n = sum(each.called for each in own.classes.values())
         return own.classes.get(name, ClassCount()).called / n if n else None
 
-    about = "The share of predictions that are of each class, within the latest day, but for the one predicted most."
+    about = "The share of predictions that are of each class, within the latest day, except the one predicted most."
     told = f"Predictions by class: {', '.join(f'{name} {number(totals[name])}' for name in names)}."
     return _class_chart(clock, names, share, "Predictions by the clock", about, told)
 

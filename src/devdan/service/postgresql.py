@@ -137,7 +137,7 @@ class PostgresqlConnection(Connection):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Report errors of PostgreSQL as what they mean for the service; after one the next statement connects anew."""
+        """Report errors of PostgreSQL as what they mean for the service; after one the next statement reconnects."""
         self._since = time.monotonic()
         try:
             yield

@@ -366,7 +366,7 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
     """Remove records from ``before`` that nothing needs any more, with their ids; by how long the log was in use.
 
     The log then begins with the latest snapshot. What goes are records that it covers, and of those with rows only the
-    ones that do not wait for labels and whose labels it covers, too: learning goes on from it with the records that
+    ones that do not wait for labels and whose labels it covers, too: learning continues from it with the records that
     follow, and they name the rows of their labels. Little at a time; returns the record to go on after, if there may be
     more to remove.
     """

@@ -103,7 +103,7 @@ class ServicePart:
         """What was retried has succeeded."""
         self.works()
         if self.problem is not None:
-            logger.warning("%s goes on", self.name)
+            logger.warning("%s continues", self.name)
         self.problem, self._wait = None, _SHORTEST
 
     def waits(self, error: Exception) -> float:

@@ -1,7 +1,7 @@
 """The one thread that writes: it commits together what has come while the previous commit went to disk.
 
 Labels are committed in small batches, after rows: clients wait for the answers to rows. What cannot be committed is
-refused, and the thread goes on: an expected fault passes, and an unexpected one is that of a single submission.
+refused, and the thread continues: an expected fault passes, and an unexpected one is that of a single submission.
 """
 
 from __future__ import annotations

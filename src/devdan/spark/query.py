@@ -79,7 +79,7 @@ def learn(
     wait : str, default="30 days"
         How long, in event time, features wait for a label, a label for its features, and an id is remembered.
     forget : str or None, default=None
-        A key that was not seen for so long begins anew; None is never.
+        A key that was not seen for so long starts afresh; None is never.
     late : str, default="1 hour"
         How much later than its time a row may come, while newer ones come; a later one is told as an error.
     shards : int, default=64

@@ -186,5 +186,5 @@ def check_lasting(plan: QueryPlan, before: dict[str, Any]) -> None:
         if before[name] != value:
             raise ValueError(
                 f"{name} must stay {before[name]!r} as long as the checkpoint is used, got {value!r}; start the query "
-                "with another checkpointLocation to begin anew"
+                "with another checkpointLocation to start afresh"
             )

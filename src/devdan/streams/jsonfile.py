@@ -120,7 +120,7 @@ def _array(pieces: Iterator[str], origin: str) -> Iterator[dict[str, Any]]:
 
 
 def _some(pieces: Iterator[str], n_characters: int) -> str:
-    """The next pieces, joined until there are so many characters."""
+    """The next pieces, joined until there are this many characters."""
     parts, n = [], 0
     for piece in pieces:
         parts.append(piece)

@@ -71,7 +71,7 @@ class _Decoded:
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
     def read(self, n_bytes: int, /) -> bytes:
-        """The next characters, as many as so many bytes hold."""
+        """The next characters, as many as this many bytes hold."""
         while piece := self._file.read(n_bytes):
             if text := self._decoder.decode(piece):
                 return text.encode("utf-8", "surrogatepass")
@@ -155,7 +155,7 @@ class OpenText:
         self._rest = rows + self._rest
 
     def read(self, n_bytes: int) -> bytes:
-        """The next bytes in UTF-8, at most so many unless the text was in another encoding."""
+        """The next bytes in UTF-8, at most this many unless the text was in another encoding."""
         if self._peeked:
             piece, self._peeked = self._peeked[:n_bytes], self._peeked[n_bytes:]
             return piece
