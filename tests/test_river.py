@@ -362,3 +362,12 @@ def test_columns_may_come_later_before_rivers_models():
     found = histories.transform_one({"who": "Ann", "b": 3.0, "c": "x"})
     assert found["who: b: mean, lately"] == 2.0
     assert found["who: c: different"] > 0
+
+
+def test_a_number_that_becomes_a_time_in_rows_of_which_some_have_none():
+    """The rows are learned one after the other, so that the first has no value of the column."""
+    model = DEVDANClassifier(seed=0)
+    model.learn_one({"c": 0.0}, True)
+    rows = [{"a": None}, {"a": None, "c": pd.Timestamp("1970-01-01 09:00", tz="Asia/Tokyo")}]
+    model.learn_many(pd.DataFrame(rows, dtype=object), pd.Series([True, True]))
+    assert set(model.predict_proba_one({"c": 1.0})) == {True}

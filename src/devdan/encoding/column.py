@@ -338,7 +338,8 @@ class ColumnEncoding:
         if self.left_out:
             return []
         if self.kind != NOMINAL:
-            self.odd = self.odd or words.vocabulary.texts[words.in_order()[0][0]]
+            there = words.in_order()[0]  # of these rows, none may have a word
+            self.odd = self.odd or (words.vocabulary.texts[there[0]] if len(there) > 0 else "")
             if self.options.kind:
                 return []
             counts = np.bincount(words.places[words.places >= 0], minlength=len(words.vocabulary))
