@@ -1,11 +1,11 @@
 """What the paper leaves open and what it claims: tables of docs/deviations.md, claims.md, pensemble.md, experiments.md.
 
-`python benchmarks/deviations.py choices` changes one choice of `DEVDAN.paper()` at a time, `fresh` repeats it with
-other seeds, `rate` chooses the learning rate on the first part of each stream, `preparation` prepares KDD Cup in other
-ways, `scaling` the other streams, `lasting` shows whether a falling rate freezes, `claims` compares DEVDAN with fixed
-autoencoders and with itself without the generative phase, `constant` does so with a constant rate, `sizes` has
-autoencoders of other sizes, `defaults` is about the generative phase in the defaults, `annealing` about a falling rate
-in them, `elsewhere` about both phase and rate in the ensemble and one by one, `rules` about pENsemble and pENsemble+.
+`python benchmarks/deviations.py choices` changes one choice of `DEVDAN.paper()` at a time, `preparation` prepares KDD
+Cup in other ways, `scaling` the other streams, `rate` chooses the learning rate on the first part of each stream,
+`lasting` shows whether a falling rate freezes, `claims` compares DEVDAN with fixed autoencoders and with itself without
+the generative phase, `constant` does so with a constant rate, `sizes` has autoencoders of other sizes, `defaults` is
+about the generative phase in the defaults, `annealing` about a falling rate in them, `elsewhere` about both in the
+ensemble, `rules` about pENsemble and pENsemble+.
 Without any, all. `--write` puts the tables into the pages. A choice within the kernel is changed in a copy of its
 source, so each line named here must still be there.
 """
@@ -18,7 +18,7 @@ import itertools
 import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -44,7 +44,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 STREAMS = ("sea", "hyperplane", "electricity", "weather")
 SEEDS = {"sea": 40, "hyperplane": 40, "electricity": 100, "weather": 100, "kddcup": 20}
 FIRST_SEED = 1000  # nothing was chosen on these
-FRESH_SEED = 5000  # nor on these, and no other table has them
+FRESH = {"sea": 100, "hyperplane": 200, "electricity": 1000, "weather": 400, "kddcup": 20}
+FRESH_SEED = 5000  # nor on these, and only the row of fresh seeds has them
 CHUNK = 500
 EXPLODES = 300  # hidden units: a run that has more is given up
 SURE = 2.5  # standard errors beyond which a difference gets a star
@@ -219,15 +220,16 @@ def n_runs(name: str, n_seeds: int | None) -> int:
     return SEEDS[name] if n_seeds is None else min(n_seeds, SEEDS[name])
 
 
-def runs(
-    name: str,
-    make: Callable[[int], DEVDAN],
-    n_seeds: int | None,
-    stream: Stream | None = None,
-    first_seed: int = FIRST_SEED,
-) -> list[Run]:
+def runs(name: str, make: Callable[[int], DEVDAN], n_seeds: int | None, stream: Stream | None = None) -> list[Run]:
     """One for each seed."""
-    return [run(stream or loaded(name), make(first_seed + seed)) for seed in range(n_runs(name, n_seeds))]
+    return [run(stream or loaded(name), make(FIRST_SEED + seed)) for seed in range(n_runs(name, n_seeds))]
+
+
+def fresh(name: str, n_seeds: int | None = None) -> list[Run]:
+    """The paper's settings with seeds that nothing else has; so many that errors are well below what is to be shown."""
+    usual = FRESH[name]
+    some = range(FRESH_SEED, FRESH_SEED + min(n_seeds or usual, usual))
+    return [run(loaded(name), DEVDAN.paper(random_state=seed)) for seed in some]
 
 
 def seeds(n_seeds: int | None, usual: int = 20) -> range:
@@ -265,52 +267,41 @@ def size(found: Sequence[Run]) -> float:
 # --- Choices -------------------------------------------------------------------------------------------------------
 
 
-def in_words(n_seeds: int | None) -> str:
-    return ", ".join(f"{n_runs(name, n_seeds)} on {name}" for name in STREAMS)
+def in_words(numbers: Sequence[int]) -> str:
+    return ", ".join(f"{number} on {name}" for number, name in zip(numbers, STREAMS, strict=True))
 
 
 def reached(found: dict[str, list[Run]]) -> list[str]:
-    """The paper's rates, and ours by stream: with hidden units, and the share of seeds that reach the paper's."""
-    paper = {name: published(name, "CR", "DEVDAN").mean for name in STREAMS}
+    """Our rates by stream: with hidden units, and the share of seeds that reach the paper's."""
     cells = []
     for name, several in found.items():
+        paper = published(name, "CR", "DEVDAN").mean
         rates, sizes = [one.rate for one in several], [one.n_hidden for one in several]
-        share = sum(rate >= paper[name] for rate in rates) / len(rates)
+        share = sum(rate >= paper for rate in rates) / len(rates)
         cells.append(
             f"**{with_error(rates)}** ({fmean(sizes):.0f}: {min(sizes):.0f}–{max(sizes):.0f}), {100 * share:.0f} %"
         )
-    theirs = [f"{paper[name]:.2f} ({published(name, 'HN', 'DEVDAN').mean:g})" for name in STREAMS]
-    return [row("the paper", theirs), row("`DEVDAN.paper()`", cells)]
-
-
-def fresh(n_seeds: int | None) -> str:
-    """The paper's settings once more, with seeds that no other table has."""
-    found = {
-        name: runs(name, lambda seed: DEVDAN.paper(random_state=seed), n_seeds, first_seed=FRESH_SEED)
-        for name in STREAMS
-    }
-    lines = [
-        f"The same with seeds from {FRESH_SEED} on, which no other table has ({in_words(n_seeds)}). "
-        "`python benchmarks/deviations.py fresh --write` wrote this table.",
-        "",
-        *head("", STREAMS),
-        *reached(found),
-    ]
-    return "\n".join(lines) + "\n"
+    return cells
 
 
 def choices(n_seeds: int | None) -> str:
     """CR and hidden units of the paper's settings, and what each choice is worth."""
     base = {name: runs(name, lambda seed: DEVDAN.paper(random_state=seed), n_seeds) for name in STREAMS}
+    others = {name: fresh(name, n_seeds) for name in STREAMS}
+    theirs = [published(name, "CR", "DEVDAN").mean for name in STREAMS]
+    sizes = [published(name, "HN", "DEVDAN").mean for name in STREAMS]
     lines = [
-        f"CR in %, chunks of {CHUNK}, with the standard error over seeds ({in_words(n_seeds)}), the mean number of "
-        "hidden units in brackets (over seeds: from the fewest to the most), and the share of seeds at or above the "
-        "published rate. Below, differences when one choice is changed, with as many seeds; a star marks those beyond "
-        f"{SURE} standard errors of the difference. "
+        f"CR in %, chunks of {CHUNK}, with the standard error over seeds "
+        f"({in_words([len(base[name]) for name in STREAMS])}), the mean number of hidden units in brackets (over "
+        "seeds: from the fewest to the most), and the share of seeds at or above the published rate. Fresh seeds "
+        f"({in_words([len(others[name]) for name in STREAMS])}) are in no other row. Below, differences when one "
+        f"choice is changed; a star marks those beyond {SURE} standard errors of the difference. "
         "`python benchmarks/deviations.py choices --write` wrote this table.",
         "",
         *head("choice", STREAMS),
-        *reached(base),
+        row("the paper", [f"{rate:.2f} ({n:g})" for rate, n in zip(theirs, sizes, strict=True)]),
+        row("`DEVDAN.paper()`", reached(base)),
+        row("the same, fresh seeds", reached(others)),
     ]
 
     def measure(title: str, kind: type[DEVDAN], options: dict[str, Any]) -> None:
@@ -537,7 +528,7 @@ def counted(name: str, situation: Situation, n_seeds: int | None, **options: Any
     return [fmean(one.rates[: situation.n_chunks]) for one in several]
 
 
-def comparison(n_seeds: int | None, command: str, **same: Any) -> str:
+def comparison(n_seeds: int | None, command: str, situations: Iterable[str], **same: Any) -> str:
     """What DEVDAN is ahead of others, in several situations, all with the same options."""
     theirs = " and ".join(
         " ".join(signed(published(name, "CR", "DEVDAN").mean - published(name, "CR", kind).mean) for name in STREAMS)
@@ -547,33 +538,37 @@ def comparison(n_seeds: int | None, command: str, **same: Any) -> str:
     lines = [
         f"CR of `DEVDAN.paper()` minus that of the other, in points, by {', '.join(STREAMS)}; both with the same rates "
         f"and labels; {len(seeds(n_seeds))} seeds, {len(seeds(n_seeds, N_EARLY))} where only the first chunks count. A "
-        f"star marks differences beyond {SURE} standard errors of the difference. After drifts: the five chunks from "
-        f"each of SEA's drifts on, and Hyperplane's samples 40,000 to 60,000. The paper has {theirs}. "
+        f"star marks differences beyond {SURE} standard errors of the difference. After drifts: the five "
+        f"chunks from each of SEA's drifts on, and Hyperplane's samples 40,000 to 60,000. The paper has {theirs}. "
         f"`python benchmarks/deviations.py {command} --write` wrote this table.",
         "",
         *head("situation", OTHERS),
     ]
-    for title, situation in SITUATIONS.items():
+    for title in situations:
+        situation = SITUATIONS[title]
         names = NEAR if situation.near_drifts else STREAMS
         cells = []
         for other in OTHERS.values():
-            gaps = [
+            ahead = [
                 difference(
                     counted(name, situation, n_seeds, **same), counted(name, situation, n_seeds, **same, **other)
                 )
                 for name in names
             ]
-            cells.append(" ".join(gaps))
+            cells.append(" ".join(ahead))
         lines.append(row(title, cells))
     return "\n".join(lines) + "\n"
 
 
 def claims(n_seeds: int | None) -> str:
-    return comparison(n_seeds, "claims")
+    return comparison(n_seeds, "claims", SITUATIONS)
+
+
+SIMILAR = ("5 % of the labels", "labels 1,000 samples late, after drifts", "labels 5,000 samples late")  # to others
 
 
 def constant(n_seeds: int | None) -> str:
-    return comparison(n_seeds, "constant", **CONSTANT)
+    return comparison(n_seeds, "constant", [title for title in SITUATIONS if title not in SIMILAR], **CONSTANT)
 
 
 def sizes(n_seeds: int | None) -> str:
@@ -628,6 +623,16 @@ def spread(several: Sequence[Sequence[float]]) -> float:
     return math.hypot(*map(error, several)) / len(several)
 
 
+def mean_gap(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> str:
+    """The mean difference over streams and its standard error, with a star if it is beyond a few of these.
+
+    It is taken seed by seed: runs with the same seed have the same labels, and these may matter more than what differs.
+    """
+    gaps = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(ours, theirs, strict=True)]
+    gap, standard_error = fmean(map(fmean, gaps)), spread(gaps)
+    return f"{signed(gap)} ± {standard_error:.2f}{'*' if abs(gap) > SURE * standard_error else ''}"
+
+
 def one(seed: int, **options: Any) -> DEVDAN:
     return DEVDAN(random_state=seed, **options)
 
@@ -639,78 +644,12 @@ def quick(seed: int, **options: Any) -> DEVDAN:
 DEFAULTS = {"`DEVDAN()`": one, "`DEVDAN(rehearse=0)`": quick, "`DEVDANEnsemble()`": ensemble}
 
 
-def with_and_without(make: Callable[..., Any], stream: Stream, labels: str, some: range) -> tuple[list[Run], list[Run]]:
-    on, off = ([run(stream, make(seed, generative=phase), labels) for seed in some] for phase in (True, False))
-    return on, off
+def rates_with(make: Callable[..., Any], streams: list[Stream], labels: str, some: range, **options: Any) -> Any:
+    """The rate of each seed, by stream."""
+    return [[run(stream, make(seed, **options), labels).rate for seed in some] for stream in streams]
 
 
-def defaults(n_seeds: int | None) -> str:
-    """What the generative phase is worth in the defaults."""
-    groups = {"the paper's four": [loaded(name, False) for name in STREAMS], "ten real": list(map(real, REAL))}
-    models = list(DEFAULTS)[:2]
-    lines = [
-        "CR with the generative phase minus CR without it, in points ± standard error, mean over the streams "
-        f"(the first {N_FIRST:,} samples of the real ones: {', '.join(REAL)}) and {len(seeds(n_seeds, 10))} seeds, "
-        "also of the labels that arrive. `python benchmarks/deviations.py defaults --write` wrote this table.",
-        "",
-        *head("labels", [f"{model}, {group}" for model in models for group in groups]),
-    ]
-    for title, labels in POLICIES.items():
-        cells = []
-        for model in models:
-            for group in groups.values():
-                pairs = [with_and_without(DEFAULTS[model], each, labels, seeds(n_seeds, 10)) for each in group]
-                on, off = ([[each.rate for each in several] for several in side] for side in zip(*pairs, strict=True))
-                gap = fmean(map(fmean, on)) - fmean(map(fmean, off))
-                cells.append(f"{signed(gap)} ± {math.hypot(spread(on), spread(off)):.2f}")
-        lines.append(row(title, cells))
-    return "\n".join(lines) + "\n"
-
-
-ANNEALED: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "`annealing=5000`": {"annealing": 5000.0},
-    "`annealing=20000`": {"annealing": 20_000.0},
-    "`learning_rate=0.06, annealing=2000`": {"learning_rate": 0.06, "annealing": 2000.0},
-    "`generative_learning_rate=0.0001`": {"generative_learning_rate": 0.0001},
-    "`generative_learning_rate=0.001`": {"generative_learning_rate": 0.001},
-}
-
-
-def annealing(n_seeds: int | None) -> str:
-    """What a falling rate, or another rate of the generative phase, is worth in the defaults."""
-    four = [loaded(name, False) for name in STREAMS]
-    groups: dict[str, tuple[list[Stream], str]] = {
-        "the paper's four": (four, "all"),
-        "10 % of the labels": (four, "fraction:0.1"),
-        "labels 1,000 late": (four, "delay:1000"),
-        "Electricity, one by one": ([loaded("electricity", False).in_chunks_of(1)], "all"),
-        "Weather, one by one": ([loaded("weather", False).in_chunks_of(1)], "all"),
-        "ten real": (list(map(real, REAL)), "all"),
-    }
-    lines = [
-        f"CR of `DEVDAN()` in %, mean over the streams and {len(seeds(n_seeds, 5))} seeds, "
-        f"{len(seeds(n_seeds, 2))} one by one, ± standard error. "
-        "`python benchmarks/deviations.py annealing --write` wrote this table.",
-        "",
-        *head("changed", groups),
-    ]
-    for title, options in ANNEALED.items():
-        cells = []
-        for streams, labels in groups.values():
-            some = seeds(n_seeds, 2 if streams[0].chunk == 1 else 5)
-            rates = [[run(stream, one(seed, **options), labels).rate for seed in some] for stream in streams]
-            cells.append(f"{fmean(map(fmean, rates)):.2f} ± {spread(rates):.2f}")
-        lines.append(row(title, cells))
-    return "\n".join(lines) + "\n"
-
-
-N_SHORT, N_TIMED = 20_000, 5000  # of each stream: the ensemble takes long, as does one sample at a time
-ELSEWHERE: dict[str, dict[str, Any]] = {
-    "nothing": {},
-    "`generative=False`": {"generative": False},
-    "`annealing=5000`": {"annealing": 5000.0},
-}
+N_TIMED = 5000  # samples of each stream
 
 
 def phase_costs(n_seeds: int | None) -> str:
@@ -729,43 +668,98 @@ def phase_costs(n_seeds: int | None) -> str:
     return f"Of the CPU time, with all labels in chunks of {CHUNK}, the generative phase takes {', '.join(shares)}."
 
 
-def elsewhere(n_seeds: int | None) -> str:
-    """What the same changes are worth in the ensemble, and one by one; and what the generative phase costs."""
-    four = [loaded(name, False).first(N_SHORT) for name in STREAMS]
-    single = [loaded(name, False).first(N_SHORT).in_chunks_of(1) for name in ("electricity", "weather")]
-    groups: dict[str, tuple[Callable[..., Any], list[Stream], str, int]] = {  # with as many seeds
-        "ensemble, all labels": (ensemble, four, "all", 3),
-        "10 % of them": (ensemble, four, "fraction:0.1", 3),
-        "1,000 late": (ensemble, four, "delay:1000", 3),
-        "one by one, 10 % of the labels": (one, single, "fraction:0.1", 2),
-        "one by one, 1,000 late": (one, single, "delay:1000", 2),
+def defaults(n_seeds: int | None) -> str:
+    """What the generative phase is worth in the defaults, and what it costs."""
+    groups = {"the paper's four": [loaded(name, False) for name in STREAMS], "ten real": list(map(real, REAL))}
+    models = list(DEFAULTS)[:2]
+    some = seeds(n_seeds, 10)
+    lines = [
+        "CR with the generative phase minus CR without it, in points ± standard error, mean over the streams "
+        f"(the first {N_FIRST:,} samples of the real ones: {', '.join(REAL)}) and {len(some)} seeds, also of the "
+        f"labels that arrive; a star marks what is beyond {SURE} standard errors. {phase_costs(n_seeds)} "
+        "`python benchmarks/deviations.py defaults --write` wrote this table.",
+        "",
+        *head("labels", [f"{model}, {group}" for model in models for group in groups]),
+    ]
+    for title, labels in POLICIES.items():
+        cells = []
+        for model in models:
+            for group in groups.values():
+                on, off = (
+                    rates_with(DEFAULTS[model], group, labels, some, generative=phase) for phase in (True, False)
+                )
+                cells.append(mean_gap(on, off))
+        lines.append(row(title, cells))
+    return "\n".join(lines) + "\n"
+
+
+RANDOM_OUTPUTS = "random output weights for new classes and for units of the generative phase"  # not zero
+CHANGED: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "`generative=False`": {"generative": False},
+    "`generative_learning_rate=0.0001`": {"generative_learning_rate": 0.0001},
+    "`generative_learning_rate=0.001`": {"generative_learning_rate": 0.001},
+    "`annealing=5000`": {"annealing": 5000.0},
+    RANDOM_OUTPUTS: {},
+}
+
+
+def changes(
+    n_seeds: int | None, command: str, model: str, *, usual: int, n_chunks: int, n_single: int, n_scarce: int
+) -> str:
+    """What a falling rate, the generative phase, its rate and zero output weights are worth in a model.
+
+    Streams have at most so many samples in chunks, one by one, and one by one with few or late labels.
+    """
+    four = [loaded(name, False).first(n_chunks) for name in STREAMS]
+    single, scarce = (
+        [loaded(name, False).first(n).in_chunks_of(1) for name in ("electricity", "weather")]
+        for n in (n_single, n_scarce)
+    )
+    groups: dict[str, tuple[list[Stream], str]] = {
+        "the paper's four": (four, "all"),
+        "10 % of the labels": (four, "fraction:0.1"),
+        "labels 1,000 late": (four, "delay:1000"),
+        "one by one": (single, "all"),
+        "one by one, 10 %": (scarce, "fraction:0.1"),
+        "one by one, 1,000 late": (scarce, "delay:1000"),
+        "ten real": (list(map(real, REAL)), "all"),
     }
     rows, base = [], {}
-    for change, options in ELSEWHERE.items():
+    for title, options in CHANGED.items():
+        if title in KERNEL:
+            kernel_is(altered(KERNEL[title]))
         cells = []
-        for title, (make, streams, labels, usual) in groups.items():
-            some = seeds(n_seeds, usual)
-            rates = [[run(stream, make(seed, **options), labels).rate for seed in some] for stream in streams]
-            before = base.setdefault(title, rates)
-            gap = fmean(map(fmean, rates)) - fmean(map(fmean, before))
-            either = math.hypot(spread(rates), spread(before))
-            cells.append(
-                f"{fmean(map(fmean, rates)):.2f} ± {spread(rates):.2f}"
-                if rates is before
-                else f"{signed(gap)} ± {either:.2f}{'*' if abs(gap) > SURE * either else ''}"
-            )
-        rows.append(row(change, cells))
+        for group, (streams, labels) in groups.items():
+            some = seeds(n_seeds, usual if streams[0].chunk > 1 else 3)
+            rates = rates_with(DEFAULTS[model], streams, labels, some, **options)
+            if group not in base:
+                base[group] = rates
+                cells.append(f"{fmean(map(fmean, rates)):.2f} ± {spread(rates):.2f}")
+            else:
+                cells.append(mean_gap(rates, base[group]))
+        rows.append(row(title, cells))
+    kernel_is(kernel)
     lines = [
-        f"CR in % of `DEVDANEnsemble()` on the first {N_SHORT:,} samples of {', '.join(STREAMS)}, and of `DEVDAN()` on "
-        f"those of electricity and weather one by one, mean of {len(seeds(n_seeds, 3))} seeds and "
-        f"{len(seeds(n_seeds, 2))} one by one ± standard error. Below, differences when one thing is changed; a star "
-        f"marks those beyond {SURE} standard errors. {phase_costs(n_seeds)} "
-        "`python benchmarks/deviations.py elsewhere --write` wrote this table.",
+        f"CR of {model} in %, mean over the streams and {len(seeds(n_seeds, usual))} seeds ± standard error: at most "
+        f"the first {n_chunks:,} samples of {', '.join(STREAMS)}, {N_FIRST:,} of the real ones, and, with "
+        f"{len(seeds(n_seeds, 3))} seeds, {n_single:,} of electricity and weather one by one, {n_scarce:,} where "
+        "labels are few or late. Below, differences when one thing is changed; a star marks those beyond "
+        f"{SURE} standard errors. "
+        f"`python benchmarks/deviations.py {command} --write` wrote this table.",
         "",
         *head("changed", groups),
         *rows,
     ]
     return "\n".join(lines) + "\n"
+
+
+def annealing(n_seeds: int | None) -> str:
+    return changes(n_seeds, "annealing", "`DEVDAN()`", usual=5, n_chunks=120_000, n_single=50_000, n_scarce=10_000)
+
+
+def elsewhere(n_seeds: int | None) -> str:
+    return changes(n_seeds, "elsewhere", "`DEVDANEnsemble()`", usual=3, n_chunks=20_000, n_single=5000, n_scarce=5000)
 
 
 # --- pENsemble and pENsemble+ --------------------------------------------------------------------------------------
@@ -841,11 +835,10 @@ def row(title: str, cells: list[str]) -> str:
 
 TABLES: dict[str, tuple[Callable[[int | None], str], str]] = {  # each with its page
     "choices": (choices, "deviations.md"),
-    "fresh": (fresh, "deviations.md"),
-    "rate": (rate, "deviations.md"),
-    "lasting": (lasting, "deviations.md"),
     "preparation": (preparation, "deviations.md"),
-    "scaling": (scaling, "deviations.md"),
+    "rate": (rate, "experiments.md"),
+    "lasting": (lasting, "experiments.md"),
+    "scaling": (scaling, "experiments.md"),
     "claims": (claims, "claims.md"),
     "constant": (constant, "claims.md"),
     "sizes": (sizes, "claims.md"),

@@ -59,12 +59,13 @@ def there(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_settings(name):
+    """With so many seeds that this holds whichever are drawn, or however a processor rounds."""
     there(name)
-    found = deviations.runs(name, lambda seed: DEVDAN.paper(random_state=seed), None)
+    found = deviations.fresh(name)
     rates = [one.rate for one in found]
-    error, size = deviations.error(rates), deviations.size(found)
-    print(f"\n{name}: CR {np.mean(rates):.2f} ± {error:.2f} %, {size:.1f} hidden units, {len(rates)} seeds")
-    assert np.mean(rates) >= PAPER[name]
+    mean, error = np.mean(rates), deviations.error(rates)
+    print(f"\n{name}: CR {mean:.2f} ± {error:.2f} %, {deviations.size(found):.1f} hidden units, {len(rates)} seeds")
+    assert mean - 2 * error >= PAPER[name]
 
 
 @pytest.mark.slow

@@ -32,3 +32,10 @@ def test_only_some_chunks_count_if_only_some_are_asked_for(monkeypatch):
     assert counted() == [120.0]
     assert counted(n_chunks=2) == [1.5]
     assert counted(near_drifts=True) == [99.5]
+
+
+def test_the_mean_difference_is_taken_seed_by_seed():
+    labels = [1.0, 5.0, 3.0, 9.0]  # what a seed's labels are worth to both
+    ours = [rate + gap for rate, gap in zip(labels, (1.0, 1.2, 0.8, 1.0), strict=True)]
+    assert deviations.mean_gap([ours, ours], [labels, labels]) == "+1.00 ± 0.06*"
+    assert not deviations.mean_gap([ours, ours[::-1]], [labels[::-1], labels]).endswith("*")
