@@ -1,16 +1,20 @@
-"""Alarms of DEVDAN, ADWIN and DDM around true drifts, for docs/drift.md.
+"""Alarms of DEVDAN, ADWIN and DDM around true drifts, and drifts of rare classes, for docs/drift.md.
 
-`python benchmarks/drift.py` prints the table, `--write` puts it and the picture into the page.
+`python benchmarks/drift.py` prints the table of alarms, `--write` puts it and the picture into the page; with `--rare`
+they are about rare classes instead.
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import payments
 from markupsafe import Markup
 from measuring import put
 from river import drift
@@ -161,11 +165,96 @@ def picture(results: dict[str, list[dict[str, list[int]]]]) -> str:
     return framed("Alarms of six detectors around true drifts", top - 10, body, STYLE)
 
 
+# --- Rare classes ------------------------------------------------------------------------------------------------
+
+HALF = 10_000
+Samples = tuple[Any, np.ndarray]
+
+
+def moving_frauds(seed: int, moves: bool) -> Samples:
+    """Three in a hundred lie beside the others; from the middle on, beside them in another direction if they move."""
+    random = np.random.default_rng(seed)
+    y = (random.random(2 * HALF) < 0.03).astype(int)
+    X, late = random.normal(size=(2 * HALF, 4)), (np.arange(2 * HALF) >= HALF) & moves
+    X[:, 0] += 3.0 * y * ~late
+    X[:, 1] += 3.0 * y * late
+    return X, y
+
+
+def clouds(seed: int, share: float) -> Samples:
+    """Two clouds, one of them rare."""
+    random = np.random.default_rng(seed)
+    y = (random.random(2 * HALF) < share).astype(int)
+    return random.normal(size=(2 * HALF, 4)) + 1.3 * y[:, None], y
+
+
+def eight(seed: int) -> Samples:
+    """Eight classes, each half as frequent as the one before."""
+    random = np.random.default_rng(seed)
+    shares = 0.5 ** np.arange(8)
+    y = random.choice(8, 2 * HALF, p=shares / shares.sum())
+    return random.normal(size=(2 * HALF, 10)) + random.normal(size=(8, 10))[y], y
+
+
+def still_sea(seed: int) -> Samples:
+    """SEA without drifts, where no class is rare."""
+    X, y = (np.concatenate(parts) for parts in zip(*sea(2 * HALF, drifts=[2 * HALF], seed=seed), strict=True))
+    return X, y
+
+
+CHANGING: dict[str, Callable[[int], Samples]] = {
+    "payments": lambda seed: payments.clean(seed)[:2],
+    "payments as a table comes": lambda seed: payments.raw(seed)[:2],
+    "a rare cloud moves": lambda seed: moving_frauds(seed, moves=True),
+}
+STILL: dict[str, Callable[[int], Samples]] = {
+    "payments without the change": lambda seed: payments.clean(seed, 2 * HALF)[:2],
+    "a rare cloud stays": lambda seed: moving_frauds(seed, moves=False),
+    "a cloud of 0.9 %": lambda seed: clouds(seed, 0.009),
+    "a cloud of 5 %": lambda seed: clouds(seed, 0.05),
+    "eight classes": eight,
+    "SEA without drifts": still_sea,
+}
+
+
+def of_rare_classes(name: str, n_seeds: int) -> str:
+    """A row of the table: how often drifts of rare classes were signalled after a change and elsewhere, and others."""
+    found, delays, false, of_all = 0, list[int](), 0, 0
+    for seed in range(n_seeds):
+        X, y = (CHANGING | STILL)[name](seed)
+        model = DEVDAN(random_state=seed)
+        for start in range(0, len(y), 500):
+            model.partial_fit(X[start : start + 500], y[start : start + 500])
+        events = [one for one in model.events_ if one.kind == DRIFT and one.phase == "discriminative"]
+        late = [one.sample - HALF for one in events if one.label is not None and one.sample > HALF]
+        late = late if name in CHANGING else []
+        found, delays = found + bool(late), delays + late[:1]
+        false += sum(one.label is not None for one in events) - len(late)
+        of_all += sum(one.label is None for one in events)
+    told = f"{found} of {n_seeds} | {np.median(delays):,.0f}" if name in CHANGING and delays else "– | –"
+    return f"| {name} | {told} | {false} | {of_all} |"
+
+
+def rare_table(n_seeds: int) -> str:
+    """Of each stream, over so many seeds."""
+    head = "| stream | found | delay | false | real drifts of all samples |\n|---|---|---|---|---|\n"
+    return head + "".join(f"{of_rare_classes(name, n_seeds)}\n" for name in CHANGING | STILL)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--rare", action="store_true", help="drifts of rare classes")
     parser.add_argument("--write", action="store_true", help=f"put the table and the picture into {PAGE.name}")
     arguments = parser.parse_args()
+    if arguments.rare:
+        warnings.simplefilter("ignore")  # what is left out of the payments
+        found = rare_table(arguments.seeds or 20)
+        print(found)
+        if arguments.write:
+            put(PAGE, "rare", found)
+        return
+    arguments.seeds = arguments.seeds or 5
     results = {case.name: [alarms(case, seed) for seed in range(1, arguments.seeds + 1)] for case in CASES}
     print(table(results))
     if arguments.write:

@@ -47,7 +47,7 @@ def balanced_to(score: Floats, share: float) -> Floats:
     return chance(score + low)
 
 
-def drawn(random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
+def drawn(random: np.random.Generator, change: int = CHANGE) -> tuple[pd.DataFrame, Floats]:
     """Payments as they were, and the probability of fraud of each."""
     n = N_PAYMENTS
     customer = random.integers(N_CUSTOMERS, size=n)
@@ -61,7 +61,9 @@ def drawn(random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
     minutes = np.sort(60 * hours + random.integers(60, size=n))
     hour, amount = minutes // 60 % 24, (log_amount - log_amount.mean()) / log_amount.std()
     abroad, probability = country != home[customer], np.empty(n)
-    for k, rows in enumerate((slice(0, CHANGE), slice(CHANGE, n))):
+    for k, rows in enumerate((slice(0, change), slice(change, n))):
+        if rows.start == rows.stop:
+            continue
         first, last, of_hour = RISKY_HOURS[k]
         by_category = np.array([RISKY_CATEGORIES[k].get(name, 0.0) for name in CATEGORIES])[category]
         by_country = np.array([RISKY_COUNTRIES[k].get(name, 0.0) for name in COUNTRIES])[country]
@@ -76,10 +78,10 @@ def drawn(random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
     return frame, probability
 
 
-def clean(seed: int) -> tuple[pd.DataFrame, Integers, Floats]:
-    """Prepared columns, 1 for a fraud, and the true probability of one."""
+def clean(seed: int, change: int = CHANGE) -> tuple[pd.DataFrame, Integers, Floats]:
+    """Prepared columns, 1 for a fraud, and the true probability of one; another kind of fraud from a row on."""
     random = np.random.default_rng(seed)
-    payments, probability = drawn(random)
+    payments, probability = drawn(random, change)
     y = (random.random(len(payments)) < probability).astype(int)
     time = payments["time"].dt
     payments.loc[random.random(len(payments)) < 0.03, "amount"] = np.nan

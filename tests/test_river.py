@@ -11,6 +11,7 @@ import pytest
 
 river = pytest.importorskip("river", reason="River is not installed")
 
+from changing import changing_frauds  # noqa: E402
 from payments_stream import payments  # noqa: E402
 from river import checks, compose, drift, ensemble, evaluate, linear_model, metrics, preprocessing  # noqa: E402
 from river.datasets import Phishing, synth  # noqa: E402
@@ -98,6 +99,15 @@ def test_a_feature_that_comes_late_is_learned_from():
         right += t >= 3000 and model.predict_one(x) == y
         model.learn_one(x, y)
     assert right > 950
+
+
+def test_drifts_of_a_rare_class_have_its_label():
+    X, y = changing_frauds()
+    model = DEVDANClassifier(seed=0)
+    for row, label in zip(X.tolist(), y.tolist(), strict=True):
+        model.learn_one(dict(enumerate(row)), label)
+    assert "fraud" in [event.label for event in model.events_]
+    assert "ok" not in [event.label for event in model.events_]
 
 
 def test_samples_without_labels_are_learned_from():

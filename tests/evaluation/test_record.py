@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from changing import changing_frauds
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import moving_table, rare_class, record
@@ -55,6 +56,19 @@ def test_a_record_with_an_event_of_no_kind_is_none():
     line = record(0).to_json().replace('"events":null', '"events": [[1, "generative", "party", 0, 1, 0, 1.0, 1.0]]')
     with pytest.raises(ValueError, match="no event"):
         Record.from_json(line)
+
+
+def test_drifts_of_a_rare_class_have_its_label_and_are_counted_by_it():
+    records = list(prequential(open_stream(changing_frauds(), chunk=250), DEVDAN(random_state=0)))
+    again = [Record.from_json(one.to_json()) for one in records]
+    told = [event for one in again for event in one.events if event.label is not None]
+    assert [event.label for event in told] == ["fraud"]
+    assert 8_000 < told[0].sample < 9_000
+    assert "samples of the class fraud was" in told[0].why
+    summary = Summary(again)
+    assert summary.class_drifts == {"fraud": 1}
+    assert summary.drifts.discriminative >= 1
+    assert summary.figures()["class_drifts"] == [("fraud", 1)]
 
 
 RARE = rare_class(3, n_chunks=12, n=60)

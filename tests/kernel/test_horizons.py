@@ -135,6 +135,54 @@ def test_a_real_drift_is_told_at_the_sample_where_the_oracle_tells_it(case):
     assert model.drifts_ == {"generative": 0, "discriminative": len(expected)}
 
 
+SHARES = {  # of each class, and how sure the model is of its labels in one part of the stream after the other
+    "a rare class changes": ((0.95, 0.05), ((0.6, 0.6), (0.6, 0.1))),
+    "a common class changes": ((0.75, 0.25), ((0.9, 0.9), (0.65, 0.45))),
+    "the rarest of three changes": ((0.5, 0.45, 0.05), ((0.6, 0.6), (0.6, 0.6), (0.6, 0.1))),
+    "no class changes": ((0.45, 0.42, 0.13), ((0.9,) * 2,) * 3),
+    "all classes change": ((0.9, 0.1), ((0.9, 0.2), (0.8, 0.1))),
+    "a rare class is surer and then less so": ((0.97, 0.03), ((0.6, 0.6), (0.2, 0.7, 0.7, 0.7, 0.2))),
+}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=needs_jit if "then" in case else []) for case in SHARES])
+def test_drifts_of_rare_classes_are_told_at_the_samples_where_the_oracle_tells_them(case):
+    """Each feature is the log probability of a class."""
+    shares, sure = SHARES[case]
+    random = np.random.default_rng(3)
+    n, n_classes = 8000 if "then" in case else 4000, len(shares)
+    y = random.choice(n_classes, size=n, p=shares)
+    y[:n_classes] = np.arange(n_classes)
+    at = np.array([(t * len(sure[label])) // n for t, label in enumerate(y)])
+    own = np.array([sure[label][k] for label, k in zip(y, at, strict=True)])
+    own = 1 / (1 + np.exp(-np.log(own / (1 - own)) - random.normal(size=n)))
+    X = np.log(np.where(y[:, None] == np.arange(n_classes), own[:, None], (1 - own[:, None]) / (n_classes - 1)))
+    X = 0.5 + X / 20
+    small = 1e-3  # so that sigmoids are linear
+    unit = {
+        "encoder": small * np.eye(n_classes), "encoder_bias": np.zeros(n_classes),
+        "output": 80 / small * np.eye(n_classes), "output_bias": np.zeros(n_classes),
+    }  # fmt: skip
+    names = np.array(["common", "familiar", "fraud"] if n_classes == 3 else ["common", "fraud"])
+    model = DEVDAN(**STILL, n_hidden=n_classes, generative=False, scaling=None, initial_weights=unit)
+    model.teach(X, names[y], classes=names)
+    oracle = Naive(n_classes, 0, model)
+    oracle.names = model.mixture_.classes.by_output.tolist()
+    place = np.array([oracle.names.index(name) for name in names])
+    told = model.predict_proba(X)[:, [sorted(names).index(name) for name in oracle.names]]
+    for t in range(n):
+        oracle.taught, label = t + 1, place[y[t]]
+        oracle.labels, oracle.label_weights = np.append(oracle.labels, label), np.append(oracle.label_weights, 1.0)
+        oracle.watch_class(label, told[t])
+        oracle.watch(oracle.discriminative, told[t], np.eye(n_classes)[label])
+    assert oracle.told(model.events_)
+    of_class = [event.label for event in model.events_]
+    assert of_class == {
+        "a rare class changes": ["fraud"], "a common class changes": [None], "the rarest of three changes": ["fraud"],
+        "all classes change": [None], "a rare class is surer and then less so": ["fraud"],
+    }.get(case, [])  # fmt: skip
+
+
 def scales(case):
     """Samples in [0, 1] whose scale or place changes."""
     random = np.random.default_rng(2)

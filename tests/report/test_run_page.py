@@ -13,6 +13,7 @@ from webpages import Text, legends
 from devdan import DEVDAN
 from devdan.evaluation.loop import Evaluation, prequential
 from devdan.evaluation.record import Record, Summary
+from devdan.kernel.state import Event
 from devdan.model.explain import Unit
 from devdan.report import ReportError, RunReport, write_picture
 from devdan.report.bins import MOST_CLASS_POINTS, MOST_COLUMN_POINTS, MOST_POINTS, smooth_importance, smooth_recall
@@ -82,6 +83,25 @@ def test_drifts_are_lines_with_a_key(tmp_path, page):
     drawn = (tmp_path / "run.svg").read_text()
     assert all(title in drawn for title in titles)
     assert ">2 real drifts signalled</text>" in drawn
+
+
+def test_drifts_of_rare_classes_have_their_names(tmp_path, page):
+    def at(chunk, *labels):
+        events = [Event(10 * chunk + 1, "discriminative", "drift", 0, 3, 0, 10.4, 10.0, label) for label in labels]
+        return replace(record(chunk, drifts=(0, len(labels))), events=tuple(events))
+
+    records = [at(0), at(1), at(2, "fraud"), at(3, None, "fraud", "theft"), at(4, None)]
+    folder = save(tmp_path / "run", records)
+    html = page(folder)
+    assert re.findall(r'<line class="drift \w+"[^>]*><title>([^<]+)', html) == [
+        "1 real drift (1 of fraud) by sample 30",
+        "3 real drifts (1 of fraud, 1 of theft) by sample 40",
+        "1 real drift by sample 50",
+    ]
+    assert "5 real drifts (2 of fraud, 1 of theft) signalled" in Text(html).text
+    assert "real drift of theft" in html
+    write_picture(folder, tmp_path / "run.svg")
+    assert ">5 real drifts (2 of fraud, 1 of theft) signalled</text>" in (tmp_path / "run.svg").read_text()
 
 
 def test_a_run_without_drifts_does_not_speak_of_them(tmp_path, page):

@@ -6,6 +6,7 @@ import tracemalloc
 import msgspec
 import numpy as np
 import pytest
+from changing import changing_frauds
 from served import served_here, until
 
 from devdan import DEVDAN, DEVDANFleet
@@ -512,6 +513,24 @@ def test_counts_by_the_time_of_prediction(log):
     assert counts.held == pytest.approx(np.mean(correct) - 0.75)
     assert counts.delay_sum == pytest.approx(sum(delays))
     assert sum(counts.delays) == len(delays)
+
+
+def test_drifts_of_rare_classes_are_counted_by_class():
+    X, y = changing_frauds()
+    fold = Fold(StreamSettings(options={"random_state": 0}))
+    fold.apply(LogRecord(1, 1, 0.0, LoggedColumns(list("abcd"))))
+    for k in range(160):
+        part, rows = slice(100 * k, 100 * k + 100), [(2 * k + 2, place) for place in range(100)]
+        ids = [f"r{row}" for row in range(part.start, part.stop)]
+        came = LoggedRows(part.start, ids, X[part].tolist(), ["ok"] * 100, [0.9] * 100)
+        fold.apply(LogRecord(2 * k + 2, 1, float(k), came))
+        fold.apply(LogRecord(2 * k + 3, 1, float(k), LoggedLabels(rows, y[part].tolist())))
+    told = [event.label for event in fold.model.events_ if event.label is not None]
+    assert set(told) == {"fraud"}
+    assert fold.counts.class_drifts == {"fraud": len(told)}
+    assert sum(span.real for span in fold.counts.spans) == fold.model.drifts_["discriminative"]
+    html = str([chart.chart for chart in charts(fold.counts)])
+    assert f"({len(told)} of fraud)" in html
 
 
 def test_the_number_of_spans_is_bounded_whatever_comes():

@@ -108,6 +108,24 @@ class Surprise:
         return change > 4
 
 
+class ClassSurprise:
+    """By how many deviations values were above those before them, added up while that is more than none."""
+
+    def __init__(self):
+        self.values, self.sum = np.zeros(0), 0.0
+
+    def drifts(self, value):
+        if len(self.values) >= 50:
+            mean, std = recent(self.values, 10_000)
+            self.sum = max(self.sum + min((value - mean) / max(std, 0.3), 3) - 0.5, 0)
+        self.values = np.append(self.values, value)
+        if self.sum <= 10:
+            return False
+        self.cause = self.sum, 10
+        self.values, self.sum = np.zeros(0), 0.0
+        return True
+
+
 class Phase:
     def __init__(self, name, n_features):
         self.name = name
@@ -128,6 +146,7 @@ class Naive:
         self.seen = np.zeros((0, n_features))  # what the scaling has learned from
         self.ranges, self.n_ranged = [[[] for _ in range(n_features)]], 0  # values taught, by the horizon and feature
         self.n_seen = self.taught = self.observed = 0
+        self.of_class = {}  # monitors of rare classes
         self.generative = Phase("generative", self.n)
         self.discriminative = Phase("discriminative", self.n)
         self.there = np.ones((self.n * (1 + self.fields), n_hidden), bool)
@@ -246,8 +265,7 @@ class Naive:
         bias2 = ((expected_z - target) ** 2)[counts].max()
         variance = (self.outputs(phase, expected_y**2) - expected_z**2)[counts].mean()
 
-        if phase.surprise.drifts(self.surprise(phase, z, target)):
-            self.note(phase, "drift", 0, phase.surprise.cause)
+        self.watch(phase, z, target)
         phase.bias2.watch(bias2)
         grows = self.options.grow and phase.bias2.fires(1.3 * math.exp(-bias2) + 0.7)
         if grows:
@@ -261,6 +279,21 @@ class Naive:
             phase.bias2.start = phase.variance.start = None
 
         self.descend(phase, x, target, counts, weight)
+
+    def watch(self, phase, z, target):
+        """Drifts of all samples, after which those of rare classes are looked for anew."""
+        if phase.surprise.drifts(self.surprise(phase, z, target)):
+            self.note(phase, "drift", 0, phase.surprise.cause)
+            if phase.name == "discriminative":
+                self.of_class = {}
+
+    def watch_class(self, label, p):
+        """A class under a fifth of the labels, and under half of an even share, has a monitor of its own."""
+        counts = self.counts()
+        if counts.get(label, 0) < min(0.2, 0.5 / max(len(counts), 1)) * sum(counts.values()):
+            own = self.of_class.setdefault(label, ClassSurprise())
+            if own.drifts(-math.log(max(p[label], 1e-4))):
+                self.note(self.discriminative, "drift", 0, own.cause, self.names[label])
 
     def descend(self, phase, x, target, counts, weight):
         """One SGD step."""
@@ -375,14 +408,14 @@ class Naive:
             owner["output"] = np.delete(owner["output"], unit, axis=0)
         self.note(phase, "pruning", unit, phase.variance.cause)
 
-    def note(self, phase, kind, unit, cause):
+    def note(self, phase, kind, unit, cause, label=None):
         sample = self.observed if phase.name == "generative" else self.taught
-        self.events.append((sample, phase.name, kind, unit, len(self.b), 0, *cause))
+        self.events.append((sample, phase.name, kind, unit, len(self.b), 0, label, *cause))
 
     def told(self, events):
         """Whether these are its events, each with its cause."""
-        alike = [tuple(event[:6]) for event in events] == [event[:6] for event in self.events]
-        return alike and np.allclose([e[6:] for e in events], [e[6:] for e in self.events], rtol=1e-9, atol=1e-10)
+        alike = [(*event[:6], event.label) for event in events] == [event[:7] for event in self.events]
+        return alike and np.allclose([e[6:8] for e in events], [e[7:] for e in self.events], rtol=1e-9, atol=1e-10)
 
     # the two verbs
 
@@ -455,6 +488,7 @@ class Naive:
             weight * min(self.weight_of_class(label), 3),
         )
         if self.reach == 0:
+            self.watch_class(label, self.mixed(np.nan_to_num(x)))
             self.learn(phase, x, target, every, full)
         else:
             x = self.see(row)
@@ -554,9 +588,14 @@ class Naive:
 
     def predictions(self, row):
         """What the weights predict, and what their averages do."""
-        seen = self.see(self.within(row))
+        return self.predicted(self.see(self.within(row)))
+
+    def predicted(self, seen):
         for owner in (self.__dict__, self.slow):
             yield softmax(sigmoid(seen @ owner["W"] + owner["b"]) @ owner["output"] + owner["eta"])
+
+    def mixed(self, seen):
+        return self.weights() @ list(self.predicted(seen))
 
     def predict_proba(self, row):
         return self.weights() @ list(self.predictions(row))

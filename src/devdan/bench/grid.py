@@ -321,7 +321,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 _NOT_IN_CELLS = (  # too long, or not in any table
     *("classes", "recall", "precision", "f1", "average_precision", "counts", "drifts", "reliability"),
-    *("alert_recall", "alert_precision", "alerts", "costs"),
+    *("alert_recall", "alert_precision", "alerts", "costs", "class_drifts"),
 )
 _ATTEMPTS = 2  # how often a cell may crash its worker
 

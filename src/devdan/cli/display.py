@@ -131,7 +131,7 @@ def results(figures: dict[str, Any]) -> Table:
     if figures["drifts"] is not None:
         drifts = figures["drifts"]
         of = ", counted per member" if figures.get("members_mean") is not None else ""
-        note = f"real{of}; virtual: {drifts['generative']}"
+        note = f"real{measures.of_classes(figures['class_drifts'])}{of}; virtual: {drifts['generative']}"
         rows.append((_DRIFTS_AFTER, "drifts", f"{drifts['discriminative']}", note))
     rows.sort(key=lambda row: row[0])
     rows.append((0, "samples, labels", f"{figures['n_samples']:,}, {figures['n_labels']:,}", ""))
@@ -243,7 +243,8 @@ def model(facts: dict[str, Any]) -> list[Table | Text]:
         for name in ("sample", "event", "phase", "hidden units", "network"):
             listed.add_column(name, justify="left" if name in ("event", "phase") else "right")
         for event in facts["events"]:
-            cells = (f"{event['sample']:,}", event["kind"], event["phase"], event["n_hidden"], event["network"] + 1)
+            kind = event["kind"] if event["label"] is None else f"{event['kind']} of {event['label']}"
+            cells = (f"{event['sample']:,}", kind, event["phase"], event["n_hidden"], event["network"] + 1)
             listed.add_row(*map(str, cells))
         parts += [Text(f"\nLatest of {facts['n_events']:,} events", style="bold"), listed]
     return parts

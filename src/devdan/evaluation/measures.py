@@ -152,6 +152,16 @@ def _by_the_scripts(figures: Figures) -> float | None:
     return float(rules * (2 + 4 + 3 * n_classes))
 
 
+def of_classes(drifts: Iterable[tuple[Any, int]]) -> str:
+    """Which of some real drifts were of a single class, in words that follow their number.
+
+    >>> of_classes([("fraud", 2), ("theft", 1)]), of_classes([])
+    (' (2 of fraud, 1 of theft)', '')
+    """
+    told = ", ".join(f"{n:,} of {label}" for label, n in drifts)
+    return f" ({told})" if told else ""
+
+
 def about_classes(figures: Figures) -> dict[str, str]:
     """What texts say about the commonest and the rarest class."""
     counted, names = Confusion.of(figures["counts"]), figures["classes"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -189,6 +190,11 @@ class Record(Measured):
         return None if self.reliability is None else Reliability(self.reliability).error
 
     @property
+    def class_drifts(self) -> Counter[Any]:
+        """Of the real drifts, how many were of a single class, by class."""
+        return Counter(event.label for event in self.events or () if event.label is not None)
+
+    @property
     def ranking(self) -> Ranking:
         return Ranking.of(self.scores, self.n_classes)
 
@@ -301,6 +307,7 @@ class Summary(Measured):
         self.growths: Phases | None = None
         self.prunings: Phases | None = None
         self.drifts: Phases | None = None
+        self.class_drifts: Counter[Any] = Counter()  # of the real drifts, those of a single class
         self.alerts: Alerts | None = None
         self.costs: Costs | None = None
         self.reliability = Reliability()
@@ -325,6 +332,7 @@ class Summary(Measured):
         self.test_seconds += record.test_seconds
         self.growths, self.prunings = together(self.growths, record.growths), together(self.prunings, record.prunings)
         self.drifts = together(self.drifts, record.drifts)
+        self.class_drifts += record.class_drifts
         self.alerts = with_later(self.alerts, record.alerts)
         self.costs = with_later_costs(self.costs, record.costs)
         self.reliability.add(record.reliability or ())
@@ -347,6 +355,7 @@ class Summary(Measured):
         self.test_seconds += later.test_seconds
         self.growths, self.prunings = together(self.growths, later.growths), together(self.prunings, later.prunings)
         self.drifts = together(self.drifts, later.drifts)
+        self.class_drifts += later.class_drifts
         self.alerts = with_later(self.alerts, later.alerts)
         self.costs = with_later_costs(self.costs, later.costs)
         self.reliability.add(later.reliability.binned)
@@ -449,6 +458,7 @@ class Summary(Measured):
             "growths": None if self.growths is None else self.growths._asdict(),
             "prunings": None if self.prunings is None else self.prunings._asdict(),
             "drifts": None if self.drifts is None else self.drifts._asdict(),
+            "class_drifts": list(self.class_drifts.items()),
             "classes": self.classes,
             "counts": self.counts,
             "alerts": None if self.alerts is None else self.alerts._asdict(),

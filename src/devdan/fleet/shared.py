@@ -272,7 +272,7 @@ def make_young(net: Evolving) -> None:
             weights[:] = slow
         slow[:] = weights
     net.n_seen = net.n_events = net.averaged_since = 0
-    for array in (net.n_learned, net.n_drifts, net.n_changes, net.losses, net.events, net.causes):
+    for array in (net.n_learned, net.n_drifts, net.n_changes, net.losses, net.events, net.causes, net.class_surprises):
         array[:] = 0
     net.scale_count[:] = np.minimum(net.scale_count, SCALE_WORTH)
     net.input_count[:] = np.minimum(net.input_count, WORTH)
@@ -290,7 +290,7 @@ def make_young(net: Evolving) -> None:
 def mixture_of(shared: Shared, kept: Kept) -> Mixture:
     """A mixture of one network that learns as the key would."""
     kept = shared.up_to_date(kept)
-    labels = shared.classes.labels[np.argsort(shared.classes.outputs)][kept.codes]
+    labels = shared.classes.by_output[kept.codes]
     order = np.argsort(labels)
     state = aligned(len(kept.state))
     state[:] = kept.state
@@ -318,7 +318,7 @@ def kept_of(shared: Shared, mixture: Mixture) -> Kept:
         if not options.same(ours[name], mixture.options[name]):
             raise ValueError(f"{name} must be {ours[name]!r}, as in this fleet, got {mixture.options[name]!r}")
     inputs = _version(shared, mixture.encoding)
-    labels = mixture.classes.labels[np.argsort(mixture.classes.outputs)]
+    labels = mixture.classes.by_output
     codes, classes = shared.classes.encode(labels) if len(labels) > 0 else (np.empty(0, np.int64), shared.classes)
     net = mixture.nets[0]
     state = with_room(mixture.networks[0], room(net.n_features, room_for(net.n_hidden, STEP), len(labels)))

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from devdan.arrays import Floats, Integers
 from devdan.kernel.arithmetic import normal
-from devdan.kernel.drift import SURE, rise, surprise_of_input, surprise_of_label
+from devdan.kernel.drift import (
+    SURE,
+    SURE_OF_CLASS,
+    excess,
+    is_rare,
+    rise,
+    surprise_of_class,
+    surprise_of_input,
+    surprise_of_label,
+)
 from devdan.kernel.inputs import aim, find, see, take_in
 from devdan.kernel.jit import compiled
 from devdan.kernel.mixing import (
@@ -27,6 +36,7 @@ from devdan.kernel.network import (
     EVENT_UNIT,
     GENERATIVE,
     GROWTH,
+    NO_CLASS,
     UNCHANGED,
     VALUE,
     Evolving,
@@ -78,13 +88,26 @@ def record(net: Evolving, phase: int, unit: int, kind: int, value: float, limit:
 
 @compiled
 def watch_drift(net: Evolving, work: Work, phase: int) -> None:
-    """Record a drift."""
+    """Record a drift. After one of the labels, the monitors of classes restart: it is not to be told twice."""
     if phase == GENERATIVE:
         risen = rise(net.surprises[phase], surprise_of_input(net, work, phase), phase)
     else:
         risen = rise(net.surprises[phase], surprise_of_label(Network(net), work), phase)
     if risen > 0.0:
-        record(net, phase, 0, DRIFT, risen, SURE)
+        record(net, phase, NO_CLASS, DRIFT, risen, SURE)
+        if phase == DISCRIMINATIVE:
+            for o in range(net.n_classes):
+                net.class_surprises[o, :] = 0.0
+
+
+@compiled
+def watch_class(net: Evolving, work: Work, label: int) -> None:
+    """Record a drift of a rare class."""
+    common = Network(net)
+    if is_rare(common, label):
+        found = excess(net.class_surprises[label], surprise_of_class(common, work, label))
+        if found > 0.0:
+            record(net, DISCRIMINATIVE, label, DRIFT, found, SURE_OF_CLASS)
 
 
 @compiled
@@ -127,6 +150,7 @@ def observe(net: Evolving, work: Work, n_present: float, weight: float) -> None:
 def teach(net: Evolving, work: Work, row: Floats, label: int, weight: float) -> None:
     """The discriminative phase of a sample that was seen."""
     weight = meet_label(Network(net), work, row, label, weight)
+    watch_class(net, work, label)
     learn_sample(net, work, DISCRIMINATIVE, weight)
     if net.averaging > 0.0 and net.n_learned[DISCRIMINATIVE] % STRIDE == 0:
         update_averages(Network(net), share_of_latest(Network(net)))

@@ -38,9 +38,10 @@ LOG_TEMPERATURE, INFORMATION = range(2)  # words of the calibration
 
 BIAS2, VARIANCE = range(2)  # what a phase's monitors watch
 COUNT, MEAN, SQUARE, MIN_MEAN, MIN_STD, RESTART = range(6)  # words of a monitor
-LATE_MEAN = 3  # after COUNT, MEAN and SQUARE: the fourth word of a monitor of the surprise
+LATE_MEAN = EXCESS = 3  # after COUNT, MEAN and SQUARE: the fourth word of a monitor of the surprise, or of a class's
 
 EVENT_SAMPLE, EVENT_PHASE, EVENT_UNIT, EVENT_KIND, EVENT_SIZE = range(5)  # words of an event
+NO_CLASS = -1  # in place of the unit, where a drift is none of a class
 VALUE, BOUND = range(2)  # words of its cause
 PRUNING, GROWTH, DRIFT = range(3)  # kinds of events
 UNCHANGED = -1  # no event
@@ -127,6 +128,7 @@ class Evolving(Network):
     adaptive_scope: float = number()  # setting: whether the range of a new unit's weights widens until it helps
     monitors: Floats = numbers(2, 2, 6)  # of each phase: BIAS2 and VARIANCE
     surprises: Floats = numbers(2, 4)  # of each phase: monitors of the surprise
+    class_surprises: Floats = numbers(M, 4)  # of each class: monitors of the surprise, used where it is rare
     n_changes: Integers = integers(2, 2)  # of each phase: prunings and growths
     n_drifts: Integers = integers(2)  # of each phase: drifts signalled
     n_events: int = integer()  # ever

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from devdan.arrays import Floats, Integers
-from devdan.kernel.drift import LATE_SAMPLES, PAST_SAMPLES
+from devdan.kernel.drift import LATE_SAMPLES, PAST_SAMPLES, TOLERATED
 from devdan.kernel.inputs import LARGEST
 from devdan.kernel.memory import CACHE_LINE, SIZES, Field, N, Sizes
 from devdan.kernel.mixing import LARGEST_LOG_TEMPERATURE
@@ -24,13 +24,16 @@ from devdan.kernel.network import (
     BY_WEIGHTS,
     COUNT,
     DISCRIMINATIVE,
+    DRIFT,
     EVENT_KIND,
     EVENT_PHASE,
+    EVENT_UNIT,
     EVOLVING,
     INFORMATION,
     KINDS,
     LOG_TEMPERATURE,
     MEAN,
+    NO_CLASS,
     REPLAYING,
     RESTART,
     SQUARE,
@@ -61,8 +64,8 @@ class Event(NamedTuple):
     """An event: its kind (growth, pruning or drift), sample and phase, and the number of hidden units after it.
 
     A drift in the discriminative phase is real: the labels of the same inputs have changed. In the generative phase it
-    is virtual: the inputs have changed. ``network`` is the index of the member, from 0. What caused it is the ``value``
-    that reached a ``bound``; :attr:`why` says it in words.
+    is virtual: the inputs have changed. A real drift of a rare class alone has its ``label``. ``network`` is the index
+    of the member, from 0. What caused it is the ``value`` that reached a ``bound``; :attr:`why` says it in words.
 
     >>> Event(812, "discriminative", "growth", 3, 4, 0, 0.3127, 0.3004).why
     'bias² of the expected prediction came to 0.313 (mean + deviation), where 0.3 is the bound: too few hidden units'
@@ -76,10 +79,13 @@ class Event(NamedTuple):
     network: int = 0
     value: float = 0.0
     bound: float = 0.0
+    label: Any = None
 
     @property
     def why(self) -> str:
         """Its cause, in words."""
+        if self.label is not None:
+            return _OF_CLASS.format(self.value, self.bound, self.label)
         return _WHY[self.kind, self.phase].format(self.value, self.bound)
 
 
@@ -87,6 +93,10 @@ _REACHED = "came to {:.3g} (mean + deviation), where {:.3g} is the bound"
 _ROSE = (
     f"over the latest {LATE_SAMPLES:.0f} samples is {{:.1f}} standard errors above its mean over the latest "
     f"{PAST_SAMPLES:,.0f}, more than {{:.0f}}"
+)
+_OF_CLASS = (
+    f"the log loss of the latest samples of the class {{2}} was {{0:.1f}} deviations above its mean, added up beyond "
+    f"{TOLERATED:g} each, more than {{1:.0f}}: samples of this class have changed"
 )
 _WHY = {
     ("growth", "generative"): f"bias² of the expected reconstruction {_REACHED}: too few hidden units",
@@ -98,18 +108,20 @@ _WHY = {
 }
 
 
-def events_of(net: Network, network: int = 0) -> list[Event]:
-    """The stored events of a network, oldest first; only one that evolves has any."""
+def events_of(net: Network, network: int = 0, labels: Sequence[Any] = ()) -> list[Event]:
+    """The stored events of a network, oldest first; only one that evolves has any. ``labels`` are those of outputs."""
     if not isinstance(net, Evolving):
         return []
     n, room = net.n_events, net.max_events
     kept = np.arange(max(n - room, 0), n) % max(room, 1)
-    return [
-        Event(sample, PHASES[phase], EVENT_KINDS[kind], unit, size, network, *cause)
-        for (sample, phase, unit, kind, size), cause in zip(
-            net.events[kept].tolist(), net.causes[kept].tolist(), strict=True
-        )
-    ]
+    found = []
+    for words, (value, bound) in zip(net.events[kept].tolist(), net.causes[kept].tolist(), strict=True):
+        sample, phase, unit, kind, size = words
+        label = None
+        if kind == DRIFT:
+            label, unit = labels[unit] if 0 <= unit < len(labels) else None if unit == NO_CLASS else unit, 0
+        found.append(Event(sample, PHASES[phase], EVENT_KINDS[kind], unit, size, network, value, bound, label))
+    return found
 
 
 def counted(nets: Sequence[Network], name: str) -> Integers:
@@ -389,7 +401,7 @@ def _seen(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 
 def _check_counters(nets: _Networks) -> None:
     """Counts and variances are never negative, and means have counts: else a variance could become negative."""
-    monitors = [nets.monitors, nets.surprises] if nets.block is Evolving else [nets.surprise]
+    monitors = [nets.monitors, nets.surprises, nets.class_surprises] if nets.block is Evolving else [nets.surprise]
     statistics = [tuple(each[..., word] for word in (COUNT, MEAN, SQUARE)) for each in monitors]
     statistics.append((nets.scale_count, nets.mean, nets.square))
     if nets.block is Evolving:
@@ -410,6 +422,8 @@ def _check_counters(nets: _Networks) -> None:
     if nets.block is Evolving:
         events = nets.events
         is_event = np.isin(events[..., EVENT_PHASE], (0, 1)) & np.isin(events[..., EVENT_KIND], (0, 1, 2))
+        of_class = events[..., EVENT_UNIT] * (events[..., EVENT_KIND] == DRIFT)
+        is_event &= (of_class >= NO_CLASS) & (of_class <= np.maximum(nets.n_classes[:, None] - 1, 0))
         is_flag = np.isin(nets.monitors[..., RESTART], (0.0, 1.0))
         in_order = in_order & is_event.all(axis=1) & is_flag.all(axis=(1, 2))
     if not in_order.all():

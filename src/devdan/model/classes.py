@@ -35,6 +35,11 @@ class Classes:
     def __len__(self) -> int:
         return len(self.labels)
 
+    @property
+    def by_output(self) -> npt.NDArray[Any]:
+        """The classes in the order of their outputs, which is that of their appearance."""
+        return self.labels[np.argsort(self.outputs)]
+
     def encode(self, y: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Classes]:
         """The outputs for the labels ``y``, and the classes with those that are new."""
         if len(self) > 0:

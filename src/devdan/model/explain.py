@@ -270,7 +270,7 @@ class UnitList(list[Unit]):
 
 def units_of(mixture: Mixture, names: Sequence[str]) -> UnitList:
     """The hidden units of all networks, in these names of the inputs."""
-    classes = mixture.classes.labels[np.argsort(mixture.classes.outputs)].tolist()
+    classes = mixture.classes.by_output.tolist()
     X = recent_inputs(mixture.networks, SAMPLES)
     found = UnitList()
     for k, state in enumerate(mixture.networks):

@@ -383,14 +383,18 @@ class Mixture:
     @property
     def events(self) -> list[Event]:
         """The latest events, network by network."""
-        return [event for k, net in enumerate(self.nets) for event in events_of(net, k)]
+        return self.events_after([])
 
-    def events_after(self, counts: Sequence[int]) -> list[Event]:
-        """The events since the networks had these counts, as far as they are kept."""
+    def events_after(self, counts: Sequence[int], labels: Sequence[Any] | None = None) -> list[Event]:
+        """The events since the networks had these counts, as far as they are kept.
+
+        ``labels`` are those of the outputs, if the owner keeps the classes.
+        """
         found: list[Event] = []
+        labels = self.classes.by_output.tolist() if labels is None else labels
         for k, (net, count) in enumerate(zip(self.nets, counts or [0] * len(self.nets), strict=True)):
             n_new = net.n_events - count if isinstance(net, Evolving) else 0
-            found += events_of(net, k)[-n_new:] if n_new > 0 else []
+            found += events_of(net, k, labels)[-n_new:] if n_new > 0 else []
         return found
 
     def counts(self, name: str, kind: int | None = None) -> dict[str, int]:

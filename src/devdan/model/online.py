@@ -39,6 +39,7 @@ class OnlineMixture:
             scales = [first, REPLAYING._replace(replays=replays)] if replays > 0 else [first]
         self.scales = scales
         self._label = np.zeros(1, np.int64)  # of the current sample
+        self.labels: list[Any] = []  # of the classes, by output
         self._decision = decision_of(self.options["decide"])  # until learning begins
         self._drifts_before = (0, 0)  # before the latest sample
         self._encode_by(Encoding.of_numbers([], options.instructions(self.options)))
@@ -131,6 +132,7 @@ class OnlineMixture:
         """Make room for a class, and set its weight."""
         assert self.mixture is not None
         self.mixture.make_room(code + 1)
+        self.labels.append(label)
         self.mixture.decision.know(code, label)
         weight = weight_given(self.options["class_weight"], label)
         for net in self.mixture.nets:
@@ -155,7 +157,7 @@ class OnlineMixture:
 
     @property
     def events(self) -> list[Event]:
-        return [] if self.mixture is None else self.mixture.events
+        return [] if self.mixture is None else self.mixture.events_after([], self.labels)
 
 
 def finite(rows: Floats) -> Floats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from devdan.evaluation.counts import Confusion
@@ -31,9 +32,10 @@ class Bin:
     growths: Phases | None
     prunings: Phases | None
     drifts: Phases | None
-    n_hidden: int | None  # this and the last two: after the last chunk
+    n_hidden: int | None  # this and the next two: after the last chunk
     bias2: Phases | None
     variance: Phases | None
+    class_drifts: Counter[Any] = field(default_factory=Counter)  # of the real drifts, those of a single class
 
     @classmethod
     def of(cls, record: Record) -> Bin:
@@ -52,6 +54,7 @@ class Bin:
             growths=record.growths,
             prunings=record.prunings,
             drifts=record.drifts,
+            class_drifts=record.class_drifts,
             n_hidden=record.n_hidden,
             bias2=record.bias2,
             variance=record.variance,
@@ -72,6 +75,7 @@ class Bin:
             growths=together(self.growths, later.growths),
             prunings=together(self.prunings, later.prunings),
             drifts=together(self.drifts, later.drifts),
+            class_drifts=self.class_drifts + later.class_drifts,
             n_hidden=later.n_hidden,
             bias2=later.bias2,
             variance=later.variance,

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from devdan.evaluation.measures import of_classes
 from devdan.evaluation.record import Phases
 from devdan.kernel.state import Event
 from devdan.report.bins import Bin
 from devdan.report.chart import LANE, LegendEntry, Plot, mark, upright
 from devdan.report.shown_run import ShownRun
-from devdan.report.words import DRIFTS, how_many
+from devdan.report.words import DRIFTS, clipped, how_many
 
 MOST_MARKERS = 160  # above this number, marks close to each other are merged
+MOST_NAMED = 5  # classes that have drifted
 MOST_LINES = 20  # above this number, drifts are strokes under the axis: lines would bury the curve
 
 
@@ -27,6 +30,7 @@ class Marker(NamedTuple):
     kind: str
     phase: str
     n: int
+    classes: tuple[tuple[Any, int], ...] = ()  # of the real drifts, those of a single class
 
 
 def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
@@ -44,7 +48,9 @@ def markers(bins: Sequence[Bin], end: int) -> list[Marker]:
 
 def drifts(bins: Sequence[Bin]) -> list[Marker]:
     """Every drift that was signalled."""
-    return _markers(bins, {"drift": attrgetter("drifts")})
+    found = _markers(bins, {"drift": attrgetter("drifts")})
+    by_class = {bin.end: tuple(bin.class_drifts.items()) for bin in bins}
+    return [m._replace(classes=by_class[m.sample]) if m.phase == "discriminative" else m for m in found]
 
 
 def _markers(bins: Sequence[Bin], kinds: Mapping[str, Callable[[Bin], Phases | None]]) -> list[Marker]:
@@ -75,15 +81,23 @@ class DrawnDrifts(NamedTuple):
         if not marks:
             return self
         lines, lanes, n_lanes, legend = self
-        text = total.format(how_many(sum(marker.n for marker in marks), name))
+        of_all = _of_classes(pair for marker in marks for pair in marker.classes)
+        text = total.format(how_many(sum(marker.n for marker in marks), name) + of_all)
         if len(marks) > MOST_LINES:
             lanes += plot.lane([marker.sample for marker in marks], style, n_lanes)
             return DrawnDrifts(lines, lanes, n_lanes + 1, (*legend, upright(style, f"{text}, under the axis")))
         word = "at" if style == "true-drift" else "by"
         for marker in marks:
-            title = f"{how_many(marker.n, name)} {word} sample {marker.sample:,}"
+            title = f"{how_many(marker.n, name)}{_of_classes(marker.classes)} {word} sample {marker.sample:,}"
             lines += plot.upright(marker.sample, style, title)
         return DrawnDrifts(lines, lanes, n_lanes, (*legend, upright(style, text)))
+
+
+def _of_classes(drifts: Iterable[tuple[Any, int]]) -> str:
+    totals = Counter[Any]()
+    for label, n in drifts:
+        totals[label] += n
+    return of_classes((clipped(label), n) for label, n in totals.most_common(MOST_NAMED))
 
 
 def drawn_drifts(plot: Plot, run: ShownRun) -> DrawnDrifts:
@@ -142,5 +156,6 @@ def event_rows(run: ShownRun) -> list[tuple[str, str, str]]:
 def _in_words(event: Event, several: bool) -> str:
     where = f" in network {event.network}" if several else ""
     if event.kind == "drift":
-        return f"{DRIFTS[event.phase]} drift{where}"
+        of = "" if event.label is None else f" of {clipped(event.label)}"
+        return f"{DRIFTS[event.phase]} drift{of}{where}"
     return f"{event.kind} to {event.n_hidden:,}{where}, {event.phase} phase"

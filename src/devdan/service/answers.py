@@ -67,10 +67,11 @@ class SampleCounts(LabelCounts):
 
 
 class Drifts(msgspec.Struct, forbid_unknown_fields=True):
-    """Drifts of the inputs, and of the labels of the same inputs."""
+    """Drifts of the inputs, and of the labels of the same inputs; of these, those of a single class, by class."""
 
     virtual: int
     real: int
+    classes: dict[str, int] = {}
 
 
 class StreamState(msgspec.Struct, forbid_unknown_fields=True):

@@ -240,7 +240,7 @@ def _shown(live: Live) -> dict[str, Any]:
         "quarantine": live.problem,
         "accuracy": counts.accuracy,
         "expected_accuracy": counts.expected,
-        "drifts": {"virtual": view.virtual, "real": view.real},
+        "drifts": {"virtual": view.virtual, "real": view.real, "classes": counts.class_drifts},
         "hidden_units": view.n_hidden,
         "keys": predictor.n_keys if live.settings.keyed else None,
     }

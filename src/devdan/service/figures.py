@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ import msgspec
 from devdan.model.decision import text_of
 from devdan.service import models
 from devdan.service.schema import (
+    Label,
     LoggedAssumptions,
     LoggedCorrections,
     LoggedExpiry,
@@ -110,6 +112,7 @@ class Counts(msgspec.Struct):
     clock: ByTheClock = msgspec.field(default_factory=ByTheClock)
     columns: list[ColumnCount] = []
     scores: ScoreCounts = msgspec.field(default_factory=ScoreCounts)  # of all labelled rows of two classes
+    class_drifts: dict[str, int] = {}  # real drifts of a single class, by class
 
     @property
     def accuracy(self) -> float | None:
@@ -235,8 +238,13 @@ class Counts(msgspec.Struct):
         """As it is now."""
         return Refusals(self.refused_before, tuple(self.refused))
 
-    def structure(self, n_hidden: int, virtual: int, real: int) -> None:
-        """The hidden units of the model after the latest rows, and drifts that it has signalled since the last time."""
+    def structure(self, n_hidden: int, virtual: int, real: int, of_classes: Sequence[Label] = ()) -> None:
+        """The hidden units of the model after the latest rows, and drifts that it has signalled since the last time.
+
+        Those of a single class are among the real ones.
+        """
+        for label in map(text_of, of_classes):
+            self.class_drifts[label] = self.class_drifts.get(label, 0) + 1
         if self.n_rows:
             span = self.span(self.n_rows - 1)
             span.n_hidden = n_hidden

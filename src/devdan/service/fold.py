@@ -158,7 +158,9 @@ class Fold:
         if labels is not None:
             self.counts.is_refusing = False
         self.n_hidden, virtual, real = models.structure(self.model)
-        self.counts.structure(self.n_hidden, virtual - self.drifts[0], real - self.drifts[1])
+        n_real = real - self.drifts[1]
+        of_classes = models.drifted_classes(self.model, n_real) if n_real > 0 else ()
+        self.counts.structure(self.n_hidden, virtual - self.drifts[0], n_real, of_classes)
         self.drifts = virtual, real
         if labels is not None and self.counts.is_due(len(self.columns)):
             self.counts.importances(models.importances(self.model))

@@ -10,18 +10,20 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
+from devdan.evaluation.measures import of_classes
 from devdan.model.decision import text_of
 from devdan.report.chart import COLOURS, Chart, LegendEntry, Plot, area, filled, in_percent, stroke, ticks, upright
 from devdan.report.render import Tile, render
 from devdan.report.run_charts import columns_chart
 from devdan.report.words import clipped, how_many, number, percent, signed
 from devdan.service.engine import Live, NotFoundError
-from devdan.service.figures import WINDOW, Counts, Span
+from devdan.service.figures import WINDOW, Counts
 from devdan.service.http import Call, Operation, shown
 from devdan.service.metrics import RequestPeriod, RequestSummary
 from devdan.service.watched import PERIOD, ByTheClock, ClassCount, ClassCounts
 
 _MOST_CLASSES = 12
+_MOST_DRIFTED = 3  # classes that are named beside the number of drifts
 _ENDLESS = float("inf")
 _NOTHING = "There is nothing to show yet: predictions begin with the first label."
 
@@ -100,14 +102,14 @@ def _tiles(live: Live) -> list[Tile]:
     labelled = min(len(counts.outcomes), WINDOW)
     corrected = f", {number(counts.n_corrected)} corrected" if counts.n_corrected else ""
     corrected += f", {number(counts.n_assumed)} assumed" if counts.n_assumed else ""
-    drifts = view.virtual + view.real
+    drifts, of_classes = view.virtual + view.real, _of_classes(counts)
     always = f"; always the commonest: {percent(counts.clock.commonest)}" if counts.clock.commonest is not None else ""
     return [
         Tile("Accuracy", percent(counts.accuracy), "", f"of the latest {number(labelled)} with labels{always}"),
         Tile("Expected accuracy", percent(counts.expected), "", "of the latest predictions, before labels come"),
         Tile("Rows", number(counts.n_rows), "", f"{number(counts.n_labels)} with labels{corrected}"),
         Tile("Waiting", number(counts.n_waiting), "", f"{number(counts.n_expired_rows)} expired without a label"),
-        Tile("Drifts", number(drifts), "", f"{number(view.real)} real, {number(view.virtual)} virtual"),
+        Tile("Drifts", number(drifts), "", f"{number(view.real)} real{of_classes}, {number(view.virtual)} virtual"),
         Tile("Hidden units", number(view.n_hidden), "", f"after record {number(view.predictor.version)}"),
         *_of_scores(counts),
     ]
@@ -339,7 +341,7 @@ def _accuracy(counts: Counts) -> ShownChart | None:
     if plot is None:
         return None
     ends = _ends(counts)
-    lines, legend = _drifts(plot, counts.spans, ends)
+    lines, legend = _drifts(plot, counts, ends)
     body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", name="rows, by when they were predicted") + lines
     body += plot.stretched(plot.line(ends, sure, "no-change"), plot.line(ends, right, "smooth"))
     held = counts.held
@@ -352,17 +354,24 @@ def _accuracy(counts: Counts) -> ShownChart | None:
     return ShownChart("Accuracy", about, Chart(body, label, keys), 260)
 
 
-def _drifts(plot: Plot, spans: Sequence[Span], ends: Sequence[float]) -> tuple[Markup, list[LegendEntry]]:
+def _of_classes(counts: Counts) -> str:
+    """Which of the real drifts were of a single class."""
+    most = sorted(counts.class_drifts.items(), key=lambda item: -item[1])[:_MOST_DRIFTED]
+    return of_classes((clipped(label), n) for label, n in most)
+
+
+def _drifts(plot: Plot, counts: Counts, ends: Sequence[float]) -> tuple[Markup, list[LegendEntry]]:
     lines, legend = Markup(""), list[LegendEntry]()
-    for style, name in (("drift generative", "virtual"), ("drift discriminative", "real")):
-        n = sum(getattr(span, name) for span in spans)
-        for span, end in zip(spans, ends, strict=True):
+    kinds = ("drift generative", "virtual", ""), ("drift discriminative", "real", _of_classes(counts))
+    for style, name, of in kinds:
+        n = sum(getattr(span, name) for span in counts.spans)
+        for span, end in zip(counts.spans, ends, strict=True):
             if getattr(span, name):
                 lines += Markup('<line class="{s}" x1="{x:.3f}%" x2="{x:.3f}%" y1="0" y2="100%"/>').format(
                     s=style, x=plot.x(end)
                 )
         if n:
-            legend.append(upright(style, how_many(n, f"{name} drift")))
+            legend.append(upright(style, how_many(n, f"{name} drift") + of))
     return lines, legend
 
 

@@ -184,6 +184,8 @@ class _Streams(Collector):
         expired = counter("expired_rows", "Rows whose labels did not come in time")
         unusable = counter("unusable", "Rows or labels that the model could not take")
         drifts = counter("drifts", "Drifts that the model has signalled", ["stream", "kind"])
+        about = "Real drifts of a single class that the model has signalled"
+        of_classes = counter("class_drifts", about, ["stream", "class"])
         received = counter("labels_received", "Labels that came, by outcome", ["stream", "outcome"])
         delays = HistogramMetricFamily(
             "devdan_label_delay_seconds", "Seconds from a row to its label", labels=["stream"]
@@ -206,6 +208,8 @@ class _Streams(Collector):
             unusable.add_metric([name], counts.n_unusable)
             for kind, n in (("virtual", view.virtual), ("real", view.real)):
                 drifts.add_metric([name, kind], n)
+            for label, n in counts.class_drifts.items():
+                of_classes.add_metric([name, label], n)
             for outcome, n in live.received.items():
                 received.add_metric([name, outcome], n)
             total, buckets = 0, []
@@ -214,5 +218,5 @@ class _Streams(Collector):
                 buckets.append((most, total))
             delays.add_metric([name], buckets, counts.delay_sum)
         yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts)
-        yield from (received, delays, learning, quarantined)
+        yield from (of_classes, received, delays, learning, quarantined)
         yield from (*self._of_the_log(), *self._of_classes(), *self._of_scores())

@@ -243,6 +243,12 @@ def structure(model: Model) -> tuple[int, int, int]:
     return common.n_hidden_, virtual, real
 
 
+def drifted_classes(model: Model, n: int) -> list[Label]:
+    """The classes of the latest real drifts, so many, as far as each was of a single one."""
+    real = [event for event in model.common_.events_ if event.kind == "drift" and event.phase == "discriminative"]
+    return [event.label for event in real[-n:] if event.label is not None]
+
+
 def importances(model: Model) -> dict[str, float]:
     """How much the columns matter that matter most; of a fleet, to the network that all keys share."""
     common = model.common_
