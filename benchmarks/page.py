@@ -20,6 +20,7 @@ import unbalanced
 from measuring import put
 
 from devdan.bench import GridFolder, markdown_sections, write_tables
+from devdan.bench.behaviour import is_of_now
 from devdan.bench.grid_charts import cost_picture
 from devdan.bench.grid_results import published
 from devdan.bench.named_models import NAMES
@@ -75,11 +76,7 @@ those on [other streams](benchmarks-unseen.md) are.
 
 The runs were made over several days while the machine did other work, and some were paused. ET of River's forests on
 KDD Cup is up to twice as high as it should be, and no column of times is a fair comparison. For a fair one, see [the
-speed benchmark](../benchmarks/results/speed-amd-epyc.md), measured on an idle machine. Our rows of Table 1 and of the
-held-out streams are of the present version, but where a class is rare, as in `kddcup` and `rare`: there, `devdan`,
-`devdan-quick` and `devdan-ensemble` are from before their steps became shorter, and the ensemble on KDD Cup has a
-seventh member. Their rows in chunks of 1 and 1,000, with scarce labels and on other kinds of streams are of a version
-whose ensemble had that member and whose output weights began at random values.
+speed benchmark](../benchmarks/results/speed-amd-epyc.md), measured on an idle machine.
 """
 
 ABOUT_THE_PAPER = """\
@@ -129,6 +126,43 @@ def figures_by(*folders: Path, criterion: str = "CR") -> dict[str, dict[str, lis
     return found
 
 
+# Which results, of which models, each page shows.
+SHOWN_ON = {
+    "benchmarks": [(with_peers("real"), NAMES)],
+    "benchmarks-paper": [((TABLE,), NAMES)],
+    "benchmarks-unseen": [(with_peers(name), NAMES) for name in ("held-out", "held-out-single", "other-kinds")],
+    "benchmarks-protocols": [
+        (with_peers("table"), BESIDE),
+        (with_peers("single"), NAMES),
+        ((RESULTS / "thousand",), NAMES),
+    ],
+    "benchmarks-labels": [((SCARCE,), NAMES)],
+}
+
+
+def earlier(*folders: Path, models: Collection[str] = NAMES) -> str:
+    """Which figures are of models of ours that do something else by now, or whose results do not tell."""
+    streams: dict[str, dict[str, bool]] = {}  # whether all that is shown is of now
+    for folder in folders:
+        kept = GridFolder(folder)
+        policies = kept.plan().labels if kept.plan_path.exists() else ["all"]
+        for result in (result for policy in policies for result in kept.results(policy)):
+            if result["model"] in models:
+                own = streams.setdefault(result["model"], {})
+                own[result["stream"]] = own.get(result["stream"], True) and is_of_now(result)
+    found = {model: sorted(name for name, now in own.items() if not now) for model, own in streams.items()}
+    told = [
+        f"`{model}` on {'all' if len(found[model]) == len(own) else ', '.join(f'`{name}`' for name in found[model])}"
+        for model, own in sorted(streams.items())
+        if found[model]
+    ]
+    if not told:
+        return ""
+    return (
+        f"Of an earlier version, whose model may do something else: {'; '.join(told)}. `make table` runs these again.\n"
+    )
+
+
 def behind_others(*folders: Path) -> str:
     """Where other methods are ahead of ours, by how many points."""
     means = {model: {name: fmean(row[name]) for name in row} for model, row in figures_by(*folders).items()}
@@ -166,15 +200,16 @@ def rates_of(*folders: Path, models: Collection[str] = NAMES, with_kappa: bool =
     gaps = "; – was not run" if any((m, s) not in stopped and s not in rates[m] for m in rates for s in streams) else ""
     late = "; where a time stands, runs took longer and were stopped" if stopped else ""
     lines += ["", f"CR in %, mean of {of}{gaps}{late}.", ""]
+    told = list(filter(None, [earlier(*folders, models=models)]))
     if not with_kappa:
-        return "\n".join(lines)
+        return "\n".join([*lines, *told])
     kappas = figures_by(*folders, criterion="kappa_no_change")
     beside = table_of({model: kappas[model] for model in rates if model in kappas}, stopped, streams, 3)
-    told = (
+    kappa = (
         "Kappa against the no-change predictor, which repeats the latest label: 0 is as good as that, 1 is perfect. It "
         "has the label of every sample before; in chunks, models have those of the chunks before."
     )
-    return "\n".join([*lines, *beside, "", told, ""])
+    return "\n".join([*lines, *told, *beside, "", kappa, ""])
 
 
 def table_of(
@@ -286,6 +321,7 @@ def main() -> None:
             PROTOCOL,
             parts["progress"],
             parts["table"],
+            earlier(TABLE),
             ABOUT_THE_PAPER,
             "## Ranks",
             "",
@@ -335,12 +371,9 @@ def main() -> None:
             "",
             "![Accuracy against the share of labels](benchmarks-scarcity.svg)",
             "",
-            "Rows of `devdan`, `devdan-quick` and `devdan-ensemble` with scarce and late labels are from before values "
-            "were kept within ranges, when the ensemble had a seventh member. Both have changed the rates there with "
-            "all labels by about 0.1 at most.",
-            "",
             scarce["progress"],
             scarce["scarcity"],
+            earlier(SCARCE),
         ],
         "benchmarks-size": [
             "# Size: millions of samples, and of keys",

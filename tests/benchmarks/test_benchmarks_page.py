@@ -3,6 +3,9 @@
 import json
 
 import page
+import pytest
+
+from devdan.bench.behaviour import behaviour
 
 
 def keep(folder, model, stream, **own):
@@ -24,3 +27,23 @@ def test_rates_stand_beside_no_change_and_times(tmp_path):
     assert "| no change | 50.00 | 50.00 | 50.00 |" in text
     assert "| `devdan` | 0.600 | **0.800** | **0.700** |" in text
     assert "took longer and were stopped" in text
+
+
+def test_figures_of_models_that_do_something_else_now_are_named(tmp_path):
+    keep(tmp_path, "devdan", "tails", cr_mean=90.0, behaviour=list(behaviour("devdan")))
+    keep(tmp_path, "devdan-quick", "tails", cr_mean=80.0)
+    keep(tmp_path, "sklearn-sgd", "tails", cr_mean=70.0)
+    assert page.earlier(tmp_path, models=("devdan", "sklearn-sgd")) == ""
+    assert "else: `devdan-quick` on all." in page.rates_of(tmp_path)
+    keep(tmp_path, "devdan", "haze", cr_mean=90.0, behaviour=[0])
+    assert "else: `devdan` on `haze`; `devdan-quick` on all." in page.earlier(tmp_path)
+
+
+@pytest.mark.parametrize("name", page.SHOWN_ON)
+def test_a_page_says_which_figures_are_not_of_this_version(name):
+    """If not: `python benchmarks/page.py` says it, and `make table` runs them again."""
+    told = [page.earlier(*folders, models=models) for folders, models in page.SHOWN_ON[name]]
+    text = (page.DOCS / f"{name}.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("Of an earlier version")] == "".join(
+        told
+    ).splitlines()

@@ -63,9 +63,9 @@ class StreamFile:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> StreamFile:
         formats = tuple((str(name), str(how)) for name, how in content["formats"])
-        history = tuple(tuple(map(str, columns)) for columns in content["history"])
+        history = tuple(tuple(map(str, columns)) for columns in content.get("history", ()))  # older tables have none
         reading = Reading(**content["reading"])
-        return cls(str(content["path"]), reading, formats, content["fingerprint"], history, content["time"])
+        return cls(str(content["path"]), reading, formats, content["fingerprint"], history, content.get("time"))
 
     @property
     def histories(self) -> Histories | None:
