@@ -352,7 +352,7 @@ class Client(_Calls):
                 time.sleep(step)
 
     def create(self, **settings: Any) -> dict[str, Any]:
-        """Create the stream, unless it is there with the same settings: ``options``, ``columns``, ``wait``, …"""
+        """Create the stream, unless it is there with the same settings: ``options``, ``columns``, ``history``, …"""
         return self._run(self._call("PUT", body=settings))
 
     def show(self) -> dict[str, Any]:

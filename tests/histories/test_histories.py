@@ -522,3 +522,33 @@ def test_every_history_is_told_in_words():
     own = math.expm1(values["who: rows, long"])
     usual = histories._groups[0].words[0, core.HEAD + 2] / 40
     assert told["who: rows, long"].endswith(f": {own / usual:.1f} times as many as usual")
+
+
+def test_rows_get_the_histories_again_that_they_came_with():
+    histories = Histories(["who"], time="day")
+    rows = [{**FIRST, "day": float(k)} for k in range(5)]
+    came = histories.arrive(rows)
+    histories.teach(rows, ["a"] * 5).arrive([{**FIRST, "day": 9.0}])
+    again = histories.restored(rows, came.numbers[:, -len(histories.feature_names_) :])
+    assert (again.names, again.dicts()) == (came.names, came.dicts())
+
+
+@pytest.mark.parametrize("before", [[], [{**FIRST, "day": None}]])
+def test_rows_are_checked_without_being_counted(before):
+    histories = Histories(["who"], time="day")
+    if before:
+        histories.arrive(before)
+    assert not histories.is_settled
+    with pytest.raises(ValueError, match="must hold times"):
+        histories.check([{**FIRST, "day": "yesterday"}])
+    assert histories.check([FIRST]).arrive([FIRST]).dicts()[0]["who"] == "Ann"
+    assert (histories.is_settled, histories.n_rows_) == (True, len(before) + 1)
+
+
+def test_a_limit_of_memory_is_room_for_fewer_entities():
+    histories = Histories(["who", ("who", "where")], time="day")
+    for k in range(2000):
+        histories.arrive([{**FIRST, "who": f"p{k}", "day": float(k)}])
+        histories.limit(2**19)
+    assert 2**18 < histories.n_bytes_ < 2**19
+    assert min(histories.n_evicted_.values()) > 0

@@ -15,10 +15,11 @@ from devdan.kernel import LOG_TEMPERATURE, Network
 from devdan.model.modelfile import content_of
 from devdan.service import figures, ledger, models, sql
 from devdan.service.figures import MOST_SPANS, Counts
-from devdan.service.fold import Fold, GapError
+from devdan.service.fold import Fold
 from devdan.service.live import charts
 from devdan.service.predictor import Predictor
 from devdan.service.replay import found, history, records, replayed
+from devdan.service.row_cache import GapError
 from devdan.service.schema import (
     Assumption,
     LoggedColumns,

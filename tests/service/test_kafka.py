@@ -119,6 +119,21 @@ def test_a_header_names_another_stream(cluster, shared):
     assert shared.get("/v1/streams/s/samples/elsewhere").status_code == 404
 
 
+def test_rows_of_a_stream_with_histories_are_predicted_with_what_came_before(cluster, shared):
+    shared.put("/v1/streams/past", json={"history": ["city"]}).raise_for_status()
+    headers, labels_of = {"stream": b"past"}, {f"h{k}": "low" if k % 2 else "high" for k in range(12)}
+    for k, id_ in enumerate(labels_of):
+        cluster.send(shared.topics.rows, rows(**{id_: float(k)}), headers=headers)
+    cluster.send(shared.topics.labels, labels(**labels_of), headers=headers)
+    until(shared, "/v1/streams/past", lambda shown: shown["labels"] == 12)
+    cluster.send(shared.topics.rows, rows(h99=5.0), headers=headers)
+    (answer,) = shared.predictions.of("h99")
+    sample = shared.get("/v1/streams/past/samples/h99").json()
+    assert (answer["label"], answer["confidence"]) == (sample["predicted"], sample["confidence"])
+    assert answer["confidence"] is not None
+    assert shared.get("/v1/streams/past").json()["entities"] == {"city": 1}
+
+
 ROWS, LABELS = "rows", "labels"
 
 
@@ -290,10 +305,10 @@ def test_while_the_log_cannot_be_written_nothing_is_taken_and_then_everything(cl
 def test_a_message_that_makes_an_unexpected_error_becomes_a_dead_letter_alone(cluster, tmp_path, monkeypatch):
     kafka, commit = topics("poison", dead_letters="poison-dead"), ledger.commit
 
-    def picky(connection, submissions, now, limits):
+    def picky(connection, submissions, *others):
         if any(row.id == "poison" for one in submissions for row in one.rows):
             raise NotStorableError("it is too large")
-        return commit(connection, submissions, now, limits)
+        return commit(connection, submissions, *others)
 
     monkeypatch.setattr(ledger, "commit", picky)
     with service(cluster, kafka, tmp_path / "data") as http:

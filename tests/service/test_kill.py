@@ -8,7 +8,7 @@ import httpx
 import pytest
 from commandline import run
 from served import SECONDS, Process
-from service_kills import killed_often
+from service_kills import check_histories, killed_often
 
 from devdan.service.store import SqliteDatabase
 
@@ -28,6 +28,14 @@ def test_after_kills_while_little_is_kept_everything_acknowledged_counts_once(tm
     arguments, log = ["--data", folder, "--snapshots", "0.1"], lambda: SqliteDatabase(folder, lock=False)
     n_rows, n_labels = killed_often(arguments, log, 2 * KILLS, 3, settings={"keep": 0})
     assert n_rows > n_labels > 0
+
+
+def test_after_kills_rows_have_the_histories_of_all_before_them(tmp_path):
+    folder, settings = tmp_path / "data", {"history": ["who"]}
+    arguments, log = ["--data", folder, "--snapshots", "0.3"], lambda: SqliteDatabase(folder, lock=False)
+    n_rows, n_labels = killed_often(arguments, log, 2 * KILLS, 4, settings=settings)
+    assert n_rows > n_labels > 0
+    check_histories(log())
 
 
 @pytest.mark.slow

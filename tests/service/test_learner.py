@@ -12,9 +12,10 @@ import pytest
 
 from devdan.service import forgetting, learner, ledger, sql
 from devdan.service.database import Leases, NotOursError
-from devdan.service.fold import Fold, GapError
+from devdan.service.fold import Fold
 from devdan.service.learner import LearnerThread
 from devdan.service.replay import replayed
+from devdan.service.row_cache import GapError
 from devdan.service.schema import Limits, StreamSettings, Submission, SubmittedRow
 from devdan.service.store import SqliteDatabase
 from devdan.service.supervision import SteadyClock, Supervisor

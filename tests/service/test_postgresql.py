@@ -18,7 +18,7 @@ from commandline import run
 from keyed_logs import by_hand, check_beside_a_fleet_by_hand, features, label_of
 from old_logs import BEFORE, MIGRATIONS, age, tables
 from served import SECONDS, Process, served_here, until, wait_until
-from service_kills import killed_often
+from service_kills import check_histories, killed_often
 
 from devdan.service import database as log_database
 from devdan.service import forgetting, ledger, sql
@@ -212,6 +212,41 @@ def test_a_server_predicts_keys_that_another_one_learns(url):
             expected = fleet.predict_proba(keys, dicts).tolist()
             assert [list(one["probabilities"].values()) for one in answer["predictions"]] == expected
             fleet.observe(keys, dicts)  # as they are new rows
+
+
+def test_rows_have_the_histories_of_all_before_them_whichever_server_writes(url):
+    source, n, database = random.Random(5), 0, postgresql.PostgresqlDatabase(url)
+    with (
+        served_here(None, database=postgresql.PostgresqlDatabase(url)) as first,
+        served_here(None, database=postgresql.PostgresqlDatabase(url)) as second,
+    ):
+        first.put("/v1/streams/s", json={"history": ["who"]}).raise_for_status()
+        until(second, "/v1/streams/s", lambda shown: shown.get("state") == "ready")
+        for _ in range(60):
+            rows = [
+                {"id": f"r{n + k}", "features": {"who": f"k{source.randrange(9)}", "x": source.random()}}
+                for k in range(source.choice([1, 1, 4]))
+            ]
+            n += len(rows)
+            http = source.choice([first, second])
+            http.post("/v1/streams/s/predict", json={"rows": rows}).raise_for_status()
+            labels = [{"id": f"r{k}", "label": source.randrange(2)} for k in range(n) if source.random() < 0.1]
+            http = source.choice([first, second])
+            http.post("/v1/streams/s/labels", json={"labels": labels or [{"id": "r0", "label": 1}], "replaces": True})
+        for http in (first, second):
+            shown = until(http, "/v1/streams/s", lambda shown: shown["rows"] == n)
+            assert shown["entities"] == {"who": 9}
+        check_histories(database)
+        assert first.delete("/v1/streams/s/samples/r0").status_code == 200
+        for http in (first, second):
+            until(http, "/v1/streams/s", lambda shown: shown["forgotten"] == 1 and not shown["erasing"])
+            body = {"rows": [{"features": {"who": "k1", "x": 0.5}}]}
+            wait_until(lambda: http.post("/v1/streams/s/predict", json=body).status_code == 200)  # noqa: B023
+    connection = database.connect()
+    (stream,) = found(connection, "s")
+    assert replayed(connection, stream).same is True
+    connection.close()
+    database.close()
 
 
 def test_two_servers_one_learns_and_the_other_takes_over(url):

@@ -143,10 +143,10 @@ def test_an_unexpected_error_of_one_submission_is_its_own(tmp_path, monkeypatch)
     """Others that would have been committed with it are."""
     database, commit = SqliteDatabase(tmp_path, "off"), ledger.commit
 
-    def picky(connection, submissions, now, limits):
+    def picky(connection, submissions, *others):
         if any(row.id == "poison" for one in submissions for row in one.rows):
             raise NotStorableError("it is too large")
-        return commit(connection, submissions, now, limits)
+        return commit(connection, submissions, *others)
 
     monkeypatch.setattr(ledger, "commit", picky)
     writer = WriterThread(database, Limits(), lambda tell: tell(), lambda streams: None, Supervisor())

@@ -96,11 +96,11 @@ def test_what_has_come_is_written_before_it_ends(tmp_path, stream, writer):
 def test_labels_that_could_not_all_be_written_can_be_sent_again(writer, stream, monkeypatch):
     commit, calls = ledger.commit, []
 
-    def third_fails(connection, submissions, now, limits):
+    def third_fails(connection, submissions, *others):
         calls.append(submissions)
         if len(calls) == 3:
             raise UnavailableError("the disk is full")
-        return commit(connection, submissions, now, limits)
+        return commit(connection, submissions, *others)
 
     monkeypatch.setattr(ledger, "commit", third_fails)
     with pytest.raises(UnavailableError, match="full"):

@@ -6,6 +6,8 @@ import threading
 import httpx
 from served import SECONDS, Process, logged, until
 
+from devdan import Histories
+from devdan.encoding.rows import joined
 from devdan.service.replay import found, records, replayed
 from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows
 
@@ -13,9 +15,9 @@ from devdan.service.schema import LoggedCorrections, LoggedLabels, LoggedRows
 class Caller(threading.Thread):
     """Sends rows, and their labels later, and remembers what was acknowledged; what was not is sent again."""
 
-    def __init__(self, name, seed, answered, keyed=False):
+    def __init__(self, name, seed, answered, settings):
         super().__init__()
-        self.answered, self.failure, self.keyed = answered, None, keyed
+        self.answered, self.failure, self.settings = answered, None, settings
         self.prefix, self._random = name, random.Random(seed)
         self.rows, self.labels = {}, {}  # acknowledged, by id
         self._unanswered = None
@@ -73,8 +75,10 @@ class Caller(threading.Thread):
         ids = [f"{self.prefix}-{self._n + k}" for k in range(size)]
         self._n += size
         made = [{"id": id_, "features": {"x": self._random.random(), "y": self._random.random()}} for id_ in ids]
-        if self.keyed:
+        if self.settings.get("keyed"):
             made = [row | {"key": f"k{self._random.randrange(60)}"} for row in made]
+        for row in made if self.settings.get("history") else ():
+            row["features"]["who"] = f"k{self._random.randrange(20)}"
         return "predict", {"rows": made}
 
 
@@ -131,7 +135,7 @@ def killed_often(arguments, database, n_kills, seed, *, settings=None):
     """Kill the server at random moments while three callers are at work; after each kill, check the log."""
     source = random.Random(seed)
     answered = threading.Semaphore(0)
-    callers = [Caller(f"c{k}", seed + k, answered, (settings or {}).get("keyed", False)) for k in range(3)]
+    callers = [Caller(f"c{k}", seed + k, answered, settings or {}) for k in range(3)]
     server = Process(*arguments)
     httpx.put(f"{server.url}/v1/streams/s", json=settings or {}, timeout=SECONDS).raise_for_status()
     for caller in callers:
@@ -174,3 +178,27 @@ def killed_often(arguments, database, n_kills, seed, *, settings=None):
     kept = len(logged(database()))
     assert keep is None or kept < n_rows / 2, "nothing was removed although little is to be kept"
     return n_rows, n_labels
+
+
+def check_histories(database):
+    """Each row of the stream s has what all rows and labels before it in the log tell, by the library."""
+    connection = database.connect()
+    (stream,) = found(connection, "s")
+    histories, rows, came = Histories(stream.settings.entities, time=stream.settings.time), {}, {}
+    for record in records(connection, stream, 0):
+        body = record.body
+        if isinstance(body, LoggedRows):
+            dicts = [dict(zip(stream.columns, values, strict=True)) for values in body.values]
+            arrived = histories.arrive(dicts)
+            histories.limit(2**28)  # half of max_memory
+            own = arrived.numbers[:, -len(histories.feature_names_) :]
+            assert b"".join(body.histories) == own.tobytes(), "a row has other histories than the log says"
+            rows |= {(record.seq, place): arrived[place : place + 1] for place in range(len(dicts))}
+        elif isinstance(body, LoggedCorrections):
+            at = [came[row] for row in body.rows]
+            histories.correct(joined([rows[row] for row in body.rows]), body.labels, body.before, at)
+        elif isinstance(body, LoggedLabels):
+            histories.teach(joined([rows[row] for row in body.rows]), body.labels)
+            came |= dict.fromkeys(body.rows, histories.now_)
+    connection.close()
+    assert len(rows) == stream.n_rows

@@ -277,13 +277,14 @@ def replay(
         learner = named_models.build(name, seed, chosen, columns)
         if columns:
             learner.check_columns(samples.feature_names)
-        samples, learner, classes, scaled = prepared(samples, learner)
+        histories = log.histories(one)
+        samples, learner, classes, scaled = prepared(samples, learner, histories=histories)
         settings = describe(
             samples, learner, chosen, reading, model=name, seed=seed, chunk=chunk, labels=str(labels), scaled=scaled,
             command=opt.command(),
         )  # fmt: skip
         where = folder or free_folder(opt.PARENT, f"{one.name}-{name}".replace(":", "."), settings, False)
-        evaluation = Evaluation(learner, labels, classes=classes)
+        evaluation = Evaluation(learner, labels, classes=classes, histories=histories)
         with RunJob(where, samples, evaluation, settings, overwrite=overwrite, page=RunReport) as job:
             follow(job)
         out.print(display.results(job.folder.summary()))

@@ -56,6 +56,11 @@ class Group:
     def n_bytes(self) -> int:
         return int(self.words.nbytes + self.index.nbytes)
 
+    @property
+    def n_bytes_each(self) -> int:
+        """The most memory that an entity takes, with its place in the index and the room made in advance."""
+        return math.ceil(8 * (_GROWTH * self.width + 4))
+
     def begin(self, first: float, now: float) -> None:
         """Start the clock when the first row came; also once it turns out when that was, or that it is earlier."""
         began = self.floats[core.BEGAN]

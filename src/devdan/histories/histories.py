@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 import warnings
@@ -175,6 +176,21 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
                 numbers[:, place] = hidden[name] if filled else np.nan
         return Rows(seen.names, numbers, seen.others, seen.flags)
 
+    def restored(self, X: Any, found: Floats) -> Rows:
+        """Rows that arrived before, with the histories that they came with, as :meth:`arrive` found them then."""
+        rows = self._taken(X)
+        return Rows([*rows.names, *self.feature_names_], np.hstack([rows.numbers, found]), rows.others, rows.flags)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether rows of the same columns can no longer be refused: there was one, and a time if they have some."""
+        return hasattr(self, "_groups") and (self.time is None or bool(self._read_as))
+
+    def check(self, X: Any) -> Self:
+        """Raise the ``ValueError`` that :meth:`arrive` would raise for these rows; nothing changes."""
+        copy.deepcopy(self).arrive(X)
+        return self
+
     def partial_fit(self, X: Any, y: npt.ArrayLike | None = None) -> Self:
         """:meth:`arrive` and, with labels, :meth:`teach`."""
         self.arrive(X)
@@ -294,6 +310,15 @@ class Histories(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  #
     def know_columns(self, instructions: Instructions) -> Self:
         """Take what the user says about columns, before they come."""
         self._instructions = instructions
+        return self
+
+    def limit(self, n_bytes: int) -> Self:
+        """Lower ``max_entities`` so that no more memory is taken than this, unless it is already."""
+        of_each = sum(group.n_bytes_each for group in self._groups)
+        most = max(min(self.max_entities, n_bytes // of_each), *self.n_entities_.values(), 1)
+        self.max_entities = most
+        for group in self._groups:
+            group.integers[core.ROOM] = most
         return self
 
     def take_later_columns(self) -> Self:

@@ -99,6 +99,8 @@ class StreamState(msgspec.Struct, forbid_unknown_fields=True):
     drifts: Drifts
     hidden_units: int
     keys: int | None
+    entities: dict[str, int] | None  # how many are known, by the columns that name them
+    notes: list[str]  # on their histories
 
 
 class StreamStates(msgspec.Struct, forbid_unknown_fields=True):
@@ -220,7 +222,7 @@ STREAM_STATE = StreamState(
     "payments", StreamSettings(columns=["amount", "city"]), ["amount", "city"], 1893456000.0, 7, ["fine", "fraud"],
     rows=1000, labels=400, corrected=3, waiting=600, expired=0, forgotten=1, erasing=False, unusable=0, problem=None,
     state="ready", quarantine=None, accuracy=0.97, expected_accuracy=0.96, drifts=Drifts(0, 1),
-    hidden_units=31, keys=None,
+    hidden_units=31, keys=None, entities=None, notes=[],
 )  # fmt: skip
 STREAM_STATES = StreamStates([STREAM_STATE])
 SAMPLE_STATE = SampleState("a1", "learned", 1893456000.0, "fraud", 0.9, "fraud", 1893542400.0)

@@ -186,7 +186,10 @@ async def model(call: Call) -> Response:
                 "there is no snapshot of the model yet: the first one is taken soon after the first row"
             )
         return FileResponse(path, media_type=kind, headers=headers, background=BackgroundTask(folder.cleanup))
-    content = await asyncio.to_thread(live.predictor.content)
+    if live.settings.history is None:
+        content = await asyncio.to_thread(live.predictor.content)
+    else:  # what is known of entities is saved with the snapshot
+        content = await call.engine.snapshot_model(live)
     if content is None:
         raise NotFoundError("there is no model yet: it begins with the first row")
     return Response(content, media_type=kind, headers=headers)
@@ -243,6 +246,8 @@ def _shown(live: Live) -> dict[str, Any]:
         "drifts": {"virtual": view.virtual, "real": view.real, "classes": counts.class_drifts},
         "hidden_units": view.n_hidden,
         "keys": predictor.n_keys if live.settings.keyed else None,
+        "entities": view.n_entities,
+        "notes": view.notes,
     }
 
 

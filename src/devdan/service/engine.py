@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from devdan.fleet.fleet import DEVDANFleet, open_model
+from devdan.histories.histories import compile_histories
 from devdan.model import modelfile
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
-from devdan.service import fold, forgetting, log_keys, models, sql
+from devdan.service import entities, fold, forgetting, ledger, log_keys, models, sql
 from devdan.service.bodies import RowIn
 from devdan.service.database import Connection, Database, StaleError, UnavailableError
 from devdan.service.figures import Counts
 from devdan.service.learner import LearnerThread, StreamNews, StreamView
-from devdan.service.predictor import NotFetchedError, Predictor, RowPrediction
+from devdan.service.predictor import NotFetchedError, Predictor
 from devdan.service.schema import (
     BusyError,
     FairShares,
@@ -30,6 +31,7 @@ from devdan.service.schema import (
     Limits,
     LoggedAssumptions,
     LoggedRows,
+    RowPrediction,
     StreamSettings,
     Submission,
     SubmissionOutcome,
@@ -85,6 +87,15 @@ class Live:
     def predictor(self) -> Predictor:
         return self.view.predictor
 
+    @property
+    def is_predicted_late(self) -> bool:
+        """Whether rows are predicted when they are written, as they need the histories that they come with."""
+        return self.settings.history is not None
+
+    def asked(self, predictor: Predictor) -> Predictor | None:
+        """The predictor that is to predict rows when they are written, if that is not done before."""
+        return predictor if self.is_predicted_late else None
+
     def check_loaded(self) -> None:
         """Raise an error unless there is something to predict from."""
         self.check_undamaged()
@@ -120,6 +131,8 @@ class InitialModel(NamedTuple):
             raise InvalidError(f"{path} holds a fleet, which cannot become a stream; a stream with keys begins empty")
         settings = StreamSettings(model=type(model).__name__, columns=models.columns_of(model))
         try:
+            if (histories := getattr(model, "histories_", None)) is not None:
+                settings = entities.settings_of(settings, histories)
             models.check_settings(settings, Limits(), model)
         except (InvalidError, LimitError) as error:
             raise InvalidError(f"{path} cannot become a stream: {error}") from error
@@ -130,7 +143,7 @@ class Answer(NamedTuple):
     """Predictions of rows, in their order; the outcome is None if the rows could not be written."""
 
     rows: list[SubmittedRow]
-    predictions: list[RowPrediction]
+    predictions: Sequence[RowPrediction]
     predictor: Predictor
     outcome: SubmissionOutcome | None = None
 
@@ -280,7 +293,15 @@ class Engine:
                     raise LimitError(f"there are {len(known)} streams already, which is the most; delete one first")
                 return sql.create_stream(connection, name, settings, self.writer.clock.now()), True
 
-        stream, is_new = await self.write(job)
+        def prepared(connection: Connection) -> tuple[StreamFacts, bool]:
+            made, is_new = job(connection)
+            if is_new and settings.history is not None:
+                self.writer.ends[made.number] = entities.LogEnd.of_new(made)
+            return made, is_new
+
+        if settings.history is not None:
+            await asyncio.to_thread(compile_histories)  # so that no row waits for it
+        stream, is_new = await self.write(prepared)
         if stream.damage is not None:
             raise UnusableError(stream.damage)
         if stream.settings != settings:
@@ -330,7 +351,7 @@ class Engine:
     # --- Rows and labels -----------------------------------------------------------------------------------------
 
     async def predict(self, live: Live, rows: Sequence[RowIn]) -> Answer:
-        """Predict rows, and write nothing."""
+        """Predict rows, and write nothing; rows of a stream with histories are predicted when they are written."""
         live.check_loaded()
         predictor = live.predictor
         keys = [row.key or "" for row in rows] if live.settings.keyed else None
@@ -343,6 +364,10 @@ class Engine:
                 f"an answer may have {most:,} probabilities, got {len(rows):,} rows for {len(predictor.classes):,} "
                 f"classes; send up to {most // len(predictor.classes):,} rows at a time"
             )
+        if live.is_predicted_late:
+            if live.number not in self.writer.ends:
+                raise NotReadyError(ledger.UNREADY)
+            return Answer([_unpredicted(row) for row in rows], [], predictor)
         try:
             if keys is not None:
                 predictor, predictions = await self._predict_keys(live, features, keys)
@@ -388,12 +413,13 @@ class Engine:
         """Predict rows, and write them with their predictions."""
         answer = await self.predict(live, rows)
         try:
-            outcome = await self.submit(live, answer.rows, sender=sender)
+            outcome = await self.submit(live, answer.rows, sender=sender, predictor=live.asked(answer.predictor))
         except (UnavailableError, BusyError):
-            if not self._predict_unlogged:
+            if not self._predict_unlogged or live.is_predicted_late:
                 raise
             return answer
-        return answer._replace(outcome=outcome)
+        predictions = outcome.predictions if live.is_predicted_late else answer.predictions
+        return answer._replace(predictions=predictions, outcome=outcome)
 
     async def check_keys(self, live: Live, keys: Sequence[str] | None) -> None:
         """Raise an error for a new key where there are as many as may be; keys not learned yet do not count."""
@@ -436,12 +462,16 @@ class Engine:
         labels: Sequence[tuple[str, Label]] = (),
         replaces: bool = False,
         sender: str = "",
+        predictor: Predictor | None = None,
     ) -> SubmissionOutcome:
         """Have rows or labels written; returns when they are on disk, or raises an error if all are refused."""
         live.check_undamaged()
-        (outcome,) = await self.submit_together([Submission(live.number, rows, labels, replaces=replaces)], sender)
+        submission = Submission(live.number, rows, labels, None, replaces, predictor)
+        (outcome,) = await self.submit_together([submission], sender)
         if outcome.gone:
             raise NotFoundError("the stream was deleted")
+        if outcome.unready:
+            raise NotReadyError(outcome.error)
         if outcome.error is not None:
             raise InvalidError(outcome.error)
         return outcome
@@ -536,6 +566,11 @@ class Engine:
             raise NotFoundError("there is no sample of this id")
         self.learner.wake({live.number})
         return seq
+
+    async def snapshot_model(self, live: Live) -> bytes | None:
+        """The model file of the latest snapshot, if there is one."""
+        kept = await self.read(partial(sql.snapshot, stream=live.number, kind=sql.LATEST))
+        return None if kept is None else kept.model
 
     def write_fleet(self, live: Live, path: Path) -> bool:
         """Write the fleet of a stream with keys, as the latest snapshot has it, to a new file, in any thread.
@@ -647,7 +682,7 @@ class Engine:
                 model, columns = news.view.predictor.model, news.view.predictor.columns
                 live.is_wide = model is None or not models.fits(
                     model,
-                    live.settings.max_memory,
+                    live.settings,
                     len(columns or ()),
                     self.limits.classes,
                     min(self.limits.keys, live.settings.max_in_memory),
@@ -655,3 +690,7 @@ class Engine:
             live.problem, live.is_learned_here = news.problem, news.is_ours
             changed, live.changed = live.changed, asyncio.Event()
             changed.set()
+
+
+def _unpredicted(row: RowIn) -> SubmittedRow:
+    return SubmittedRow(row.id or new_id(), row.features, row.key, is_new=row.id is None)

@@ -7,17 +7,18 @@ prediction, label delays, drifts and structure) follow from it likewise.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
-from msgspec.structs import replace
 
+from devdan.encoding.rows import Rows
 from devdan.fleet import saving
 from devdan.fleet.fleet import DEVDANFleet
-from devdan.service import log_keys, models, sql
+from devdan.histories.histories import Histories
+from devdan.service import entities, log_keys, models, sql
 from devdan.service.database import Connection
 from devdan.service.figures import Counts
+from devdan.service.row_cache import Find, RowCache, Taken
 from devdan.service.schema import (
     Label,
     LoggedColumns,
@@ -28,19 +29,10 @@ from devdan.service.schema import (
     LoggedRows,
     LogRecord,
     StreamSettings,
-    Value,
 )
 from devdan.service.sql import Snapshot, StreamFacts
 
-_CACHED, _CACHED_BYTES = 20_000, 8 * 2**20  # rows that may get labels soon, and their bytes in the log
-
-Find = Callable[[int], LogRecord | None]  # a record of the stream, by its number
-
 _counts = msgspec.msgpack.Decoder(Counts).decode
-
-
-class GapError(RuntimeError):
-    """The log lacks something that a record refers to."""
 
 
 class Fold:
@@ -56,11 +48,9 @@ class Fold:
     """
 
     def __init__(self, settings: StreamSettings, find: Find = lambda seq: None) -> None:
-        self.settings, self._find = settings, find
+        self.settings, self._rows = settings, RowCache(find)
         self.model: models.Model = models.new_model(settings)
         self.counts, self.columns, self.seq = Counts(), settings.columns, 0
-        self._recent: OrderedDict[int, tuple[LogRecord, LoggedRows]] = OrderedDict()
-        self._n_recent = self._n_bytes = 0  # rows and bytes in them
         self.n_hidden, self.drifts = 0, (0, 0)  # virtual and real
 
     @classmethod
@@ -78,6 +68,8 @@ class Fold:
         if kept.model is not None:
             if not stream.settings.keyed:
                 fold.model = models.of_content(kept.model, "the snapshot")
+                if fold.histories is not None:
+                    fold.histories.know_columns(fold.model._instructions())
             fold.n_hidden, *drifts = models.structure(fold.model)
             fold.drifts = drifts[0], drifts[1]
         return fold
@@ -95,6 +87,17 @@ class Fold:
             log_keys.note_saved(self.model, kept.seq)
 
     @property
+    def histories(self) -> Histories | None:
+        """What is known of the entities, if the stream has histories and rows."""
+        found: Histories | None = getattr(self.model, "histories_", None)
+        return found
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether a snapshot has all of the state: histories are saved with a model, which begins with usable rows."""
+        return self.histories is None or self.model.__sklearn_is_fitted__()
+
+    @property
     def is_due(self) -> bool:
         """Whether a snapshot must be taken before more is learned."""
         return isinstance(self.model, DEVDANFleet) and log_keys.is_due(self.model)
@@ -106,19 +109,22 @@ class Fold:
             self.columns = body.names
         elif isinstance(body, LoggedRows):
             self._fetch(body.keys)
-            self._remember(record, body)
+            self._rows.add(record, body)
             self.counts.rows(record, body)
-            self._learn(record.seq, body.values, body.keys, None)
+            self._note(body, Taken(body.values))
+            self._learn(record.seq, Taken.all_of(body), None)
         elif isinstance(body, LoggedLabels):
-            rows, values, own_keys = self._rows_of(body.rows)
-            self._fetch(own_keys)
+            rows, taken = self._rows.of(body.rows)
+            self._fetch(taken.keys)
             self.counts.labels(record, body, rows)
-            self._learn(record.seq, values, own_keys, body.labels)
+            self._learn(record.seq, taken, body.labels)
+            self._note(body, taken)
         elif isinstance(body, LoggedCorrections):
-            rows, values, own_keys = self._rows_of(body.rows)
-            self._fetch(own_keys)
+            rows, taken = self._rows.of(body.rows)
+            self._fetch(taken.keys)
             self.counts.corrections(body, rows)
-            self._learn(record.seq, values, own_keys, body.labels, body.before)
+            self._learn(record.seq, taken, body.labels, body.before)
+            self._note(body, taken)
         elif isinstance(body, LoggedForgetting):
             self._forget(body)
         elif isinstance(body, LoggedExpiry):
@@ -130,18 +136,28 @@ class Fold:
         if own_keys and isinstance(self.model, DEVDANFleet):
             self.model.fetch(own_keys)
 
-    def _learn(
-        self,
-        seq: int,
-        values: Sequence[Sequence[Value]],
-        keys: list[str] | None,
-        labels: list[Label] | None,
-        before: list[Label] | None = None,
-    ) -> None:
+    def _note(self, body: entities.Noted, taken: Taken) -> None:
+        """Let the histories take what a record says, if the stream has some."""
+        if self.settings.history is None:
+            return
+        assert self.columns is not None
+        if self.histories is None:
+            self.model.histories_ = entities.new_histories(self.settings, self.model)
+        assert self.histories is not None
+        entities.note(self.histories, self.settings, self.columns, body, taken)
+
+    def _inputs(self, taken: Taken) -> Rows:
+        """What the model sees of rows: with the histories that they came with."""
+        assert self.columns is not None
+        X = models.table(self.columns, taken.values)
+        return X if self.histories is None else entities.seen(self.histories, X, taken)
+
+    def _learn(self, seq: int, taken: Taken, labels: list[Label] | None, before: list[Label] | None = None) -> None:
         """Observe rows, or teach their labels; instead of those before, if there were."""
         assert self.columns is not None
+        values, keys = taken.values, taken.keys
         try:
-            X = models.table(self.columns, values)
+            X = self._inputs(taken)
             if before is not None:
                 models.forget(self.model, X, keys, before)
             models.check_memory(self.model, self.settings, self.columns, values, keys, labels)
@@ -169,15 +185,15 @@ class Fold:
         """Take a sample out of the buffers and the latest rows, and what only it had out of the encoding."""
         if body.row is None:
             return
-        seq, place = body.row
-        _, rows = self._rows(seq)
-        self._fetch(rows.keys and [rows.keys[place]])
+        ((_, rows),), taken = self._rows.of([body.row])
+        self._fetch(taken.keys)
         self.counts.forgotten(body, rows)
-        self._leave(self._recent.pop(seq))  # it is read again if other labels come, without the sample then
+        self._rows.drop(body.row[0])  # it is read again if other labels come, without the sample then
+        self._note(body, taken)
         assert self.columns is not None
-        X = models.table(self.columns, [rows.values[place]])
-        alone = [self.columns[column] for column in body.columns]
-        models.forget_sample(self.model, X, None if rows.keys is None else rows.keys[place], body.label, alone)
+        X = self._inputs(taken)
+        alone = [self.columns[column] for column in body.columns if self.columns[column] in X.names]
+        models.forget_sample(self.model, X, taken.keys[0] if taken.keys else None, body.label, alone)
 
     def is_same_as(self, kept: Snapshot, fleet: DEVDANFleet | None = None) -> bool:
         """Whether a snapshot holds this state, bit for bit; ``fleet`` is that of the snapshot, if rows have keys."""
@@ -189,53 +205,6 @@ class Fold:
         if fleet is None or not is_begun or not fleet.__sklearn_is_fitted__():
             return is_begun == (fleet is not None and fleet.__sklearn_is_fitted__())
         return saving.are_same(self.model, fleet)
-
-    def _remember(self, record: LogRecord, rows: LoggedRows) -> None:
-        self._recent[record.seq] = record, rows
-        self._n_recent += len(rows.ids)
-        self._n_bytes += record.n_bytes
-        while (self._n_recent > _CACHED or self._n_bytes > _CACHED_BYTES) and len(self._recent) > 1:
-            _, oldest = self._recent.popitem(last=False)
-            self._leave(oldest)
-
-    def _leave(self, gone: tuple[LogRecord, LoggedRows]) -> None:
-        self._n_recent -= len(gone[1].ids)
-        self._n_bytes -= gone[0].n_bytes
-
-    def _rows_of(
-        self, places: Sequence[tuple[int, int]]
-    ) -> tuple[list[tuple[LogRecord, LoggedRows]], list[Sequence[Value]], list[str]]:
-        """The records of rows, without any values; and the values and keys of just these rows.
-
-        Labels that come together may be of as many records, which together are too large for the memory.
-        """
-        numbers: dict[int, list[int]] = {}  # of the rows of each record
-        for number, (seq, _) in enumerate(places):
-            numbers.setdefault(seq, []).append(number)
-        light, values, keys = dict[int, tuple[LogRecord, LoggedRows]](), dict[int, Sequence[Value]](), dict[int, str]()
-        for seq, own in numbers.items():
-            record, rows = self._rows(seq)
-            bare = replace(rows, values=())
-            light[seq] = replace(record, body=bare), bare
-            values |= {number: rows.values[places[number][1]] for number in own}
-            if rows.keys:
-                keys |= {number: rows.keys[places[number][1]] for number in own}
-        in_order = range(len(places))
-        return (
-            [light[seq] for seq, _ in places],
-            [values[number] for number in in_order],
-            [keys[number] for number in in_order if number in keys],
-        )
-
-    def _rows(self, seq: int) -> tuple[LogRecord, LoggedRows]:
-        if seq in self._recent:
-            self._recent.move_to_end(seq)
-            return self._recent[seq]
-        record = self._find(seq)
-        if record is None or not isinstance(record.body, LoggedRows):
-            raise GapError(f"the log lacks the rows of record {seq}, whose labels it has")
-        self._remember(record, record.body)  # labels of one record mostly come together
-        return record, record.body
 
 
 def latest(connection: Connection, stream: StreamFacts) -> tuple[Fold, Snapshot | None]:

@@ -8,12 +8,13 @@ sample erased from the records: the log then begins with that snapshot, so that 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from devdan.service import sql
 from devdan.service.database import ALONE, Connection, Leases
+from devdan.service.entities import came
 from devdan.service.schema import (
     EarlyLabels,
     LogBody,
@@ -23,7 +24,7 @@ from devdan.service.schema import (
     LoggedRows,
     encoded,
 )
-from devdan.service.sql import EARLY, Appender, StreamFacts
+from devdan.service.sql import EARLY, Appender, IdFacts, StreamFacts
 
 ERASED = ""  # the id of a row that was, which no row can have
 _FORGOTTEN = encoded("forgotten")  # in each record of what is forgotten
@@ -70,15 +71,16 @@ def forget(connection: Connection, stream: int, id_: str, now: float, searched: 
         waited = is_early or (facts.label_seq is None and facts.seq > known.horizon)
         labelled = [*facts.earlier, *([] if facts.label_seq is None else [facts.label_seq])]
         row = None if is_early else (facts.seq, facts.place)
-        columns = []
+        columns, times = [], None
         if row is not None:
+            times = _times(connection, stream, facts, row)
             last = sql.last_record(connection, stream)
             if searched is None or searched.row != row:
                 searched = Search(row, list(range(len(known.columns or []))), 0)
             elif _was_forgotten(connection, stream, searched.up_to, last):
                 raise ChangedError
             columns = _only_here(connection, known, searched, last)
-        body = LoggedForgetting(id_, row, facts.label, waited, columns, labelled)
+        body = LoggedForgetting(id_, row, facts.label, waited, columns, labelled, times)
         seq = log.append(stream, body)
         sql.remove_rows(connection, stream, facts.seq, [id_])
         sql.shorten_quarantine(connection, stream)
@@ -90,6 +92,17 @@ def forget(connection: Connection, stream: int, id_: str, now: float, searched: 
             sql.update_stream(connection, known)
         log.close()
         return seq
+
+
+def _times(
+    connection: Connection, stream: int, facts: IdFacts, row: tuple[int, int]
+) -> tuple[float, float | None] | None:
+    """When a row and its label came, by the time of the histories, if the stream has some."""
+    there = connection.record(stream, facts.seq)
+    if there is None or not isinstance(there.body, LoggedRows) or there.body.arrived is None:
+        return None
+    labelled = None if facts.label_seq is None else connection.record(stream, facts.label_seq)
+    return there.body.arrived[facts.place], None if labelled is None else came(labelled.body, row)
 
 
 def _only_here(connection: Connection, stream: StreamFacts, begun: Search, up_to: int) -> list[int]:
@@ -193,14 +206,17 @@ def _without(body: LogBody, told: LoggedForgetting) -> LogBody:
         return EarlyLabels([body.ids[place] for place in kept], [body.labels[place] for place in kept])
     if isinstance(body, (LoggedLabels, LoggedCorrections)):
         kept = [place for place, row in enumerate(body.rows) if row != told.row]
-        lists = {name: [getattr(body, name)[place] for place in kept] for name in body.__struct_fields__}
+        fields = msgspec.structs.asdict(body).items()
+        lists = {name: [own[place] for place in kept] for name, own in fields if isinstance(own, list)}
         return msgspec.structs.replace(body, **lists)
     assert isinstance(body, LoggedRows)
     assert told.row is not None
     place = told.row[1]
-    blank = {"ids": ERASED, "values": [None] * len(body.values[place]), "predicted": None, "confidence": None}
+    blank: dict[str, Any] = {"ids": ERASED, "values": [None] * len(body.values[place])}
+    blank |= {"predicted": None, "confidence": None}
     blank |= {} if body.keys is None else {"keys": ERASED}
     blank |= {} if body.thresholds is None else {"thresholds": None}
+    blank |= {} if body.histories is None else {"histories": b"", "arrived": 0.0}
     lists = {name: [*getattr(body, name)] for name in blank}
     for name, nothing in blank.items():
         lists[name][place] = nothing

@@ -579,7 +579,8 @@ class KafkaWorker:
         for place, row in enumerate(rows):
             row.id = row.id or "-".join(map(str, (*source, place)))  # the same at each reading
         bodies.check_rows(rows, live.settings.keyed, limits, size)
-        return Submission(live.number, (await self._engine.predict(live, rows)).rows, source=source)
+        answer = await self._engine.predict(live, rows)
+        return Submission(live.number, answer.rows, source=source, predictor=live.asked(answer.predictor))
 
     async def _labels(self, live: Live, content: bytes, source: Source) -> Submission:
         limits = self._engine.limits
@@ -612,6 +613,8 @@ class KafkaWorker:
         for one, outcome in zip(some, outcomes, strict=True):
             if outcome.gone:
                 raise _GoneError(f"the stream {one.live.name!r} was deleted")
+            if outcome.unready:
+                raise UnavailableError(outcome.error)
             said = await self._answers(one, outcome)
             predictions += [self._prediction(one.live, id_, answer) for id_, answer in said.items()]
             why = one.why or _refusal(outcome)
@@ -635,6 +638,9 @@ class KafkaWorker:
             return {}
         if outcome.rows == len(one.submission.rows):
             rows = one.submission.rows
+            if one.submission.predictor is not None:
+                said = zip(rows, outcome.predictions, strict=True)
+                return {row.id: KnownPrediction(own.label, own.confidence, own.threshold) for row, own in said}
             return {row.id: KnownPrediction(row.predicted, row.confidence, row.threshold) for row in rows}
         return await self._engine.logged(one.live, [row.id for row in one.submission.rows])
 

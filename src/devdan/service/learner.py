@@ -7,16 +7,18 @@ snapshots.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from devdan.service import forgetting, sql
+from devdan.histories.histories import compile_histories
+from devdan.service import entities, forgetting, sql
 from devdan.service.database import Connection, DamagedError, Database, NotOursError, UnavailableError
 from devdan.service.figures import Counts, Refusals
 from devdan.service.fold import Fold, latest
@@ -51,6 +53,8 @@ class StreamView(NamedTuple):
     snapshot_at: float
     refusals: Refusals = Refusals()
     is_erasing: bool = False  # samples are forgotten that are still on the disk
+    n_entities: dict[str, int] | None = None  # by kind, of a stream with histories
+    notes: Sequence[str] = ()  # on its histories
 
 
 class StreamNews(NamedTuple):
@@ -117,6 +121,7 @@ class _Followed:
         self.counts, self.counted_seq, self.counted_at = Counts(), -1, 0.0  # as published
         self.seconds = 0.0  # that publishing takes; a fleet is copied with all its keys
         self.to_erase, self.erased_at, self.erasing_takes = False, 0.0, 0.0  # in seconds
+        self.has_no_end = False  # what is known of its entities cannot be loaded
 
     def load(self, connection: Connection) -> Fold:
         number = self.stream.number
@@ -130,7 +135,9 @@ class _Followed:
     def view(self, fold: Fold) -> StreamView:
         predictor = Predictor(fold.model, fold.columns, fold.seq)
         figures = *fold.drifts, fold.n_hidden, self.snapshot_at, fold.counts.refusals
-        return StreamView(predictor, self.counts, *figures, self.to_erase)
+        histories = fold.histories
+        of_histories = (None, ()) if histories is None else (histories.n_entities_, histories.notes_)
+        return StreamView(predictor, self.counts, *figures, self.to_erase, *of_histories)
 
 
 class LearnerThread(threading.Thread):
@@ -287,6 +294,7 @@ class LearnerThread(threading.Thread):
         """A stream was deleted."""
         del self._streams[number]
         self._lags.pop(number, None)
+        self._writer.run_job(lambda _: self._writer.ends.pop(number, None))
 
     def _tried(self, connection: Connection, number: int, step: Callable[[Connection, _Followed], bool]) -> bool:
         """Do something for a stream; if it cannot be done, it is this stream's problem alone."""
@@ -347,6 +355,9 @@ class LearnerThread(threading.Thread):
 
     def _advance(self, connection: Connection, followed: _Followed) -> bool:
         """Bring a stream up to date, or nearer to it; returns whether there may be more to do."""
+        is_known = followed.stream.settings.history is None or followed.stream.number in self._writer.ends
+        if not is_known and not followed.has_no_end and followed.stream.damage is None:
+            self._load_end(connection, followed)
         if followed.problem is not None:
             self._lag(followed.stream.number).end()
             self._tell(followed)
@@ -354,6 +365,38 @@ class LearnerThread(threading.Thread):
                 self._show_last(connection, followed)
             return False
         return self._learn(connection, followed) if followed.is_ours else self._follow(connection, followed)
+
+    def _load_end(self, connection: Connection, followed: _Followed) -> None:
+        """Let the thread that writes know the entities of a stream, as of the model's last record, and from there on.
+
+        Another server may learn the stream, or none if it is in quarantine.
+        """
+        number = followed.stream.number
+        try:
+            if followed.is_ours and followed.problem is None:
+                fold = followed.fold or followed.load(connection)
+                known = copy.deepcopy(fold.histories)
+            else:
+                fold = latest(connection, sql.streams(connection, [number])[number])[0]
+                known = fold.histories
+            compile_histories()  # so that no row waits for it
+            known = known or entities.new_histories(fold.settings, fold.model)
+            end = entities.LogEnd(number, fold.settings, known, fold.columns, fold.seq)
+            end.sync(connection)  # here, so that there is little left for which other streams have to wait
+        except entities.BehindError:
+            return  # some was removed meanwhile: the next time there is a newer snapshot
+        except (UnavailableError, DamagedError):
+            raise
+        except Exception:
+            followed.has_no_end = followed.problem is not None
+            raise
+        self._writer.run_job(lambda _: self._writer.ends.setdefault(number, end)).result()
+
+    def _bring_up(self, number: int, seq: int) -> None:
+        """Let the thread that writes take up to a record what other servers have written, before it is erased."""
+        end = self._writer.ends.get(number)
+        if end is not None and end.seq < seq:
+            self._writer.run_job(lambda _: None)
 
     def _learn(self, connection: Connection, followed: _Followed) -> bool:
         """Learn some records; returns whether there were any. What is published first is up to date with the log."""
@@ -370,6 +413,7 @@ class LearnerThread(threading.Thread):
                 self._show(followed, fold)
             if now - begin > _SLICE:
                 break
+        self._bring_up(number, fold.seq)
         late = time.monotonic() - followed.published_at > _COST * followed.seconds
         if not records and followed.published_seq != fold.seq and late:
             self._show(followed, fold)
@@ -387,7 +431,9 @@ class LearnerThread(threading.Thread):
             fold = followed.load(connection)
             self._show(followed, fold)
             followed.fold = None
-        self._measure(connection, followed, newest, is_behind=sql.last_record(connection, number) > newest)
+        last = sql.last_record(connection, number)
+        self._bring_up(number, last)
+        self._measure(connection, followed, newest, is_behind=last > newest)
         return False
 
     def _measure(self, connection: Connection, followed: _Followed, seq: int, *, is_behind: bool) -> None:
@@ -441,7 +487,7 @@ class LearnerThread(threading.Thread):
     def _snapshot(self, followed: _Followed, fold: Fold) -> None:
         number = followed.stream.number
         followed.snapshot_taken = begin = time.monotonic()
-        if fold.seq <= followed.snapshot_seq:
+        if fold.seq <= followed.snapshot_seq or not fold.can_be_saved:
             return
         kept = fold.snapshot(self._writer.clock.now())
         self._writer.run_job(partial(sql.keep_snapshot, stream=number, kept=kept, leases=self._leases)).result()

@@ -6,15 +6,19 @@ need not decide anything again; evictions are records, too, so that reading need
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from types import MappingProxyType
+from typing import TypeVar, cast
 
 import msgspec
 
 from devdan.label_join import OTHER_FEATURES, KnownId, Verdict, join_features, join_label, other_label
 from devdan.service import models, sql
 from devdan.service.database import Connection
+from devdan.service.entities import Arrived, BehindError, LogEnd, came
+from devdan.service.row_cache import Taken
 from devdan.service.schema import (
     Contradiction,
     EarlyLabels,
@@ -28,6 +32,8 @@ from devdan.service.schema import (
     LoggedLabels,
     LoggedRows,
     LogRecord,
+    RowPrediction,
+    RowPredictor,
     Submission,
     SubmissionOutcome,
     SubmittedRow,
@@ -46,48 +52,89 @@ _CACHED_BYTES = 32 * 2**20  # of records in the log, read to compare what comes 
 _LISTED = 20  # columns in a message
 _UNKNOWN = KnownId()
 _LIMITS = Limits()
+_NONE = cast("MutableMapping[int, LogEnd]", MappingProxyType({}))
+UNREADY = "what is known of the entities of the stream is being loaded; send the request again later"
 
 
 def commit(
-    connection: Connection, submissions: Sequence[Submission], now: float, limits: Limits = _LIMITS
+    connection: Connection,
+    submissions: Sequence[Submission],
+    now: float,
+    limits: Limits = _LIMITS,
+    ends: MutableMapping[int, LogEnd] = _NONE,
 ) -> list[SubmissionOutcome]:
-    """Decide about a group of submissions and write what counts, in one transaction."""
-    with connection.transaction():
-        log = Appender(connection, now)
+    """Decide about a group of submissions and write what counts, in one transaction.
+
+    ``ends`` are those of streams with histories; one that is no longer the end of its log is removed.
+    """
+    outcomes = [SubmissionOutcome(gone=True, error="there is no such stream")] * len(submissions)
+    with _all_or_none(connection, now, ends) as log:
         known = sql.streams(connection, {one.stream for one in submissions})
-        outcomes = [SubmissionOutcome(gone=True, error="there is no such stream")] * len(submissions)
         for number, stream in known.items():
             places = [place for place, one in enumerate(submissions) if one.stream == number]
-            if stream.damage is not None:
+            refused = SubmissionOutcome(error=stream.damage)
+            end = ends.get(number)
+            if stream.damage is None and stream.settings.history is not None and not _is_at_end(end, log, ends):
+                refused = SubmissionOutcome(error=UNREADY, unready=True)
+            if refused.error is not None:
                 for place in places:
-                    outcomes[place] = SubmissionOutcome(error=stream.damage)
+                    outcomes[place] = refused
                 continue
-            decided = _StreamGroup(log, stream, limits).decide([submissions[place] for place in places])
+            decided = _StreamGroup(log, stream, limits, end).decide([submissions[place] for place in places])
             for place, outcome in zip(places, decided, strict=True):
                 outcomes[place] = outcome
-        log.close()
     return outcomes
 
 
-def expire(connection: Connection, number: int, now: float) -> None:
+def expire(connection: Connection, number: int, now: float, ends: MutableMapping[int, LogEnd] = _NONE) -> None:
     """Evict what has waited for too long in a stream, to which nothing may come."""
-    with connection.transaction():
-        log = Appender(connection, now)
+    with _all_or_none(connection, now, ends) as log:
         for stream in sql.streams(connection, [number]).values():
-            if stream.damage is None:
-                _StreamGroup(log, stream, _LIMITS).decide([])
-        log.close()
+            end = ends.get(number)
+            if stream.damage is None and (stream.settings.history is None or _is_at_end(end, log, ends)):
+                _StreamGroup(log, stream, _LIMITS, end).decide([])
+
+
+@contextmanager
+def _all_or_none(connection: Connection, now: float, ends: MutableMapping[int, LogEnd]) -> Iterator[Appender]:
+    """A transaction; if it is rolled back, what it brought to the ends of streams has not come."""
+    for end in ends.values():
+        end.is_touched = False
+    try:
+        with connection.transaction():
+            log = Appender(connection, now)
+            yield log
+            log.close()
+    except BaseException:
+        for number in [number for number, end in ends.items() if end.is_touched]:
+            del ends[number]
+        raise
+
+
+def _is_at_end(end: LogEnd | None, log: Appender, ends: MutableMapping[int, LogEnd]) -> bool:
+    """Whether all is known of the entities of a stream, also what other servers have written."""
+    if end is None:
+        return False
+    try:
+        end.sync(log.connection)
+    except BehindError:
+        del ends[end.stream]
+        return False
+    return True
 
 
 class _StreamGroup:
     """The submissions of a group to one stream."""
 
-    def __init__(self, log: Appender, stream: StreamFacts, limits: Limits) -> None:
+    def __init__(self, log: Appender, stream: StreamFacts, limits: Limits, end: LogEnd | None) -> None:
         self._most = {"key": limits.keys, "class": limits.classes}
         self._members: dict[str, set[str]] = {"key": set(), "class": set()}  # that are new, and are taken
         self._unknown: dict[str, set[str]] = {}  # keys and classes that the stream did not have before
-        self._log, self._connection, self._stream = log, log.connection, stream
+        self._log, self._connection, self._stream, self._end = log, log.connection, stream, end
         self._new: list[SubmittedRow] = []
+        self._predictors: list[RowPredictor | None] = []  # of new rows
+        self._told: dict[str, tuple[bytes, list[int]]] = {}  # histories of new rows, by id, and those not shown
+        self._predicted: dict[str, tuple[RowPredictor, RowPrediction]] = {}  # new rows, by id: by whom, and as what
         self._values: list[Sequence[Value]] = []  # of new rows, in the order of the columns
         self._places: dict[str, int] = {}  # of new rows, by id
         self._written: list[tuple[int, int]] = []  # the records of new rows, and their places there
@@ -118,6 +165,9 @@ class _StreamGroup:
             if one.rows and outcomes[place].error is None:
                 outcomes[place] = self._take_rows(one, reread[place])
         self._write_rows()
+        for place, one in enumerate(submissions):
+            if one.predictor is not None and outcomes[place].error is None and self._stream.n_rows > 0:
+                outcomes[place] = outcomes[place]._replace(predictions=self._predictions(one, one.predictor))
         for place, labels in enumerate(pairs):
             if labels and outcomes[place].error is None:
                 outcomes[place] = self._take_labels(labels, outcomes[place], submissions[place].replaces, reread[place])
@@ -224,6 +274,10 @@ class _StreamGroup:
             error = self._take_columns(submission.rows)
             if error is not None:
                 return SubmissionOutcome(error=error)
+        elif self._end is not None:
+            error = self._problem_of(self._stream.columns, submission.rows)
+            if error is not None:
+                return SubmissionOutcome(error=error)
         columns = self._stream.columns
         assert columns is not None
         values: list[Sequence[Value]] = []
@@ -236,7 +290,7 @@ class _StreamGroup:
             if not known_columns >= features.keys():
                 name = next(name for name in features if name not in known_columns)
                 return SubmissionOutcome(error=f"the stream has no column {name!r}: its columns are {_listed(columns)}")
-            values.append([features.get(name) for name in columns])
+            values.append(_in_order(columns, row))
         verdicts, refused = list[Verdict](), list[Contradiction]()
         for row, own in zip(submission.rows, values, strict=True):
             known = _UNKNOWN if row.is_new else self._known(row.id)
@@ -246,6 +300,7 @@ class _StreamGroup:
                 self._places[row.id] = len(self._new)
                 self._new.append(row)
                 self._values.append(own)
+                self._predictors.append(submission.predictor)
             elif verdict is Verdict.CONTRADICTING:
                 refused.append(Contradiction(row.id, f"{OTHER_FEATURES} or another key"))
         return SubmissionOutcome(
@@ -276,26 +331,48 @@ class _StreamGroup:
             models.new_model(msgspec.structs.replace(self._stream.settings, columns=names))
         except InvalidError as error:
             return str(error)
+        if self._end is not None and (problem := self._problem_of(names, rows)) is not None:
+            return problem
         self._stream.columns = names
         self._log.append(self._stream.number, LoggedColumns(names))
         return None
 
+    def _problem_of(self, columns: Sequence[str], rows: Sequence[SubmittedRow]) -> str | None:
+        """Why rows cannot have histories, such as a first time that is none."""
+        assert self._end is not None
+        values = [row.features if isinstance(row.features, tuple) else _in_order(columns, row) for row in rows]
+        try:
+            self._end.check(columns, values)
+        except ValueError as error:
+            return str(error)
+        return None
+
     def _write_rows(self) -> None:
         stream = self._stream
+        if self._end is not None and self._new:
+            self._end.sync(self._connection)  # it takes the columns, and labels that were assumed just now
         early = self._end_early([id_ for id_ in self._places if id_ in self._ids])  # their labels came before
         for start, end in self._records_of_new():
-            rows = self._new[start:end]
+            rows, values = self._new[start:end], self._values[start:end]
             ids = [row.id for row in rows]
+            arrived = None if self._end is None else self._end.arrive(values)
+            if arrived is not None:
+                rows = self._with_predictions(rows, self._predictors[start:end], arrived)
             body = LoggedRows(
                 stream.n_rows,
                 ids,
-                self._values[start:end],
+                values,
                 [row.predicted for row in rows],
                 [row.confidence for row in rows],
                 [row.key or "" for row in rows] if stream.settings.keyed else None,
                 [row.threshold for row in rows] if any(row.threshold is not None for row in rows) else None,
+                None if arrived is None else arrived.told,
+                None if arrived is None else arrived.times,
+                [] if arrived is None else arrived.hidden,
             )
             seq = self._log.append(stream.number, body)
+            if self._end is not None:
+                self._end.seq = seq
             self._written += [(seq, place) for place in range(len(rows))]
             sql.add_rows(self._connection, stream.number, seq, self._log.served, ids)
             stream.n_rows += len(rows)
@@ -303,6 +380,61 @@ class _StreamGroup:
         for id_, facts in early.items():
             assert facts.label is not None
             self._learned[id_] = self._written[self._places[id_]], facts.label
+
+    def _with_predictions(
+        self, rows: Sequence[SubmittedRow], predictors: Sequence[RowPredictor | None], arrived: Arrived
+    ) -> list[SubmittedRow]:
+        """Rows with the predictions of their submissions' predictors."""
+        found = list(rows)
+        self._told |= {row.id: (told, arrived.hidden) for row, told in zip(rows, arrived.told, strict=True)}
+        for predictor in {id(one): one for one in predictors if one is not None}.values():
+            places = [place for place, one in enumerate(predictors) if one is predictor]
+            for place, said in zip(places, predictor.given(arrived.inputs[places]), strict=True):
+                self._predicted[rows[place].id] = predictor, said
+                found[place] = msgspec.structs.replace(
+                    rows[place], predicted=said.label, confidence=said.confidence, threshold=said.threshold
+                )
+        return found
+
+    def _predictions(self, submission: Submission, predictor: RowPredictor) -> list[RowPrediction]:
+        """Predictions of all rows of a submission: of those that came before, with the histories that they came with.
+
+        Those that contradict what came before are predicted as if they came next, and are not counted.
+        """
+        assert self._end is not None
+        assert self._stream.columns is not None
+        said: dict[int, RowPrediction] = {}
+        again: dict[int, tuple[Sequence[Value], bytes, list[int]]] = {}
+        others: dict[int, Sequence[Value]] = {}
+        for place, row in enumerate(submission.rows):
+            by, own = self._predicted.get(row.id, (None, None))
+            values = row.features if isinstance(row.features, tuple) else _in_order(self._stream.columns, row)
+            if own is not None and by is predictor:
+                said[place] = own
+            elif (told := self._histories_of(row, values)) is not None:
+                again[place] = values, *told
+            else:
+                others[place] = values
+        if again:
+            known, histories, hidden = map(list, zip(*again.values(), strict=True))
+            inputs = self._end.again(Taken(known, (), histories, hidden))
+            said |= zip(again, predictor.given(inputs), strict=True)
+        if others:
+            said |= zip(others, predictor.given(self._end.peek(list(others.values()))), strict=True)
+        return [said[place] for place in range(len(submission.rows))]
+
+    def _histories_of(self, row: SubmittedRow, values: Sequence[Value]) -> tuple[bytes, list[int]] | None:
+        """What was known when a row of this id and these values came, unless the log has no such row."""
+        if row.id in self._told:
+            same = list(self._values[self._places[row.id]]) == list(values)
+            return self._told[row.id] if same else None
+        facts = self._ids.get(row.id)
+        record = None if facts is None else self._record(facts.seq)
+        body = None if record is None else record.body
+        if facts is None or not isinstance(body, LoggedRows) or body.histories is None:
+            return None
+        same = list(body.values[facts.place]) == list(values)
+        return (body.histories[facts.place], body.hidden) if same else None
 
     def _records_of_new(self) -> Iterator[tuple[int, int]]:
         """Where the records of new rows begin and end."""
@@ -381,7 +513,7 @@ class _StreamGroup:
         stream, learned_in = self._stream, dict[str, int]()
         for some in _portions(self._learned):
             rows, labels = [row for row, _ in some.values()], [label for _, label in some.values()]
-            seq = self._log.append(stream.number, LoggedLabels(rows, labels))
+            seq = self._log.append(stream.number, LoggedLabels(rows, labels, self._now))
             sql.add_labels(self._connection, stream.number, seq, zip(some, labels, strict=True))
             sql.end_waiting(self._connection, stream.number, (row_seq for row_seq, _ in rows))
             stream.n_waiting -= len(rows)
@@ -393,7 +525,8 @@ class _StreamGroup:
                 self._earlier[id_] = _with_label(self._ids[id_])
         for corrected in _portions(self._corrected):
             where, before, labels = map(list, zip(*corrected.values(), strict=True))
-            seq = self._log.append(stream.number, LoggedCorrections(where, before, labels))
+            times = None if self._end is None else [self._came(id_, self._end) for id_ in corrected]
+            seq = self._log.append(stream.number, LoggedCorrections(where, before, labels, times))
             sql.add_labels(self._connection, stream.number, seq, zip(corrected, labels, strict=True))
         if self._early:
             self._end_early([id_ for id_ in self._early if id_ in self._ids])
@@ -402,6 +535,18 @@ class _StreamGroup:
             stream.n_early += len(self._early)
         if self._earlier:
             sql.note_earlier(self._connection, stream.number, self._earlier)
+
+    @property
+    def _now(self) -> float | None:
+        """The time of the histories, if there are some."""
+        return None if self._end is None else self._end.now
+
+    def _came(self, id_: str, end: LogEnd) -> float:
+        """When the label of a row came that is corrected, by the time of the histories."""
+        facts = self._ids.get(id_)
+        record = None if facts is None or facts.label_seq is None else self._record(facts.label_seq)
+        found = None if record is None or id_ in self._learned else came(record.body, self._row_of(id_))
+        return end.now if found is None else found
 
     # --- Expiry --------------------------------------------------------------------------------------------------
 
@@ -464,7 +609,8 @@ class _StreamGroup:
         new = self._not_had("class", {str(assume.label)})
         if new:
             sql.add_members(self._connection, stream.number, "class", new)
-        body = LoggedAssumptions(sorted(self._assumed.values()), [assume.label] * len(self._assumed))
+        rows = sorted(self._assumed.values())
+        body = LoggedAssumptions(rows, [assume.label] * len(rows), self._now)
         seq = self._log.append(stream.number, body)
         sql.add_labels(self._connection, stream.number, seq, dict.fromkeys(self._assumed, assume.label).items())
         self._assumed.clear()
@@ -487,6 +633,12 @@ def _portions(labels: dict[str, Item]) -> Iterator[dict[str, Item]]:
     left = iter(labels.items())
     while some := dict(islice(left, _LABELS)):
         yield some
+
+
+def _in_order(columns: Sequence[str], row: SubmittedRow) -> Sequence[Value]:
+    """The values of a row with named features."""
+    assert isinstance(row.features, dict)
+    return [row.features.get(name) for name in columns]
 
 
 def _labels_in(submission: Submission) -> list[tuple[str, Label]]:

@@ -15,6 +15,7 @@ from devdan.encoding.rows import Column, Numbers, Rows
 from devdan.encoding.tables import column_of
 from devdan.fleet.fleet import KINDS, DEVDANFleet
 from devdan.fleet.networks import STEP, room
+from devdan.histories.histories import Histories
 from devdan.kernel.memory import Sizes
 from devdan.kernel.network import Evolving, Replaying
 from devdan.kernel.state import EVENTS, room_for
@@ -32,6 +33,8 @@ MOST_UNITS = 10_000  # to start from
 _MOST_NAMED = 20  # columns whose importances are kept
 _MIB = 2**20
 _OF_DATE = 12  # inputs of a date, or a little more
+_OF_ENTITY, _OF_COLUMN = 13, 9  # columns that the histories of a kind of entity add, beside those for each column
+_BY_COLUMN = ("nominal", "numeric", "dates", "drop")  # options that name columns
 _KEY_UNITS = 14  # hidden units of a key that are counted on
 
 
@@ -62,6 +65,8 @@ def new_model(settings: StreamSettings) -> Model:
         if settings.keyed:
             model = DEVDANFleet(model, n_jobs=1, random_state=seed)
         model.check_options()
+        if settings.history is not None:
+            _check_history(settings, model)
         if settings.columns is not None:
             check_columns(settings.columns)
             model._instructions().check(settings.columns)
@@ -69,6 +74,23 @@ def new_model(settings: StreamSettings) -> Model:
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidError(str(error)) from error
     return model
+
+
+def _check_history(settings: StreamSettings, model: Model) -> None:
+    """Raise an ``InvalidError`` if the model, or the columns, do not go with histories."""
+    if _chosen(model)["scaling"] is None:
+        raise InvalidError("scaling must not be null with history, whose values are of any size")
+    named = Histories(settings.entities, time=settings.time).wanted_columns
+    columns = named if settings.columns is None else settings.columns
+    for name in named:
+        if name not in columns:
+            raise InvalidError(f"history needs the column {name!r}, but there are only {', '.join(columns)}")
+    alone = {name for name in settings.history or () if isinstance(name, str)}
+    for option in _BY_COLUMN:
+        for name in alone.intersection(settings.options.get(option) or ()):
+            raise InvalidError(
+                f"{option} must not have {name!r}: the model does not see it, but what is known of whom it names"
+            )
 
 
 def check_settings(settings: StreamSettings, limits: Limits, model: Model | None = None) -> None:
@@ -106,27 +128,37 @@ def check_memory(
     n_classes = (len(model.mixture_.classes) if is_begun else 0) + len(set(labels or ()))
     most = settings.max_in_memory
     n_keys = min(model.n_keys + len(set(keys or ())), most)
-    if fits(model, settings.max_memory, len(columns), n_classes, n_keys):
+    if fits(model, settings, len(columns), n_classes, n_keys):
         return
     if isinstance(model, DEVDANFleet) and len(model) < most:
         n_keys = min(len(model) + sum(not is_begun or key not in model for key in set(keys or ())), most)
     if labels and is_begun:
         n_classes = len(set(model.mixture_.classes.labels.tolist()).union(labels))
-    n_inputs = _inputs_at_most(model, columns, values)
+    n_inputs = _inputs_at_most(model, columns, values) + _of_histories(model, settings, len(columns))
     needed = n_bytes(model, n_inputs, n_classes, n_keys)
-    if needed > settings.max_memory * _MIB:
+    if needed > settings.of_networks * _MIB:
         of_keys = f" and {n_keys:,} keys in memory" if n_keys else ""
+        may = f"{settings.of_networks} ({'half of ' if settings.history else ''}max_memory)"
         raise InvalidError(
             f"the model would need {needed / _MIB:,.0f} MiB for {n_inputs:,} inputs, {n_classes:,} classes{of_keys}, "
-            f"and may take {settings.max_memory} (max_memory); drop columns with many different texts, lower "
+            f"and may take {may}; drop columns with many different texts, lower "
             f"{'max_in_memory or ' if n_keys else ''}max_categories, or make the stream with more"
         )
 
 
-def fits(model: Model, max_memory: int, n_columns: int, n_classes: int, n_keys: int) -> bool:
-    """Whether the networks fit into this many MiB whatever the columns hold; almost free."""
-    n_inputs = n_columns * _most_inputs(_chosen(model))
-    return n_bytes(model, n_inputs, n_classes, n_keys) <= max_memory * _MIB
+def fits(model: Model, settings: StreamSettings, n_columns: int, n_classes: int, n_keys: int) -> bool:
+    """Whether the networks fit into what they may take whatever the columns hold; almost free."""
+    n_inputs = n_columns * _most_inputs(_chosen(model)) + _of_histories(model, settings, n_columns)
+    return n_bytes(model, n_inputs, n_classes, n_keys) <= settings.of_networks * _MIB
+
+
+def _of_histories(model: Model, settings: StreamSettings, n_columns: int) -> int:
+    """How many inputs histories add at most."""
+    if settings.history is None:
+        return 0
+    if model.__sklearn_is_fitted__() and model.mixture_.encoding is not None:
+        return len(model.mixture_.encoding.columns)
+    return len(settings.history) * (_OF_ENTITY + _OF_COLUMN * n_columns)
 
 
 def n_bytes(model: Model, n_inputs: int, n_classes: int, n_keys: int = 0) -> int:
@@ -274,8 +306,9 @@ def of_content(content: bytes, name: str) -> Model:
 
 
 def columns_of(model: EvolvingClassifier) -> list[str]:
-    """The columns that a model from a file takes."""
-    return list(model.encoding_.columns)
+    """The columns that a model from a file takes; with histories, those that rows have before they have these."""
+    histories: Histories | None = getattr(model, "histories_", None)
+    return list(model.encoding_.columns if histories is None else histories.columns_)
 
 
 def table(columns: Sequence[str], values: Sequence[Sequence[Value]]) -> Rows:

@@ -11,32 +11,17 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from devdan.arrays import Floats
 from devdan.encoding.encoding import SingleRow
+from devdan.encoding.rows import Rows
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import text_of as text_of_key
 from devdan.model.decision import text_of
 from devdan.service import log_keys, models
 from devdan.service.models import Model
-from devdan.service.schema import Features, Label
-
-
-class RowPrediction(msgspec.Struct, frozen=True, gc=False):
-    """The label, its probability, that of each class in the predictor's order, and that from which on it is called.
-
-    The last is None where the stream does not decide by thresholds.
-    While one class has come alone, its probability is (n + 1) / (n + 2) after n labels, by Laplace's rule of
-    succession: the rest is for classes that have not come yet. The model's own probabilities have to sum to 1.
-    """
-
-    label: Label | None
-    confidence: float | None
-    probabilities: list[float]
-    threshold: float | None = None
-
+from devdan.service.schema import Features, RowPrediction
 
 NOTHING_YET = RowPrediction(None, None, [])
 NOTHING_FETCHED: dict[str, bytes] = {}
@@ -75,6 +60,7 @@ class Predictor:
             self._name()
             return
         self._model = copy.copy(model)
+        self._model.__dict__.pop("histories_", None)  # of the learner, which goes on; rows come with theirs
         self._model.mixture_ = mixture = model.mixture_.copy()
         if mixture.n_taught == 0:
             return
@@ -133,12 +119,18 @@ class Predictor:
         values = [row if isinstance(row, tuple) else [row.get(name) for name in names] for row in rows]
         X = models.table(names, values)
         if keys is None:
-            return self._decided(self._model.predict_proba(models.given(self._model, X)))
+            return self.given(X)
         with self._lock:
             if not fetched.keys() >= set(self.not_in_memory(keys)):
                 raise NotFetchedError
             self._fetched.contents = {text: content for text, content in fetched.items() if content}
             return self._decided(self._model.predict_proba(keys, X))
+
+    def given(self, X: Rows) -> list[RowPrediction]:
+        """Predictions for rows as the model sees them."""
+        if not self.classes:
+            return [NOTHING_YET] * len(X)
+        return self._decided(self._model.predict_proba(models.given(self._model, X)))
 
     def _decided(self, found: Floats) -> list[RowPrediction]:
         """What is answered for these probabilities."""

@@ -13,6 +13,7 @@ import numpy as np
 from devdan.arrays import Floats, Integers
 from devdan.evaluation.labels import NEVER, Labels
 from devdan.fleet.fleet import DEVDANFleet
+from devdan.histories.histories import Histories
 from devdan.service import log_keys, models, sql
 from devdan.service.database import Connection
 from devdan.service.fold import Fold
@@ -169,6 +170,12 @@ def history(
         stream.name, blocks, chunk, tuple(columns), len(places), classes=tuple(classes) or None, origin="the log"
     )
     return made, RecordedLabels(late=late)
+
+
+def histories(stream: StreamFacts) -> Histories | None:
+    """What tells the other model of the past of entities, if the stream has histories."""
+    settings = stream.settings
+    return None if settings.history is None else Histories(settings.entities, time=settings.time)
 
 
 def _there(rows: LoggedRows) -> list[int]:

@@ -6,9 +6,12 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
+
+from devdan.encoding.rows import Rows
+from devdan.histories.histories import entity_columns
 
 Value = float | str | bool | None  # of a feature; None is missing
 Label = int | str | bool
@@ -171,7 +174,8 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     longer needed; by default for ever, so that everything can be replayed. ``max_memory`` is what the networks may take
     with their replay buffers: rows and labels for which they would need more are refused. The networks of the
     ``max_in_memory`` keys used last are in memory. With ``assume``, rows are taught as a class if their label does not
-    come in time, instead of ``wait``.
+    come in time, instead of ``wait``. ``history`` names the columns of entities, or lists of them for pairs, and
+    ``time`` that of times: rows are predicted and learned with what was known of their entities when they came.
     """
 
     model: str = "DEVDAN"
@@ -184,6 +188,18 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     max_memory: int = _MEMORY  # MiB
     max_in_memory: int = _IN_MEMORY
     assume: Assumption | None = None
+    history: list[str | list[str]] | None = None
+    time: str | None = None
+
+    @property
+    def of_networks(self) -> int:
+        """The MiB that the networks may take; of a stream with histories, half is for the entities."""
+        return self.max_memory if self.history is None else max(self.max_memory // 2, 1)
+
+    @property
+    def entities(self) -> list[str | tuple[str, ...]]:
+        """What ``history`` names."""
+        return [one if isinstance(one, str) else tuple(one) for one in self.history or ()]
 
     @property
     def waits(self) -> float:
@@ -211,6 +227,22 @@ class StreamSettings(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
             raise InvalidError(f"max_memory must be MiB, from 1 to {_MOST_MEMORY}, got {self.max_memory}")
         if not 1 <= self.max_in_memory <= _MOST_KEYS:
             raise InvalidError(f"max_in_memory must be keys, from 1 to {_MOST_KEYS:,}, got {self.max_in_memory}")
+        self._check_history()
+
+    def _check_history(self) -> None:
+        if self.history is None:
+            if self.time is not None:
+                raise InvalidError("time is for history, which names the columns that say whom a row is about")
+            return
+        if self.keyed:
+            raise InvalidError("history must be left out with keyed: of a key, its own network knows the past")
+        try:
+            named = [name for columns in entity_columns(self.entities) for name in columns]
+        except ValueError as error:
+            raise InvalidError(str(error).replace("entities", "history", 1)) from None
+        check_columns(list(dict.fromkeys(named)))
+        if self.time in named:
+            raise InvalidError(f"time must be another column than those of history, got {self.time!r}")
 
 
 class LoggedSettings(msgspec.Struct, tag="created", frozen=True):
@@ -225,12 +257,14 @@ class LoggedColumns(msgspec.Struct, tag="columns", frozen=True):
     names: list[str]
 
 
-class LoggedRows(msgspec.Struct, tag="rows", frozen=True):
+class LoggedRows(msgspec.Struct, tag="rows", frozen=True, omit_defaults=True):
     """Rows that were committed together; the model observes them together.
 
     ``first`` is the number of the first row in the stream. ``predicted`` and ``confidence`` are what was answered:
     None for rows that came with their labels, or before the first label was learned. ``thresholds`` are the
-    probabilities from which on these labels were called, if the stream decided by such.
+    probabilities from which on these labels were called, if the stream decided by such. ``histories`` are what was
+    known of each row's entities when it came, as packed floats, of which some were ``hidden``; ``arrived`` are the
+    times.
     """
 
     first: int
@@ -240,31 +274,37 @@ class LoggedRows(msgspec.Struct, tag="rows", frozen=True):
     confidence: list[float | None]
     keys: list[str] | None = None
     thresholds: list[float | None] | None = None
+    histories: list[bytes] | None = None
+    arrived: list[float] | None = None
+    hidden: list[int] = []
 
 
-class LoggedLabels(msgspec.Struct, tag="labels", frozen=True):
+class LoggedLabels(msgspec.Struct, tag="labels", frozen=True, omit_defaults=True):
     """Labels that were committed together; the model is taught them together.
 
-    ``rows`` has the record of each label's row and the row's place in it.
+    ``rows`` has the record of each label's row and the row's place in it. ``came`` is when they came by the time of the
+    histories, if the stream has some.
     """
 
     rows: list[tuple[int, int]]
     labels: list[Label]
+    came: float | None = None
 
 
 class LoggedAssumptions(LoggedLabels, tag="assumed", frozen=True):
     """Labels that did not come in time, and are assumed; one that comes later corrects it."""
 
 
-class LoggedCorrections(msgspec.Struct, tag="corrections", frozen=True):
+class LoggedCorrections(msgspec.Struct, tag="corrections", frozen=True, omit_defaults=True):
     """Labels that replace others, committed together: the model forgets those ``before``, and is taught these.
 
-    ``rows`` is as in ``LoggedLabels``.
+    ``rows`` is as in ``LoggedLabels``; in histories, the labels count from when the first ones ``came``.
     """
 
     rows: list[tuple[int, int]]
     before: list[Label]
     labels: list[Label]
+    came: list[float] | None = None
 
 
 class EarlyLabels(msgspec.Struct, tag="early", frozen=True):
@@ -274,12 +314,13 @@ class EarlyLabels(msgspec.Struct, tag="early", frozen=True):
     labels: list[Label]
 
 
-class LoggedForgetting(msgspec.Struct, tag="forgotten", frozen=True):
+class LoggedForgetting(msgspec.Struct, tag="forgotten", frozen=True, omit_defaults=True):
     """A sample was forgotten: the model takes it out of its replay buffers.
 
     ``row`` is as in ``LoggedLabels``, or None if only a label had come; ``waited``: for the other part. ``columns`` are
     the places of values that no other row has, and that the encoding forgets; ``labelled`` the records with labels of
-    the sample. Once it is erased, the id and the label are, too.
+    the sample. ``times``: when its row and its label came, by the time of the histories. Once it is erased, the id and
+    the label are, too.
     """
 
     id: str
@@ -288,6 +329,7 @@ class LoggedForgetting(msgspec.Struct, tag="forgotten", frozen=True):
     waited: bool
     columns: list[int]
     labelled: list[int]
+    times: tuple[float, float | None] | None = None
 
 
 class LoggedExpiry(msgspec.Struct, tag="expired", frozen=True):
@@ -346,6 +388,27 @@ class SubmittedRow(msgspec.Struct, frozen=True, gc=False):
     threshold: float | None = None
 
 
+class RowPrediction(msgspec.Struct, frozen=True, gc=False):
+    """The label, its probability, that of each class in the predictor's order, and that from which on it is called.
+
+    The last is None where the stream does not decide by thresholds.
+    While one class has come alone, its probability is (n + 1) / (n + 2) after n labels, by Laplace's rule of
+    succession: the rest is for classes that have not come yet. The model's own probabilities have to sum to 1.
+    """
+
+    label: Label | None
+    confidence: float | None
+    probabilities: list[float]
+    threshold: float | None = None
+
+
+class RowPredictor(Protocol):
+    """What predicts rows as the model sees them."""
+
+    def given(self, X: Rows) -> list[RowPrediction]:
+        """Their predictions."""
+
+
 class Source(NamedTuple):
     """Where a submission was read that may be read again: a partition of a topic, and the offset in it."""
 
@@ -358,7 +421,8 @@ class Submission(NamedTuple):
     """What one request writes: rows, or labels by the ids of their rows; ``replaces``: they correct others.
 
     A submission with a ``source`` that was decided about before changes nothing, even if its ids were forgotten since.
-    Submissions of a partition must come in the order of their offsets.
+    Submissions of a partition must come in the order of their offsets. With a ``predictor``, its rows are predicted
+    when they are written, with what is known of their entities then.
     """
 
     stream: int
@@ -366,6 +430,7 @@ class Submission(NamedTuple):
     labels: Sequence[tuple[str, Label]] = ()
     source: Source | None = None
     replaces: bool = False
+    predictor: RowPredictor | None = None
 
 
 class Contradiction(NamedTuple):
@@ -388,6 +453,8 @@ class SubmissionOutcome(NamedTuple):
     refused: Sequence[Contradiction] = ()
     error: str | None = None
     gone: bool = False  # the stream does not exist (any more)
+    unready: bool = False  # nothing can be decided yet; the error says why
+    predictions: Sequence[RowPrediction] = ()  # of all rows, if the submission has a predictor
 
     def and_then(self, other: SubmissionOutcome) -> SubmissionOutcome:
         """The outcome of a submission that was committed in parts.
@@ -406,6 +473,7 @@ class SubmissionOutcome(NamedTuple):
             [*self.refused, *other.refused],
             self.error or other.error,
             self.gone or other.gone,
+            self.unready or other.unready,
         )
 
 

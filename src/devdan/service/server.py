@@ -17,6 +17,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from devdan.encoding.encoding import EncodingWarning
+from devdan.histories.histories import HistoryWarning
 from devdan.model.compilation import compile_kernel
 from devdan.model.devdan import DEVDAN
 from devdan.service import api, inference, live
@@ -111,7 +112,8 @@ def serve(made: uvicorn.Server) -> None:
     gc.freeze()  # what is there stays, and to go through it takes a fifth of a second
     gc.set_threshold(_GARBAGE)
     sys.setswitchinterval(_SWITCH)
-    warnings.simplefilter("ignore", EncodingWarning)  # the description of a stream says it
+    for kind in (EncodingWarning, HistoryWarning):  # the description of a stream says it
+        warnings.simplefilter("ignore", kind)
     served: Any = made.config.app
     served.on_failure = partial(_end, made)
     made.run(sockets)

@@ -338,6 +338,11 @@ def latest_seq(connection: Connection, stream: int) -> int:
     return _seq_of(connection, stream, LATEST)
 
 
+def base_seq(connection: Connection, stream: int) -> int:
+    """The record after which the log begins, as what came before was removed or erased; 0 if it has all."""
+    return _seq_of(connection, stream, BASE)
+
+
 def _seq_of(connection: Connection, stream: int, kind: str) -> int:
     found = connection.execute("SELECT seq FROM snapshots WHERE stream = ? AND kind = ?", (stream, kind))
     return int(found[0][0]) if found else 0
@@ -399,7 +404,7 @@ def compact(connection: Connection, stream: int, before: float, after: int, leas
 
 def begin_with_latest(connection: Connection, stream: int) -> None:
     """Let the log begin with the latest snapshot, within a transaction."""
-    base = _seq_of(connection, stream, BASE)
+    base = base_seq(connection, stream)
     connection.execute(  # what the latest snapshot has replaced is still read, and goes with the next one
         "DELETE FROM networks WHERE stream = ? AND seq <= ? AND key IN "
         "(SELECT key FROM networks WHERE stream = ? AND seq > ? AND seq < ?)",
@@ -449,7 +454,7 @@ def probe(connection: Connection, now: float) -> None:
 
 def _put_networks(connection: Connection, stream: int, kept: Snapshot) -> None:
     """Write what has changed since the latest snapshot, and remove what that one has replaced."""
-    before, base = latest_seq(connection, stream), _seq_of(connection, stream, BASE)
+    before, base = latest_seq(connection, stream), base_seq(connection, stream)
     if before > kept.seq:
         return
     connection.execute(

@@ -11,7 +11,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from devdan.service import ledger, sql
 from devdan.service.database import Connection, DamagedError, Database, UnavailableError
+from devdan.service.entities import BehindError, LogEnd
 from devdan.service.schema import BusyError, Limits, Submission, SubmissionOutcome, are_alike
 from devdan.service.supervision import SteadyClock, Supervisor
 
@@ -96,6 +97,7 @@ class WriterThread(threading.Thread):
         self.clock = SteadyClock()
         self.queued = 0  # rows and labels that wait to be written; changed only in the thread that makes promises
         self.n_commits = self.n_failures = 0
+        self.ends: dict[int, LogEnd] = {}  # of streams with histories; those that lack are loaded by the learner
 
     def submit(self, submissions: Sequence[Submission], promise: Promise) -> None:
         """Have rows or labels written; the promise is kept when they are on disk.
@@ -191,7 +193,7 @@ class WriterThread(threading.Thread):
         """Write a group, or refuse it; an unexpected error is told to those whose submissions alone make one."""
         submissions = [one for item in group for one in item.submissions]
         try:
-            outcomes = ledger.commit(connection, submissions, self.clock.now(), self._limits)
+            outcomes = ledger.commit(connection, submissions, self.clock.now(), self._limits, self.ends)
         except DamagedError:
             raise
         except UnavailableError as error:
@@ -209,7 +211,9 @@ class WriterThread(threading.Thread):
             self.part.goes_on()
             self.n_commits += 1
             self._deliver(partial(self._keep_promises, group, outcomes))
-            self._wrote({one.stream for one in submissions})
+            written = {one.stream for one in submissions}
+            self._wrote(written)
+            self._sync(connection, written)
 
     def _keep_promises(self, group: list[_Item], outcomes: list[SubmissionOutcome]) -> None:
         self.queued -= sum(item.size for item in group)
@@ -231,7 +235,23 @@ class WriterThread(threading.Thread):
         refuse([item for item in items if item.job is not None])
         self._deliver(partial(refuse, [item for item in items if item.job is None]))
 
+    def _sync(self, connection: Connection, streams: Collection[int]) -> None:
+        """Bring what is known of entities up to date with labels, so that the next rows need not wait for that."""
+        for number in [number for number in streams if number in self.ends]:
+            try:
+                self.ends[number].sync(connection)
+            except DamagedError:
+                raise
+            except UnavailableError:  # the next transaction tries it again
+                return
+            except BehindError:
+                self.ends.pop(number, None)
+            except Exception:
+                logger.exception("what is known of the entities of stream %s is loaded again", number)
+                self.ends.pop(number, None)
+
     def _run(self, connection: Connection, job: Callable[[Connection], Any], promise: Promise) -> None:
+        self._sync(connection, list(self.ends))  # before a job that may remove some of what it needs
         try:
             result = job(connection)
         except Exception as failure:
@@ -257,7 +277,7 @@ class WriterThread(threading.Thread):
         with suppress(UnavailableError):  # it is retried
             for number, stream in sql.streams(connection).items():
                 try:
-                    ledger.expire(connection, number, self.clock.now())
+                    ledger.expire(connection, number, self.clock.now(), self.ends)
                 except (UnavailableError, DamagedError):
                     raise
                 except Exception:
