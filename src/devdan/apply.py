@@ -21,7 +21,8 @@ import pyarrow.parquet as pa_parquet
 
 from devdan.arrays import Floats
 from devdan.atomic import written_atomically
-from devdan.encoding.column import DATE, FLAG, NOMINAL, NUMBER, TIME, ColumnEncoding
+from devdan.encoding.column import ColumnEncoding
+from devdan.encoding.evidence import DATE, FLAG, NOMINAL, NUMBER, TIME
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import Vocabulary, is_dressed, number, plain_text
 from devdan.fleet import keys as labels

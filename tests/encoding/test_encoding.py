@@ -359,7 +359,7 @@ def test_a_word_among_numbers_is_missing_unless_it_recurs():
         "the column 'x' holds numbers, but also words such as 'unknown', which are missing or, once one has come 3 "
         "times, inputs of their own"
     ]
-    assert repr(encoding) == "x  number; 1 of its first 4 values is none: 'unknown'"
+    assert repr(encoding) == "x  number; 1 of 4 values is none: 'unknown'"
     X, later = encoding.learned(rows_of([{"x": "unknown"}, {"x": "unknown"}, {"x": "4"}]))
     assert later.input_names == ["x", "x=unknown"]
     np.testing.assert_array_equal(X, [[np.nan, 1], [np.nan, 1], [4, 0]])
@@ -384,7 +384,7 @@ def test_a_kind_is_what_most_values_have_not_the_first():
     kinds = {"amount": "number", "money": "number", "seat": "nominal", "gate": "nominal", "when": "date"}
     assert {name: column.kind for name, column in encoding.columns.items()} == kinds | {"weight": "number"}
     assert encoding.columns["amount"].values == []  # one odd value is missing, and said
-    assert "1 of its first 1,000 values is none: 'unknown'" in repr(encoding)
+    assert "1 of 1,000 values is none: 'unknown'" in repr(encoding)
     assert encoding.columns["money"].values == ["see receipt"]  # one that recurs has an input
     assert X[:2, encoding.input_names.index("amount")].tolist() == pytest.approx([np.nan, 1.1], nan_ok=True)
     assert X[:4, encoding.input_names.index("weight")].tolist() == [1.5, 0.5, 1.5, 0.5]

@@ -115,6 +115,33 @@ def test_from_any_snapshot_on_it_is_the_same_bit_for_bit(log):
         assert folded(connection, number, again).snapshot(0.0) == whole
 
 
+@pytest.mark.filterwarnings("ignore:the column")
+def test_a_column_that_changes_its_kind_does_so_from_any_snapshot_on(tmp_path):
+    database = SqliteDatabase(tmp_path / "log", "off")
+    connection = database.connect()
+    with connection.transaction():
+        number = sql.create_stream(connection, "s", StreamSettings(options={"random_state": 3}), 0.0).number
+    for k in range(0, 2600, 100):
+        some = [{"amount": "unknown" if j < 1100 else f"{j % 97},5", "x": j % 89 / 89} for j in range(k, k + 100)]
+        rows = [SubmittedRow(f"r{k + j}", row, predicted="big", confidence=0.75) for j, row in enumerate(some)]
+        labels = [(row.id, label_of(row.features)) for row in rows]
+        ledger.commit(connection, [Submission(number, rows), Submission(number, labels=labels)], float(k))
+    stream, kinds = sql.streams(connection)[number], []
+    whole = folded(connection, number).snapshot(0.0)
+    last = connection.records(number, 0, 10_000)[-1].seq
+    for seq in (last // 5, last // 2, last * 3 // 4):
+        part = folded(connection, number, until=seq)
+        kinds.append(part.model.encoding_.columns["amount"].kind)
+        again = Fold.restored(connection, stream, part.snapshot(0.0))
+        assert folded(connection, number, again).snapshot(0.0) == whole
+    assert kinds == ["nominal", "nominal", "number"]
+    sql.keep_snapshot(connection, number, whole)
+    rebuilt = replayed(connection, stream)
+    assert rebuilt.same is True
+    assert rebuilt.fold.model.encoding_.columns["amount"].kind == "number"
+    database.close()
+
+
 def test_replaying_compares_with_the_snapshot(log):
     connection, number = log
     stream = sql.streams(connection)[number]

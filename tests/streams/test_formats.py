@@ -1,116 +1,25 @@
 """One table in every format and behind every door: the same samples, and clear words about what is wrong."""
 
-import bz2
 import codecs
 import gzip
 import io
 import json
 import lzma
-import sqlite3
 import sys
 import zipfile
-from contextlib import closing
+from itertools import islice
 
 import formats_page
 import numpy as np
-import pyarrow as pa
-import pyarrow.feather
-import pyarrow.parquet
 import pytest
+from table_files import FORMATS, LABELS, NAMES, ROWS, N, database, objects, text, written, zipped
 from workbooks import CLOCK, DATE, OWN, write_workbook
 
 from devdan import DEVDAN
-from devdan.encoding.encoding import EncodingWarning
+from devdan.encoding.encoding import Encoding, EncodingWarning
 from devdan.evaluation.loop import prequential
 from devdan.streams import StreamError, open_stream, open_table
 from devdan.streams.files import READERS, file
-
-RANDOM = np.random.default_rng(3)
-N = 600
-AMOUNTS = RANDOM.normal(50, 20, N).round(2).tolist()
-CITIES = [None if k % 11 == 0 else ["Bonn", "Köln", "Rome"][k % 3] for k in RANDOM.integers(0, 100, N).tolist()]
-CODES = [f"A{k:02d}" for k in RANDOM.integers(0, 9, N).tolist()]
-LABELS = ["late" if amount > 60 else "in time" for amount in AMOUNTS]
-NAMES = ["amount", "city", "code", "label"]
-ROWS = list(zip(AMOUNTS, CITIES, CODES, LABELS, strict=True))
-
-
-def text(separator=",", decimal="."):
-    lines = [separator.join("" if value is None else str(value).replace(".", decimal) for value in row) for row in ROWS]
-    return "\n".join([separator.join(NAMES), *lines]) + "\n"
-
-
-def objects():
-    return [{name: value for name, value in zip(NAMES, row, strict=True) if value is not None} for row in ROWS]
-
-
-def zipped(path, members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-
-
-def database(path):
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TABLE orders (amount REAL, city TEXT, code TEXT, label TEXT)")
-        connection.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", ROWS)
-        connection.commit()
-
-
-def written(name, folder):
-    """The table in some format; returns what opens it."""
-    path = folder / name
-    table = pa.table(dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True)))
-    lines = "\n".join(map(json.dumps, objects()))
-    plain = {
-        "t.csv": text().encode(), "semicolons.csv": text(";").encode(), "commas.csv": text(";", ",").encode(),
-        "t.tsv": text("\t").encode(), "bars.txt": text("|").encode(), "mark.csv": b"\xef\xbb\xbf" + text().encode(),
-        "utf16.csv": text().encode("utf-16"), "utf16be.csv": text().encode("utf-16-be"),
-        "t.csv.gz": gzip.compress(text().encode()), "t.csv.bz2": bz2.compress(text().encode()),
-        "t.csv.xz": lzma.compress(text().encode()), "t.jsonl": lines.encode(),
-        "t.ndjson.gz": gzip.compress(lines.encode()), "t.json": json.dumps(objects(), indent=1).encode(),
-    }  # fmt: skip
-    if name in plain:
-        path.write_bytes(plain[name])
-    elif name == "t.csv.zst":
-        with pa.output_stream(path, compression="zstd") as stream:
-            stream.write(text().encode())
-    elif name == "t.zip":
-        zipped(path, {"inner.csv": text()})
-    elif name == "t.parquet":
-        pa.parquet.write_table(table, path)
-    elif name in ("t.arrow", "t.arrows"):
-        new = pa.ipc.new_file if name == "t.arrow" else pa.ipc.new_stream
-        with new(path, table.schema) as writer:
-            writer.write_table(table, max_chunksize=250)
-    elif name == "t.feather":
-        pa.feather.write_feather(table, path)
-    elif name == "t.xlsx":
-        write_workbook(path, [NAMES, *ROWS])
-    elif name == "t.db":
-        database(path)
-        return f"sqlite:///{path}?table=orders"
-    elif name == "t.duckdb":
-        duckdb = pytest.importorskip("duckdb")
-        with duckdb.connect(str(path)) as connection:
-            connection.register("given", table).execute("CREATE TABLE orders AS SELECT * FROM given")
-        return f"duckdb:///{path}?table=orders"
-    elif name in ("folder", "folder/part-*.csv"):
-        (folder / "folder").mkdir()
-        lines = text().splitlines()
-        for k in range(3):
-            part = [lines[0], *lines[1 + 200 * k : 201 + 200 * k]]
-            (folder / "folder" / f"part-{k}.csv").write_text("\n".join(part) + "\n")
-    else:
-        raise ValueError(name)
-    return str(path)
-
-
-FORMATS = [
-    "t.csv", "semicolons.csv", "commas.csv", "t.tsv", "bars.txt", "mark.csv", "utf16.csv", "utf16be.csv", "t.csv.gz",
-    "t.csv.bz2", "t.csv.xz", "t.csv.zst", "t.zip", "t.jsonl", "t.ndjson.gz", "t.json", "t.parquet", "t.arrow",
-    "t.arrows", "t.feather", "t.xlsx", "t.db", "t.duckdb", "folder", "folder/part-*.csv",
-]  # fmt: skip
 
 
 def told(records):
@@ -209,6 +118,35 @@ def test_thousands_beside_decimal_commas(tmp_path):
         assert any("'1.001', read as 1001: other columns have" in note for note in model.encoding_.notes)
 
 
+@pytest.mark.filterwarnings("ignore:the column")
+@pytest.mark.parametrize("block", [3000, 1 << 20])
+def test_decimal_commas_are_the_same_numbers_however_they_are_read(block, tmp_path, monkeypatch):
+    """Those of later blocks are read by Arrow, those of an open file one by one."""
+    monkeypatch.setattr("devdan.streams.delimited.BLOCK", block)
+    random, lines = np.random.default_rng(0), ["a;b;c;d;e;label"]
+    for k in range(4000):
+        a = "NA" if k % 50 == 3 else "" if k % 50 == 4 else f"{random.normal():.2f}".replace(".", ",")
+        b = "1.234" if k == 3100 else "unknown" if k == 2500 else f"{k % 7},5"
+        lines.append(f"{a};{b};{random.normal():.2f};{k % 13};{'red' if k % 3 else 'blue'};{'ab'[k % 2]}")
+    text = "\n".join(lines) + "\n"
+    (tmp_path / "t.csv").write_text(text)
+    encodings, inputs = [Encoding(), Encoding()], []
+    for place, source in enumerate((tmp_path / "t.csv", io.StringIO(text))):
+        parts = []
+        for X, _ in open_stream(source, chunk=500):
+            part, encodings[place] = encodings[place].learned(X)
+            parts.append(part[:, : parts[0].shape[1]] if parts else part)
+        inputs.append(np.concatenate(parts))
+    np.testing.assert_array_equal(*inputs)
+    known = [[(each.name, each.kind, each.decimal, each.values) for each in one.columns.values()] for one in encodings]
+    assert known[0] == known[1]
+    assert inputs[0][3100, 1] == 1234
+    if block == 3000:
+        read = list(open_stream(tmp_path / "t.csv", chunk=500))
+        assert 0 in read[0][0].others
+        assert 0 not in read[-1][0].others
+
+
 def test_a_decimal_sign_that_is_said_is_taken(tmp_path):
     content = "a;b;y\n" + "".join(f"1,{k:03d};1.{k:03d};{k % 2}\n" for k in range(1, 40))
     (tmp_path / "t.csv").write_text(content)
@@ -248,6 +186,42 @@ def test_any_separator_and_encoding_that_is_named(tmp_path):
     assert values(path, sep=";", encoding="cp850") == ([["ü,1"]], ["x"])
     assert values(io.BytesIO("a,y\nü,x\n".encode("utf-16")), encoding="utf-16") == ([["ü"]], ["x"])
     assert values(io.BytesIO("a,y\nü,x\n".encode("latin-1")), encoding="latin-1") == ([["ü"]], ["x"])
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "message"),
+    [
+        (
+            "t.csv",
+            "5,{},a",
+            r"row 90000 \(line 90001\) has .* in column 'city', which holds text in UTF-8; name its enc",
+        ),
+        (
+            "t.jsonl",
+            '{{"x": 5, "city": "{}", "label": "a"}}',
+            "line 90000 is not utf-8 text; name its encoding with enc",
+        ),
+        (
+            "t.json",
+            '{{"x": 5, "city": "{}", "label": "a"}},',
+            "is not utf-8 text throughout: name its encoding with en",
+        ),
+    ],
+)
+def test_another_encoding_that_begins_late_is_said_with_its_line(name, row, message, tmp_path):
+    """A megabyte and more is plain, so that nothing tells the encoding before."""
+    rows = [row.format("Rome and all its hills")] * 100_000
+    rows[89_999] = row.format("K\u00f6ln")
+    head = {"t.csv": ["x,city,label"], "t.json": ["["]}.get(name, [])
+    tail = ["]"] if name == "t.json" else []
+    text = "\n".join([*head, *rows, *tail]).replace(",\n]", "\n]") + "\n"
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    sizes = (len(y) for _, y in open_stream(tmp_path / name, target="label"))
+    n = sum(islice(sizes, 100))
+    assert n == 50_000
+    with pytest.raises(StreamError, match=message):
+        list(sizes)
+    assert sum(len(y) for _, y in open_stream(tmp_path / name, target="label", encoding="latin-1")) == 100_000
 
 
 def test_another_encoding_is_found_and_said(tmp_path):

@@ -1,7 +1,7 @@
-"""The encoding of one column: its kind, judged by its values, and its inputs, added when they are needed.
+"""The encoding of one column: its kind and its inputs, added when they are needed.
 
-The kind is the one that at least half of the values have. It is judged by the first values at hand, and again once
-there have been 10, 100 and 1,000: a column that begins with a few odd values changes its kind then.
+How the kind is judged, and when it changes, is in :mod:`devdan.encoding.evidence`; what people are told about a column
+in :mod:`devdan.encoding.column_notes`.
 
 - A **number** is one input, and so is a **flag** (true and yes are 1, false and no are 0).
 - A **nominal** column has one input for each value: 1 where the column has that value, 0 elsewhere. Once there are
@@ -29,24 +29,32 @@ import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
 from devdan.encoding import rows, values
-from devdan.encoding.numerals import CURRENCIES, numeral
+from devdan.encoding.evidence import (
+    DATE,
+    ENOUGH,
+    FLAG,
+    JUDGED_AT,
+    KINDS,
+    NOMINAL,
+    NUMBER,
+    TIME,
+    Doubt,
+    Evidence,
+    is_all,
+    weights_of,
+)  # fmt: skip
 from devdan.encoding.rows import Numbers, Texts, Times
-from devdan.encoding.values import DAY, EPOCHS, NO_TIME, Vocabulary
+from devdan.encoding.values import DAY, EPOCHS, NO_TIME
 
-NUMBER, FLAG, NOMINAL, DATE, TIME = "number", "flag", "nominal", "date", "time"
-KINDS = (NUMBER, FLAG, NOMINAL, DATE, TIME)
 TIME_OF_DAY, DAY_OF_WEEK, DAY_OF_YEAR = "time of day", "day of week", "day of year"
 PERIODS = {TIME_OF_DAY: DAY, DAY_OF_WEEK: 7 * DAY, DAY_OF_YEAR: 365 * DAY}  # in microseconds
 WAVES = ("sine", "cosine")
-_COUNTS = ("n", "flags", "numbers", "dates", "times", "days_first", "months_first", "commas", "points", "codes")
-_CITED = ("word", "dressed", "ambiguous", "doubtful", "said")
-_JUDGED_AT = (1, 10, 100, 1000)  # values after which the kind is judged
-_MAX_MARKS, _MAX_WORDS = 16, 256  # currencies and units, and words among numbers, that are counted
-_RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
+_MAX_WORDS = 256  # words among numbers that are counted
+RECURRING = 3  # times that a word must come among numbers, flags or dates to get an input
 _MANY = 10  # values, none of which is as the user says
 _MIN_COUNTER, _MAX_COUNTER = 100, 1000  # a number may be taken for a counter after and until this many values
 _RARE = {200: 180, 1000: 500}  # texts, and how many of them must differ for values to count as recurring too rarely
-_SHARED = 4  # values of a nominal column share a quarter as many inputs as there are inputs of one value
+SHARED = 4  # values of a nominal column share a quarter as many inputs as there are inputs of one value
 
 
 class InputKey(NamedTuple):
@@ -58,7 +66,6 @@ class InputKey(NamedTuple):
     of: str = ""
 
 
-_A = {NUMBER: "a number", FLAG: "a flag", NOMINAL: "nominal", DATE: "a date", TIME: "a time"}
 NUMERIC, OPEN = InputKey("number"), InputKey("open")
 
 
@@ -69,115 +76,6 @@ class ColumnOptions:
     kind: str = ""  # nominal, numeric, date, drop or nothing
     date_format: str = "iso"
     max_categories: int = 64
-
-
-@dataclass
-class Evidence:
-    """What the first values were, by which the kind of the column is judged."""
-
-    n: int = 0
-    flags: int = 0
-    numbers: int = 0
-    dates: int = 0
-    times: int = 0
-    days_first: int = 0  # dates whose day must be before the month
-    months_first: int = 0  # and those whose month must be before the day
-    commas: int = 0  # numbers whose comma must be a decimal one
-    points: int = 0  # and those whose point must
-    codes: int = 0  # numbers that begin with a needless zero, as codes do
-    marks: dict[str, int] = field(default_factory=dict)  # how many numbers had which currency or unit
-    word: str = ""  # the first text that is nothing else
-    dressed: str = ""  # the first number that a program would not write
-    ambiguous: str = ""  # the first number whose comma or point may be a decimal one
-    doubtful: str = ""  # the first date whose day or month may be the first
-    said: str = ""  # the decimal sign, if the user has said it
-    n_judged: int = 0  # values by which the kind has been judged
-
-    def count(self, column: rows.Column) -> None:
-        """Count the values of a column, up to the last that is needed."""
-        if self.n >= _JUDGED_AT[-1]:
-            return
-        if isinstance(column, Texts) and column.decimal:
-            self.said = column.decimal
-        there = np.flatnonzero(~column.missing)[: _JUDGED_AT[-1] - self.n]
-        self.n += len(there)
-        if isinstance(column, Numbers):
-            if column.flags:
-                self.flags += len(there)
-            else:
-                self.numbers += len(there)
-        elif isinstance(column, Times):
-            if column.clock:
-                self.times += len(there)
-            else:
-                self.dates += len(there)
-        else:
-            texts = column[there]
-            counts = np.bincount(texts.places, minlength=len(column.vocabulary)).tolist()
-            for place in texts.in_order()[0]:
-                self._count_text(column.vocabulary, place, counts[place], column.declared)
-
-    def _count_text(self, vocabulary: Vocabulary, place: int, count: int, declared: bool) -> None:
-        text = vocabulary.texts[place]
-        found = numeral(text)
-        if not math.isnan(vocabulary.flags[place]):
-            self.flags += count
-        elif declared:  # the same word is cited whether or not a type says that it is one
-            others = (found is not None, values.date_order(text), values.moment(text) != NO_TIME)
-            if not any(others) and values.of_day(text) == NO_TIME:
-                self.word = self.word or text
-        elif found is not None:
-            self.numbers += count
-            self.commas += count * (found.separator == ",")
-            self.points += count * (found.separator == ".")
-            self.codes += count * (len(text) > 1 and text[0] == "0" and text.isdigit())
-            if found.mark and (found.mark in self.marks or len(self.marks) < _MAX_MARKS):
-                self.marks[found.mark] = self.marks.get(found.mark, 0) + count
-            if not self.dressed and values.is_dressed(text):
-                self.dressed = text
-            if not self.ambiguous and found.separator[:1] == "?" and not self.said:
-                self.ambiguous = text
-        elif values.moment(text) != NO_TIME or (order := values.date_order(text)):
-            self.dates += count
-            if values.moment(text) == NO_TIME:
-                self.days_first += count * (order == values.DAY_FIRST)
-                self.months_first += count * (order == values.MONTH_FIRST)
-                self.doubtful = self.doubtful or (text if order == "?" else "")
-        elif values.of_day(text) != NO_TIME:
-            self.times += count
-        else:
-            self.word = self.word or text
-
-    @property
-    def kind(self) -> str:
-        """The kind that at least half of the values have; otherwise nominal.
-
-        Numbers of several units are no quantity, as in the seats 12A and 12F; several currencies are. Nor are 007 and
-        such beside words.
-        """
-        money = sum(count for mark, count in self.marks.items() if mark in CURRENCIES)
-        units = [count for mark, count in self.marks.items() if mark not in CURRENCIES]
-        alike = self.numbers - money - sum(units) + max([money, *units])
-        alike -= self.codes if self.of(NOMINAL) > 0 else 0
-        found = {FLAG: self.flags, NUMBER: alike, DATE: self.dates, TIME: self.times}
-        most = max(found, key=lambda kind: found[kind])
-        return most if 2 * found[most] >= self.n else NOMINAL
-
-    def decimal(self, of_table: str) -> str:
-        """The decimal separator of numbers that do not tell it themselves; ``of_table`` is that of other columns."""
-        if self.said:
-            return self.said
-        return of_table if self.commas == self.points else "," if self.commas > self.points else "."
-
-    @property
-    def date_order(self) -> str:
-        """The order of dates that do not tell it themselves."""
-        return values.MONTH_FIRST if self.months_first > self.days_first else values.DAY_FIRST
-
-    def of(self, kind: str) -> int:
-        """How many values were of this kind."""
-        counts = {FLAG: self.flags, NUMBER: self.numbers, DATE: self.dates, TIME: self.times}
-        return counts.get(kind, self.n - sum(counts.values()))
 
 
 @dataclass
@@ -209,6 +107,7 @@ class ColumnEncoding:
     respelled: str = ""  # a value in another case than when it first came
     words: dict[str, int] = field(default_factory=dict)  # how often such words have come, while they have no input
     evidence: Evidence = field(default_factory=Evidence)
+    doubt: Doubt = field(default_factory=Doubt)
     inputs: dict[InputKey, int] = field(default_factory=dict)
     seen: SeenValues = field(default_factory=SeenValues)
 
@@ -219,7 +118,7 @@ class ColumnEncoding:
         twin = copy.copy(self)
         twin.inputs, twin.words = dict(self.inputs), dict(self.words)
         twin.seen = replace(self.seen, distinct=set(self.seen.distinct))
-        twin.evidence = replace(self.evidence, marks=dict(self.evidence.marks))
+        twin.evidence, twin.doubt = self.evidence.copied(), self.doubt.copied()
         return twin
 
     @property
@@ -227,7 +126,7 @@ class ColumnEncoding:
         """Whether known values, or any number if it is numeric, no longer change it."""
         if self.options.kind == "drop":
             return bool(self.left_out)
-        if not self.options.kind and self.evidence.n < _JUDGED_AT[-1]:
+        if not self.options.kind and (not self.evidence.is_complete or self.doubt.level > 0):
             return False
         if self.left_out and (self.kind != NUMBER or self.seen.n >= _MAX_COUNTER):
             return True
@@ -237,11 +136,32 @@ class ColumnEncoding:
             return NUMERIC in self.inputs
         return self.kind == NOMINAL and (bool(self.options.kind) or self.seen.n >= max(_RARE))
 
-    def learn(self, column: rows.Column, is_new: bool, decimal: str = ".") -> list[tuple[int, InputKey]]:
-        """Learn from values that count as evidence already; returns the inputs still to be added.
+    def count(self, column: rows.Column) -> rows.Column:
+        """Count values as evidence; returns those that come after what is needed, which may raise doubts."""
+        if self.evidence.n == 0 and not self.options.kind and isinstance(column, Texts) and column.sample is not None:
+            self.evidence.count(column.sample)
+            self.evidence.is_sample = self.evidence.n > 0
+        n_before = self.evidence.n
+        if self.kind and self.evidence.is_complete and self.doubt.level == 0 and is_all(column, self.kind):
+            return column[:0]
+        self.evidence.count(column)
+        return column[np.flatnonzero(~column.missing)[self.evidence.n - n_before :]]
 
-        Each comes with the first row that needs it. ``is_new``: these are the first rows. A column that begins with a
-        missing value reserves one input. ``decimal`` is the decimal separator of other columns.
+    @property
+    def knows_only_words(self) -> bool:
+        """Whether no value of a column of words looks like something else, and may raise doubts about its kind."""
+        if self.kind != NOMINAL or self.options.kind:
+            return True
+        return not self.left_out and not self.raises_doubt(rows.texts_of(self.values))
+
+    def learn(
+        self, column: rows.Column, later: rows.Column, is_new: bool, decimal: str = "."
+    ) -> list[tuple[int, InputKey]]:
+        """Learn from values that have been counted; returns the inputs still to be added.
+
+        Each comes with the first row that needs it. ``later`` are the values that are no evidence, ``is_new``: these
+        are the first rows. A column that begins with a missing value reserves one input. ``decimal`` is the decimal
+        separator of other columns.
         """
         if self.options.kind == "drop":
             self.left_out = "dropped"
@@ -250,6 +170,7 @@ class ColumnEncoding:
         before = self.kind
         if not self.judged(column, decimal):
             return wanted
+        self._doubt(later, decimal)
         if before not in ("", self.kind):
             self.before, self.left_out, self.seen = before, "", SeenValues()
             self.inputs.clear()
@@ -279,13 +200,13 @@ class ColumnEncoding:
     def judged(self, column: rows.Column, decimal: str = ".") -> bool:
         """Judge the kind of the column by what has been counted, if it is time to; returns whether it is known."""
         evidence, n_before = self.evidence, self.evidence.n_judged
-        if n_before >= _JUDGED_AT[-1]:
+        if n_before >= JUDGED_AT[-1]:
             return True
         evidence.n_judged = evidence.n
         has_numbers = evidence.numbers + evidence.dates + evidence.flags > 0
         if self.kind == NUMBER and self.options.kind and n_before < _MANY <= evidence.n and not has_numbers:
             self._check_said(column)  # once more, since the first values may come in small pieces
-        if bisect_right(_JUDGED_AT, n_before) == bisect_right(_JUDGED_AT, evidence.n):
+        if bisect_right(JUDGED_AT, n_before) == bisect_right(JUDGED_AT, evidence.n):
             return bool(self.kind)
         self.decimal, self.date_order = evidence.decimal(decimal), evidence.date_order
         if not self.options.kind:
@@ -296,6 +217,30 @@ class ColumnEncoding:
         if is_first:
             self._check_said(column)
         return True
+
+    def raises_doubt(self, column: rows.Column) -> bool:
+        """Whether there is a doubt after these values."""
+        if self.options.kind or is_all(column, self.kind):
+            return False
+        there = column[np.flatnonzero(~column.missing)]
+        return bool((weights_of(there, self.kind, self._words(there)) > 0).any())
+
+    def _doubt(self, later: rows.Column, decimal: str) -> None:
+        """Count values that speak for or against the kind, and judge it again when there are enough against it."""
+        while len(later) > 0 and not self.options.kind:
+            later = later[self.doubt.add(later, weights_of(later, self.kind, self._words(later))) :]
+            if self.doubt.level >= ENOUGH:
+                if self.doubt.evidence.kind != self.kind:
+                    self.evidence, self.kind = self.doubt.evidence, self.doubt.evidence.kind
+                    self.evidence.n_judged = self.evidence.n
+                    self.decimal, self.date_order = self.evidence.decimal(decimal), self.evidence.date_order
+                self.doubt = Doubt()
+
+    def _words(self, column: rows.Column) -> set[str]:
+        """The words of a column of numbers, flags or dates that have inputs of their own."""
+        if self.kind == NOMINAL or not isinstance(column, Texts) or not (known := self._known()):
+            return set()
+        return {text for text in column.vocabulary.texts if self._folded(text) in known}
 
     def _check_said(self, column: rows.Column) -> None:
         """Raise a ``ValueError`` if the first values are nothing of what the user says."""
@@ -390,12 +335,12 @@ class ColumnEncoding:
     def _recurs(self, text: str, count: int) -> bool:
         """Whether a word has come often enough among numbers, flags or dates, now that it has come again."""
         count += self.words.pop(text, 0)
-        if count < _RECURRING and len(self.words) < _MAX_WORDS:
+        if count < RECURRING and len(self.words) < _MAX_WORDS:
             self.words[text] = count
-        return count >= _RECURRING
+        return count >= RECURRING
 
     def _shared(self, text: str) -> InputKey:
-        return InputKey("shared", str(values.bucket(text, max(self.options.max_categories // _SHARED, 1))))
+        return InputKey("shared", str(values.bucket(text, max(self.options.max_categories // SHARED, 1))))
 
     def _learn_times(self, times: Integers) -> list[tuple[int, InputKey]]:
         """Add the inputs of each period that the dates now span."""
@@ -431,9 +376,8 @@ class ColumnEncoding:
             for cited in ("odd", "respelled"):
                 if getattr(twin, cited) == text:
                     setattr(twin, cited, "")
-            for cited in ("word", "dressed", "ambiguous", "doubtful"):
-                if getattr(twin.evidence, cited) == text:
-                    setattr(twin.evidence, cited, "")
+            for evidence in (twin.evidence, twin.doubt.evidence):
+                evidence.without(text)
             if text in twin.seen.distinct:
                 twin.seen.distinct.remove(text)
                 twin.seen.n -= 1
@@ -536,12 +480,12 @@ class ColumnEncoding:
     @classmethod
     def of_number(cls, name: str, number: int, options: ColumnOptions) -> ColumnEncoding:
         """A column that is known to hold numbers; ``number`` is that of its input."""
-        known = Evidence(n=_JUDGED_AT[-1], numbers=_JUDGED_AT[-1], n_judged=_JUDGED_AT[-1])
+        known = Evidence(n=JUDGED_AT[-1], numbers=JUDGED_AT[-1], n_judged=JUDGED_AT[-1])
         return cls(name, options, NUMBER, inputs={NUMERIC: number}, seen=SeenValues(n=_MAX_COUNTER), evidence=known)
 
     def to_json(self) -> dict[str, Any]:
         """The column as JSON, for a model file."""
-        seen, evidence = self.seen, self.evidence
+        seen = self.seen
         return {
             "name": self.name,
             "options": [self.options.kind, self.options.date_format, self.options.max_categories],
@@ -553,8 +497,8 @@ class ColumnEncoding:
             "odd": self.odd,
             "respelled": self.respelled,
             "words": sorted(self.words.items()),
-            "evidence": [*(getattr(evidence, name) for name in _COUNTS), sorted(evidence.marks.items())],
-            "cited": [getattr(evidence, name) for name in _CITED],
+            "evidence": self.evidence.to_json(),
+            "doubt": self.doubt.to_json(),
             "inputs": [[*key, number] for key, number in self.inputs.items()],
             "seen": [
                 seen.n, seen.rises, seen.falls, None if math.isnan(seen.last) else seen.last,
@@ -578,16 +522,9 @@ class ColumnEncoding:
         )  # fmt: skip
         if min(seen.n, seen.rises, seen.falls) < 0 or max(abs(seen.earliest), abs(seen.latest)) >= 2**63:
             raise ValueError("the statistics of a column are out of range")
-        *counts, marks = content["evidence"]
-        evidence = Evidence(marks={str(mark): int(n) for mark, n in marks})
-        for name, count in zip(_COUNTS, counts, strict=True):
-            setattr(evidence, name, int(count))
-        for name, text in zip(_CITED, content["cited"], strict=True):
-            setattr(evidence, name, str(text))
-        evidence.n_judged = evidence.n
         words = {str(word): int(n) for word, n in content["words"]}
-        if min(*counts, *words.values(), *evidence.marks.values(), 0) < 0 or evidence.n > _JUDGED_AT[-1]:
-            raise ValueError("the evidence for the kind of a column is out of range")
+        if min(words.values(), default=0) < 0:
+            raise ValueError("the words of a column are out of range")
         orders = (values.DAY_FIRST, values.MONTH_FIRST)
         if content["decimal"] not in (".", ",") or content["date_order"] not in orders:
             raise ValueError("a column has no known decimal separator, or order of dates")
@@ -598,7 +535,7 @@ class ColumnEncoding:
         )
         column = cls(
             str(content["name"]), options, content["kind"], left_out, decimal, date_order, before, odd, respelled,
-            words, evidence, inputs, seen,
+            words, Evidence.of_json(content["evidence"]), Doubt.of_json(content["doubt"]), inputs, seen,
         )  # fmt: skip
         if not column._has_its_inputs():
             raise ValueError(f"the column {column.name!r} has other inputs than one of its kind")
@@ -643,91 +580,6 @@ class ColumnEncoding:
         if part in WAVES:
             return f"{self.name}: {of} ({part})"
         return {"value": f"{self.name}={of}", "shared": f"{self.name}=others {of}"}.get(part, self.name)
-
-    def in_words(self) -> str:
-        """The kind of the column and its values, for people."""
-        if self.left_out:
-            return f"left out: {self.left_out}"
-        if not self.kind:
-            return "no value yet"
-        said = self.kind
-        if self.kind == NUMBER and self.evidence.dressed:
-            said += f", written as text such as {self.evidence.dressed!r}"
-        if self.kind in (DATE, TIME):
-            said += ": " + (", ".join(self.periods) or "does not span a day yet")
-        known = self.values
-        if known:
-            listed = ", ".join(repr(value) if "," in value else value for value in known[:6])
-            listed += ", …" if len(known) > 6 else ""
-            said += f": {len(known)} values ({listed})" if self.kind == NOMINAL else f", and words: {listed}"
-        if self.odd:
-            n, n_odd = self.evidence.n, self.evidence.n - self.evidence.of(self.kind)
-            if n_odd == 1:
-                said += f"; 1 of its first {n:,} values is none: {self.odd[:40]!r}"
-            elif n_odd:
-                said += f"; {n_odd:,} of its first {n:,} values are none, such as {self.odd[:40]!r}"
-        if self.n_shared:
-            said += f", further ones share {self.n_shared} inputs"
-        return said
-
-    def notes(self) -> list[str]:
-        """What the user should know about the column."""
-        name, said = self.name, []
-        if self.left_out and not self.options.kind:
-            way = "numeric" if self.kind == NUMBER else "nominal"
-            said.append(f"the column {name!r} is left out: {self.left_out}; {way}=[{name!r}] (--{way}) keeps it")
-        if self.before:
-            said.append(
-                f"the column {name!r} was taken for {_A[self.before]} at first, and is now read as {_A[self.kind]}"
-            )
-        if self.odd:
-            said.append(
-                f"the column {name!r} holds {self.kind}s, but also words such as {self.odd[:40]!r}, which are missing"
-                + ("" if self.options.kind else f" or, once one has come {_RECURRING} times, inputs of their own")
-            )
-        if self.kind == NUMBER:
-            said += self._notes_on_numbers()
-        if self.kind == DATE and self.evidence.doubtful and self.options.date_format == "iso":
-            said += self._notes_on_dates()
-        if self.respelled:
-            said.append(
-                f"the column {name!r} has words in several cases, such as {self.respelled[:40]!r}, which are taken for "
-                f"the same; nominal=[{name!r}] (--nominal) tells them apart"
-            )
-        if self.n_shared:
-            n = self.options.max_categories
-            said.append(f"the column {name!r} has more than {n} values; further ones share {n // _SHARED} inputs")
-        return said
-
-    def _notes_on_numbers(self) -> list[str]:
-        name, evidence = self.name, self.evidence
-        said = []
-        if evidence.dressed:
-            said.append(f"the column {name!r} is read as numbers, written as text such as {evidence.dressed!r}")
-        if len(evidence.marks) > 1:
-            listed = ", ".join(sorted(evidence.marks)[:4])
-            said.append(f"the column {name!r} has several currencies or units ({listed}), which are not told apart")
-        is_usual = "," not in evidence.ambiguous and self.decimal == "."  # 1.234, as programs write it
-        if evidence.ambiguous and evidence.commas == evidence.points and not is_usual:
-            read = values.plain_text(values.number(evidence.ambiguous, self.decimal))
-            sign = "comma" if "," in evidence.ambiguous else "point"
-            why = f"nothing says whether the {sign} is a decimal one"
-            if self.decimal == ",":
-                why = "other columns have decimal commas"
-            said.append(
-                f"the column {name!r} has numbers such as {evidence.ambiguous!r}, read as {read}: {why}; "
-                "decimal= (--decimal) says it"
-            )
-        return said
-
-    def _notes_on_dates(self) -> list[str]:
-        if self.evidence.days_first != self.evidence.months_first:
-            return []
-        other = "mm/dd/yyyy"
-        return [
-            f"the column {self.name!r} has dates such as {self.evidence.doubtful!r}, read with the day first: nothing "
-            f"says so; dates={{{self.name!r}: {other!r}}} (--dates {self.name}={other}) reads the month first"
-        ]
 
 
 def _first(there: npt.NDArray[np.bool_]) -> int:

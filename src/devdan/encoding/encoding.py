@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from devdan.arrays import Floats, Integers
-from devdan.encoding.column import FLAG, NOMINAL, NUMBER, NUMERIC, ColumnEncoding, ColumnOptions, InputKey
+from devdan.encoding.column import NUMERIC, ColumnEncoding, ColumnOptions, InputKey
+from devdan.encoding.column_notes import became, notes
+from devdan.encoding.evidence import FLAG, NOMINAL, NUMBER
 from devdan.encoding.rows import Column, Numbers, Rows, Texts
 from devdan.encoding.values import NO_TIME
 
@@ -117,22 +119,23 @@ class Encoding:
         check_finite(rows)
         columns = dict(self.columns)
         wanted: list[tuple[int, int, InputKey, ColumnEncoding]] = []
-        learning: list[tuple[int, ColumnEncoding, Column, bool]] = []
+        learning: list[tuple[int, ColumnEncoding, Column, Column, bool]] = []
         for position, (name, values) in enumerate(zip(rows.names, rows.columns(), strict=True)):
             known = columns.get(name)
-            numeric = known is not None and known.kind != NOMINAL and isinstance(values, Numbers)
-            if known is not None and known.is_settled and (numeric or known.left_out):
-                continue
+            if known is not None and known.is_settled:
+                numeric = known.kind != NOMINAL and isinstance(values, Numbers)
+                if numeric or (known.left_out and not known.raises_doubt(values)):
+                    continue
             column = ColumnEncoding(name, self._instructions.of(name)) if known is None else known.copied()
             columns[name] = column
-            column.evidence.count(values)
-            learning.append((position, column, values, known is None))
+            later = column.count(values)
+            learning.append((position, column, values, later, known is None))
         if not learning:
             return self._applied(rows), self
         counted = [column.evidence for column in columns.values()]
         decimal = "," if sum(seen.commas for seen in counted) > sum(seen.points for seen in counted) else "."
-        for position, column, values, is_new in learning:
-            for row, key in column.learn(values, is_new, decimal):
+        for position, column, values, later, is_new in learning:
+            for row, key in column.learn(values, later, is_new, decimal):
                 wanted.append((row, position, key, column))
         kept = {number for column in columns.values() for number in column.inputs.values()}
         order = [number for number in self.order if number in kept]
@@ -243,7 +246,7 @@ class Encoding:
     @property
     def notes(self) -> list[str]:
         """What the user should know about columns that were left out or interpreted."""
-        return [note for column in self.columns.values() for note in column.notes()]
+        return [note for column in self.columns.values() for note in notes(column)]
 
     def new_notes(self, later: Encoding) -> list[str]:
         """The notes that a later encoding adds."""
@@ -263,7 +266,7 @@ class Encoding:
         return [
             {
                 "name": str(name),
-                "became": column.in_words(),
+                "became": became(column),
                 "kind": column.kind or None,
                 "left_out": column.left_out or None,
                 "values": column.values,
@@ -275,7 +278,7 @@ class Encoding:
 
     def __repr__(self) -> str:
         width = max(map(len, self.columns), default=0)
-        return "\n".join(f"{name:<{width}}  {column.in_words()}" for name, column in self.columns.items())
+        return "\n".join(f"{name:<{width}}  {became(column)}" for name, column in self.columns.items())
 
 
 def check_finite(rows: Rows) -> None:
@@ -292,12 +295,13 @@ def check_finite(rows: Rows) -> None:
 class SingleRow:
     """:meth:`Encoding.applied` for one dict, many times faster, if it holds only numbers and known categories.
 
-    ``settled``: such a row would not change the encoding.
+    ``settled``: such a row would not change the encoding, nor raise doubts about the kind of a column.
     """
 
     def __init__(self, encoding: Encoding) -> None:
         columns = encoding.columns.items()
         self.settled = all(column.is_settled for _, column in columns)
+        self.settled = self.settled and all(column.knows_only_words for _, column in columns)
         self._numbers: dict[Any, int] = {}
         self._categories: dict[Any, tuple[Integers, dict[str, int]]] = {}
         for name, column in columns:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 _LONGEST = 60  # characters
 _PLAIN = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_DIGIT = re.compile(r"\d", re.ASCII)
 _FORM = re.compile(
     r"(?P<sign>[-+])? ?(?P<before>[^\d .,()'+-][^\d,()'+-]{0,8}?)? ?(?P<inner>[-+])? ?"
     r"(?P<digits>\d[\d.,' ]*(?<! )|[.,]\d+)(?P<exponent>[eE][-+]?\d+)? ?(?P<after>[^\d ,()'+-][^()'+,]{0,20}|-)?",
@@ -127,6 +128,8 @@ def _marked(text: str, money: str) -> tuple[float, str] | None:
     found_unit = UNITS.get(text.strip()) or UNITS.get(bare.strip()) or _UNITS_IN_LOWER_CASE.get(bare.strip().lower())
     if found_unit:
         return found_unit
+    if _DIGIT.search(bare):
+        return None
     for place in range(1, min(len(bare), 9)):  # 5 Mio. €, 3k€
         factor = _marked(bare[:place].rstrip(" ."), "USD")
         if factor is not None and factor[0] != 1.0 and (found := _currency(text[place:].strip(" ."))):
@@ -164,6 +167,8 @@ def numeral(text: str, decimal: str = ".") -> Numeral | None:
         value = float(text)
         separator = "" if text.lstrip("+-").isdigit() else "?." if _DIGITS[1][1].fullmatch(text.lstrip("+-")) else "."
         return Numeral(value, "", separator) if math.isfinite(value) else None
+    if not _DIGIT.search(text):
+        return None
     written = _FLAT.sub("", text.translate(_SPACES)).strip()
     negative = written.endswith(")") and written.count("(") == written.count(")") == 1
     if negative:

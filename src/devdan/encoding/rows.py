@@ -42,13 +42,15 @@ class Numbers:
 class Texts:
     """A column of texts: for each row a position in the vocabulary, or -1. ``declared``: its type is nominal.
 
-    ``decimal`` is the decimal sign of its numbers, if it has been said.
+    ``decimal`` is the decimal sign of its numbers, if it has been said; ``sample`` are values from all over the file,
+    by which the kind of the column is judged.
     """
 
     places: Integers
     vocabulary: Vocabulary
     declared: bool = False
     decimal: str = ""
+    sample: Texts | None = None
 
     def __len__(self) -> int:
         return len(self.places)
@@ -212,8 +214,10 @@ def _joined_columns(parts: list[Column]) -> Column:
     ):
         return replace(first, places=np.concatenate([part.places for part in parts]))  # type: ignore[union-attr]
     values = [value for part in parts for value in as_texts(part).objects()]
-    decimals = [part.decimal for part in parts if isinstance(part, Texts) and part.decimal]
-    return replace(texts_of(values, getattr(first, "declared", False)), decimal=decimals[0] if decimals else "")
+    texts = [part for part in parts if isinstance(part, Texts)]
+    decimal = next((part.decimal for part in texts if part.decimal), "")
+    sample = next((part.sample for part in texts if part.sample is not None), None)
+    return replace(texts_of(values, getattr(first, "declared", False)), decimal=decimal, sample=sample)
 
 
 def texts_of(values: Sequence[str | None], declared: bool = False) -> Texts:

@@ -7,6 +7,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -37,9 +38,14 @@ def are_dicts(X: Any) -> bool:
     return isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], Mapping)
 
 
+def is_lazy(X: Any) -> bool:
+    """Whether X is a lazy frame of Polars."""
+    return type(X).__name__ == "LazyFrame" and hasattr(X, "collect")
+
+
 def as_rows(X: Any) -> Any:
     """A single row, as a dict or a pandas Series, as a list of one dict; a lazy frame of Polars, collected."""
-    if type(X).__name__ == "LazyFrame" and hasattr(X, "collect"):
+    if is_lazy(X):
         return X.collect(engine="streaming")
     if isinstance(X, Mapping) and not hasattr(X, "shape"):  # as a sparse matrix of SciPy has
         return [X]
@@ -135,6 +141,8 @@ def _plain(value: Any, name: str, row: int) -> Any:
         return _Clock(microseconds_of_day(value))
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, UUID):  # as databases have them
+        return str(value)
     raise TableError(
         f"row {row + 1} has a {type(value).__name__} in the column {name!r}; a value must be a number, a text, a flag "
         "or a time: convert the column, or leave it out"

@@ -10,6 +10,7 @@ import math
 import re
 import zlib
 from datetime import date, datetime, time, timedelta, timezone
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -39,11 +40,24 @@ DAY_FIRST, MONTH_FIRST = "dmy", "mdy"
 _COMMA_LINE = r"(?:[-+]?(?:\d+(?:,\d+)?|,\d+)(?:[eE][-+]?\d{1,2})?)?"
 _COMMA_LINES = re.compile(f"{_COMMA_LINE}(?:\n{_COMMA_LINE})*", re.ASCII)
 _DOUBTFUL_LINE = re.compile(r"^[-+]?[1-9]\d{0,2},\d{3}(?:[eE].*)?$", re.ASCII | re.MULTILINE)
+_CODE_LINE = re.compile(r"^0\d+$", re.ASCII | re.MULTILINE)
 _LONGEST_NUMBER = 60
 
 # Date formats other than ISO 8601; the user names the one that a column has.
 EPOCHS = {"epoch": 1_000_000, "epoch-ms": 1000, "epoch-us": 1}
 _LETTERS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y", "HH": "%H", "MM": "%M", "SS": "%S"}
+
+
+class Form(IntEnum):
+    """What a text looks like. A code is a number that begins with a needless zero, as 007 does."""
+
+    NOTHING = 0
+    FLAG = 1
+    NUMBER = 2
+    CODE = 3
+    DATE = 4
+    TIME = 5
+    WORD = 6
 
 
 def is_missing(text: str) -> bool:
@@ -289,6 +303,30 @@ class Vocabulary:
         if self._comma_lines:
             return np.full(len(self), np.nan)
         return np.array([flag(text) for text in self.texts], dtype=np.float64)
+
+    @cached_property
+    def forms(self) -> Integers:
+        """What each text looks like, as a :class:`Form`."""
+        if self._comma_lines and not _CODE_LINE.search(self._comma_lines):
+            return np.where(self.missing, int(Form.NOTHING), int(Form.NUMBER))
+        return np.array([self._form(place) for place in range(len(self))], dtype=np.int64)
+
+    @cached_property
+    def forms_found(self) -> frozenset[int]:
+        """All that there are."""
+        return frozenset(self.forms.tolist())
+
+    def _form(self, place: int) -> Form:
+        text = self.texts[place]
+        if self.missing[place]:
+            return Form.NOTHING
+        if text.lower() in FLAGS:
+            return Form.FLAG
+        if self.numerals[place] is not None:
+            return Form.CODE if len(text) > 1 and text[0] == "0" and text.isdigit() else Form.NUMBER
+        if moment(text) != NO_TIME or date_order(text):
+            return Form.DATE
+        return Form.WORD if of_day(text) == NO_TIME else Form.TIME
 
     @cached_property
     def numbers(self) -> Floats:

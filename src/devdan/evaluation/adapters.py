@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from devdan.arrays import Floats, Integers
 from devdan.encoding.encoding import OrdinalCodes
 from devdan.encoding.rows import Rows
-from devdan.evaluation.record import KeyCount, Phases
+from devdan.evaluation.record import KeyCount, KindChange, Phases
 from devdan.fleet import keys as labels
 from devdan.fleet.fleet import DEVDANFleet
 from devdan.fleet.keys import Key
@@ -128,6 +128,7 @@ class _DevdanAdapter:
         self._due = 0  # the number of samples from which on importances are asked for again
         self._n_events: list[int] = []
         self._changes: dict[tuple[str, str], int] = {}
+        self._kinds = model.kinds_of_columns()
         if model.__sklearn_is_fitted__():
             self._changes, self._n_events = self._counted(), model.mixture_.n_events
 
@@ -163,8 +164,15 @@ class _DevdanAdapter:
             "bias2": _begun(model.bias2_),
             "variance": _begun(model.variance_),
             "events": events,
+            "kind_changes": self._kind_changes(),
             "importances": self._importances(),
         }
+
+    def _kind_changes(self) -> tuple[KindChange, ...]:
+        """The columns that are of another kind than before the chunk."""
+        before, self._kinds = self._kinds, self.model.kinds_of_columns()
+        changed = [(name, kind) for name, kind in self._kinds.items() if before.get(name, "") not in ("", kind)]
+        return tuple(KindChange(self.model.n_seen_, name, before[name], kind) for name, kind in changed)
 
     def _importances(self) -> tuple[float, ...] | None:
         """The importances of the columns, if they are due: about 75 times in a run of ten million samples.
@@ -207,7 +215,7 @@ def _begun(means: dict[str, float]) -> Phases:
 _NO_STRUCTURE = dict.fromkeys(
     (
         *("n_hidden", "n_parameters", "n_members", "growths", "prunings", "drifts", "bias2", "variance"),
-        *("events", "importances"),
+        *("events", "kind_changes", "importances"),
     )
 )
 

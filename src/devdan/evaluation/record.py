@@ -46,6 +46,20 @@ class KeyCount(NamedTuple):
     real_drifts: int
 
 
+class KindChange(NamedTuple):
+    """A column that was read as of another kind before this sample."""
+
+    sample: int
+    column: str
+    before: str
+    after: str
+
+    @property
+    def why(self) -> str:
+        """Its cause, in words."""
+        return "most of the values by which it was judged again are of this kind"
+
+
 class Measured(ABC):
     """What follows from the counts of one chunk or of many; undefined values are None."""
 
@@ -154,6 +168,7 @@ class Record(Measured):
     alerts: Alerts | None = None  # what those of the periods found that ended in this chunk
     costs: Costs | None = None  # of the predictions, and of always calling a class, if the model decides by costs
     events: tuple[Event, ...] | None = None  # growths, prunings and drifts, each with its cause
+    kind_changes: tuple[KindChange, ...] | None = None  # columns that are of another kind from this chunk on
     importances: tuple[float, ...] | None = None  # of the columns, in their order; not in every record
     keys: tuple[KeyCount, ...] | None = None  # of a fleet: the keys with rows or late labels in the chunk
     confusion: Confusion = field(init=False, repr=False, compare=False)
@@ -230,6 +245,10 @@ class Record(Measured):
             taken["alerts"] = alerts._replace(found=tuple(map(float, alerts.found)), there=tuple(alerts.there))
         taken["costs"] = None if taken["costs"] is None else tuple(map(float, taken["costs"]))
         taken["events"] = None if taken["events"] is None else tuple(_event(*event) for event in taken["events"])
+        if taken["kind_changes"] is not None:
+            taken["kind_changes"] = tuple(
+                KindChange(int(sample), *map(str, change)) for sample, *change in taken["kind_changes"]
+            )
         taken["importances"] = None if taken["importances"] is None else tuple(map(float, taken["importances"]))
         if taken["keys"] is not None:
             taken["keys"] = tuple(KeyCount(*count) for count in taken["keys"])

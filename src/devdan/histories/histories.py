@@ -15,8 +15,9 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from devdan.arrays import Floats, Integers
-from devdan.encoding.column import FLAG, KINDS, NOMINAL, NUMBER, ColumnEncoding
+from devdan.encoding.column import ColumnEncoding
 from devdan.encoding.encoding import Instructions, check_finite
+from devdan.encoding.evidence import FLAG, KINDS, NOMINAL, NUMBER
 from devdan.encoding.rows import Column, Numbers, Rows, Texts, Times, as_texts, joined
 from devdan.encoding.tables import rows_of
 from devdan.encoding.values import NO_TIME, plain_text

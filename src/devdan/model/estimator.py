@@ -135,6 +135,11 @@ class TableEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         fitted = self.__sklearn_is_fitted__()
         return self._encoding.records() if fitted and self._encoding is not None else []
 
+    def kinds_of_columns(self) -> dict[str, str]:
+        """The kind of each column, by its name; nothing for a model that has seen no table."""
+        known = self._encoding if self.__sklearn_is_fitted__() else None
+        return {} if known is None else {str(name): column.kind for name, column in known.columns.items()}
+
     @property
     def _n_inputs(self) -> int:
         return int(self.n_features_in_) if self._encoding is None else len(self._encoding)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, NamedTuple, TypeVar
 
+from devdan.encoding.column_notes import became
+
 _LEFT = ' style="text-align: left"'
 
 
@@ -65,7 +67,7 @@ def model_html(model: Any) -> str:
         ),
     ]
     if mixture.encoding is not None and len(mixture.encoding.columns) <= _MOST_NAMES:
-        rows += [(name, column.in_words()) for name, column in mixture.encoding.columns.items()]
+        rows += [(name, became(column)) for name, column in mixture.encoding.columns.items()]
     return html_table(rows)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from devdan.evaluation.measures import of_classes
-from devdan.evaluation.record import Phases
+from devdan.evaluation.record import KindChange, Phases
 from devdan.kernel.state import Event
 from devdan.report.bins import Bin
 from devdan.report.chart import LANE, LegendEntry, Plot, mark, upright
@@ -149,11 +149,13 @@ def changes_legend(marks: Sequence[Marker]) -> list[LegendEntry]:
 
 def event_rows(run: ShownRun) -> list[tuple[str, str, str]]:
     """The sample of each event, what happened, and why; the latest first."""
-    several = any(event.network for event in run.events)
+    several = any(isinstance(event, Event) and event.network for event in run.events)
     return [(f"{event.sample:,}", _in_words(event, several), event.why) for event in reversed(run.events)]
 
 
-def _in_words(event: Event, several: bool) -> str:
+def _in_words(event: Event | KindChange, several: bool) -> str:
+    if isinstance(event, KindChange):
+        return f"the column {event.column} is read as {event.after}, no longer as {event.before}"
     where = f" in network {event.network}" if several else ""
     if event.kind == "drift":
         of = "" if event.label is None else f" of {clipped(event.label)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from devdan.evaluation.measures import class_shares, units_name
-from devdan.evaluation.record import Record, Summary
+from devdan.evaluation.record import KindChange, Record, Summary
 from devdan.kernel.state import Event
 from devdan.model.explain import Unit
 from devdan.report.bins import (
@@ -46,7 +46,7 @@ class ShownRun:
     bins: Bins[Bin] = field(default_factory=Bins)
     beginning: list[Bin] = field(default_factory=list)  # the first chunks, each of them
     counts: Bins[BinnedConfusion] = field(default_factory=lambda: Bins(most=MOST_CLASS_POINTS))
-    events: deque[Event] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
+    events: deque[Event | KindChange] = field(default_factory=lambda: deque(maxlen=MOST_EVENTS))
     n_events: int = 0
     importances: Bins[ColumnImportances] = field(default_factory=lambda: Bins(most=MOST_COLUMN_POINTS))
     parts: Bins[RunPart] = field(default_factory=lambda: Bins(most=MOST_PARTS))
@@ -99,7 +99,8 @@ class ShownRun:
             self.beginning.append(chunk)
         self.counts.add(BinnedConfusion.of(record))
         self.events += record.events or ()
-        self.n_events += len(record.events or ())
+        self.events += record.kind_changes or ()
+        self.n_events += len(record.events or ()) + len(record.kind_changes or ())
         if record.importances is not None:
             self.importances.add(ColumnImportances(record.start + record.n_samples, 1, record.importances))
         if record.keys is not None:

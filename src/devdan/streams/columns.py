@@ -115,7 +115,7 @@ class BatchConverter:
     A batch is a list of columns: arrays of Arrow or, where one column may hold several types, lists of Python objects.
     ``values`` are the declared values of nominal columns; if they are ``closed``, no others may appear.
     ``numeric_labels``: labels are texts, but of numbers; if None, the first labels decide. ``decimal`` is the decimal
-    sign of texts, if the user has said it.
+    sign of texts, if the user has said it; ``samples`` are texts of columns from all over the table.
     """
 
     def __init__(
@@ -127,6 +127,7 @@ class BatchConverter:
         closed: bool = False,
         numeric_labels: bool | None = False,
         decimal: str | None = None,
+        samples: Mapping[int, Texts] | None = None,
     ) -> None:
         self.names, self.target, self.source = list(names), target, source
         self.features = [column for column in range(len(names)) if column != target]
@@ -134,6 +135,7 @@ class BatchConverter:
         self._declared = set(values or {})
         self._values = {column: set(known) for column, known in (values or {}).items()} if closed else {}
         self._numeric_labels, self._decimal = numeric_labels, decimal
+        self._samples = {column: replace(some, decimal=decimal or "") for column, some in (samples or {}).items()}
         self._are_flags = False  # whether labels that are texts are true and false
         self._doubtful: set[str] = set()  # classes of which a note says that they may be none
 
@@ -172,7 +174,7 @@ class BatchConverter:
             if column in self._values:
                 self._check_declared(column, found.vocabulary.texts, found.vocabulary.missing, found.places)
             declared = found.declared or column in self._declared
-            return replace(found, declared=declared, decimal=self._decimal or "")
+            return replace(found, declared=declared, decimal=self._decimal or "", sample=self._samples.get(column))
         return found
 
     def _check_declared(self, column: int, texts: Sequence[str | None], missing: Any, places: Integers) -> None:

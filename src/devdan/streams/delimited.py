@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from devdan.encoding.evidence import JUDGED_AT, NUMBER, kind_of
+from devdan.encoding.rows import Texts, texts_of
 from devdan.encoding.values import MISSING, is_missing
 from devdan.streams.columns import NAMELESS
 from devdan.streams.reading import AS_FOUND, Reading
@@ -25,6 +27,8 @@ from devdan.streams.tablesource import Batch, TableSource
 from devdan.streams.textfile import (
     BLOCK,
     LONGEST_LINE,
+    PIECE,
+    PIECES,
     EndlessRowError,
     TextBlock,
     TextFile,
@@ -40,6 +44,7 @@ _FIRST_LINES = 50  # from which the layout is found
 DELIMITERS = ",;\t|"
 _CODE = r"^\s*[-+]?0\d"  # begins with a needless zero
 _DECIMAL_COMMA = r"^\s*[-+]?\d*,(\d{1,2}|\d{4,})\s*$"
+_PLAIN_COMMA = r"^\s*[-+]?((0|[1-9]\d*)(,\d*)?|,\d+)([eE][-+]?\d+)?\s*$"
 _THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}\.\d{3}\s*$"  # or a number with three decimals
 
 
@@ -93,42 +98,75 @@ class Layout:
         return parsed, block, None if share is None else max(round(parsed.num_rows / share), 1)
 
     def tables(
-        self, types: dict[str, pa.DataType], only: Sequence[str] = (), as_text: Sequence[str] = ()
+        self,
+        types: dict[str, pa.DataType],
+        only: Sequence[str] = (),
+        as_text: Sequence[str] = (),
+        with_commas: Collection[str] = (),
     ) -> Generator[pa.Table, None, None]:
         """The rows, one block at a time. After them come the columns ``as_text``, exactly as written.
+
+        The columns ``with_commas`` are texts as long as what they are is judged by them, then numbers, which is faster.
 
         Arrow can stream text by itself, but drops what it has read ahead when it meets an error, so the number of rows
         learned from a damaged file would be random.
         """
-        n_rows, n_before, types = 0, self.skipped, dict(types)
+        n_rows, n_before, types, commas = 0, self.skipped, dict(types), set[str]()
         with self.file.reading() as text:
             try:
                 text.begin(self.skipped, self.block)
                 while rows := text.rows(self.delimiter, self.block):
                     block = TextBlock(rows, n_rows, n_before)
-                    table = self._table(block, types, only)
-                    if as_text:
-                        written = self.parsed(block, dict.fromkeys(as_text, pa.string()), as_text)
-                        for column in written.columns:
-                            table = table.append_column("text", column)
-                    yield table
-                    n_rows, n_before = n_rows + table.num_rows, n_before + n_lines(rows)
+                    table = self.read(block, types, only, commas)
+                    written = self.parsed(block, dict.fromkeys(as_text, pa.string()), as_text) if as_text else None
+                    start, n_texts = 0, JUDGED_AT[-1] - n_rows
+                    if with_commas and n_texts < len(table):
+                        yield _beside(table.slice(0, n_texts), written)
+                        commas, with_commas = set(with_commas), ()
+                        start, table = n_texts, self.read(block, types, only, commas)
+                    yield _beside(table.slice(start), None if written is None else written.slice(start))
+                    n_rows, n_before = n_rows + len(table), n_before + n_lines(rows)
             except EndlessRowError as error:
                 raise self._endless(error, n_rows, n_before) from None
             except (OSError, UnicodeDecodeError) as error:
                 raise self.file.unreadable(error, n_rows) from error
 
-    def _table(self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str]) -> pa.Table:
-        """Parse a block; a column of numbers that contains a word is read as text from here on."""
+    def read(
+        self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str], commas: set[str] | None = None
+    ) -> pa.Table:
+        """Parse a block; a column of numbers that contains a word is read as text from here on.
+
+        Then its type changes, and it is no longer one of those with ``commas``.
+        """
         while True:
             try:
-                return self.parsed(block, types, only)
+                return self._parsed_by_signs(block, types, only, commas or ())
             except _WordError as error:
                 if error.column in self.types:  # declared to hold numbers
                     raise
+                if commas:
+                    commas.discard(error.column)
                 types[error.column] = pa.string()
 
-    def parsed(self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str] = ()) -> pa.Table:
+    def _parsed_by_signs(
+        self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str], commas: Collection[str]
+    ) -> pa.Table:
+        """Parse a block of which some columns have decimal commas, perhaps others points, which Arrow reads apart."""
+        if not commas:
+            return self.parsed(block, types, only)
+        points = [name for name in only if name not in commas and not pa.types.is_string(types[name])]
+        types = types | dict.fromkeys(commas, pa.float64())
+        found = self.parsed(block, types, [name for name in only if name not in points], ",")
+        if not points:
+            return found
+        both = dict(zip(found.column_names, found.columns, strict=True))
+        found = self.parsed(block, types, points)
+        both |= zip(found.column_names, found.columns, strict=True)
+        return pa.table({name: both[name] for name in only})
+
+    def parsed(
+        self, block: TextBlock, types: dict[str, pa.DataType], only: Sequence[str] = (), decimal: str | None = None
+    ) -> pa.Table:
         """Parse a block; with one thread, since only then do errors name the row."""
         try:
             # Not read_csv, which on Python 3.10 traverses all objects each time.
@@ -145,7 +183,7 @@ class Layout:
                     null_values=_NULLS,
                     strings_can_be_null=False,
                     column_types=types,
-                    decimal_point=self.decimal or ".",
+                    decimal_point=decimal or self.decimal or ".",
                     include_columns=list(only),
                 ),
             ) as reader:
@@ -190,6 +228,13 @@ class Layout:
         return StreamError(f"{self.path}: {row} is longer than {self.block:,} bytes; {begin}")
 
 
+def _beside(table: pa.Table, written: pa.Table | None) -> pa.Table:
+    """A table with further columns; they may have more rows."""
+    for column in [] if written is None else written.columns:
+        table = table.append_column("text", column.slice(0, len(table)))
+    return table
+
+
 def _arrow_buffer(text: bytes) -> pa.Buffer:
     """The text in memory of Arrow's, which one of its threads may release while Python ends."""
     buffer = pa.allocate_buffer(len(text))
@@ -202,7 +247,7 @@ def _arrow_buffer(text: bytes) -> pa.Buffer:
 
 def source(layout: Layout) -> TableSource:
     """A text with this layout as a table."""
-    types, n_estimated = _column_types(layout)
+    types, with_commas, samples, n_estimated = _column_types(layout)
 
     def batches(
         columns: Sequence[int], written: Sequence[int], as_text: Collection[int]
@@ -212,7 +257,8 @@ def source(layout: Layout) -> TableSource:
         first = [*map(str, columns), *with_them]
         chosen = types | layout.as_texts(as_text) | dict.fromkeys(with_them, pa.string())
         order = [str(place) for place in (*columns, *written)]
-        with closing(layout.tables(chosen, first, apart)) as tables:
+        commas = [name for name in first if name in with_commas and name not in with_them and int(name) not in as_text]
+        with closing(layout.tables(chosen, first, apart, commas)) as tables:
             for table in tables:
                 parsed = dict(zip(first, table.columns, strict=False))
                 texts = dict(zip(apart, table.columns[len(first) :], strict=True))
@@ -225,20 +271,27 @@ def source(layout: Layout) -> TableSource:
         name_of(layout.path), str(layout.path), tuple(layout.names), batches, layout.named, None, n_estimated,
         layout.target, values=layout.values, closed=layout.closed,
         numeric=frozenset(int(place) for place, kind in layout.types.items() if pa.types.is_floating(kind)),
+        samples=samples,
     )  # fmt: skip
 
 
-def _column_types(layout: Layout) -> tuple[dict[str, pa.DataType], int | None]:
-    """The types of the columns, judged by the first block, and an estimate of the number of rows.
+def _column_types(layout: Layout) -> tuple[dict[str, pa.DataType], list[str], dict[int, Texts], int | None]:
+    """The types of the columns, judged by the first block and some further in, and an estimate of the number of rows.
+
+    Between them, the texts that are plain numbers with decimal commas, and samples of texts.
 
     Columns of numbers are floats, as are columns that are empty so far; all else is text, for the model to encode. So
     are numbers that begin with a zero, as codes do, and numbers such as 1.001 beside columns with decimal commas.
     """
     first, block, n_estimated = layout.first_rows()
-    has_commas = layout.decimal is None and any(
-        pa.types.is_string(first.column(name).type) and _has(first.column(name), _DECIMAL_COMMA)
+    with_commas = [
+        name
         for name in first.schema.names
-    )
+        if layout.decimal is None
+        and pa.types.is_string(first.column(name).type)
+        and _has(first.column(name), _DECIMAL_COMMA)
+    ]
+    has_commas = bool(with_commas)
     written = first
     if has_commas or _may_have_codes(block.text, layout.delimiter):
         written = layout.parsed(block, dict.fromkeys(first.schema.names, pa.string()))
@@ -251,7 +304,43 @@ def _column_types(layout: Layout) -> tuple[dict[str, pa.DataType], int | None]:
         types[name] = layout.types.get(name, pa.float64() if is_number else pa.string())
         if not layout.named and pa.types.is_string(kind):
             _check_first_value(layout, first.column(name), int(name))
-    return types, n_estimated
+    plain = [name for name in with_commas if name not in layout.types and _are_plain(first.column(name))]
+    samples = _samples(layout, first, block, types)
+    types |= {str(place): pa.string() for place in samples}
+    known = {name: pa.chunked_array([some.vocabulary.texts]) for name in plain if (some := samples.get(int(name)))}
+    plain = [name for name in plain if name not in known or _are_plain(known[name])]
+    return types, plain, samples, n_estimated
+
+
+def _samples(layout: Layout, first: pa.Table, block: TextBlock, types: dict[str, pa.DataType]) -> dict[int, Texts]:
+    """Values of each column that has texts: of the beginning, some blocks within the file, and its end.
+
+    Of a file that is packed or not so long, they are from all over the first block; there are none if this has less
+    than 1,000 rows. A column of numbers that turns out to hold words further in is one of texts, too.
+    """
+    pieces, types = [], dict(types)
+    were_texts = {name for name, kind in types.items() if pa.types.is_string(kind)}
+    for text in layout.file.pieces_within(PIECES, PIECE):
+        piece = TextBlock(text, 0, 0)
+        try:
+            layout.read(piece, types, first.schema.names)
+            pieces.append(piece)
+        except StreamError:  # it begins within quotes, or is damaged, which is told when that is read
+            continue
+    found: dict[int, Texts] = {}
+    names = [name for name in first.schema.names if name not in layout.types and pa.types.is_string(types[name])]
+    if not names or (not pieces and len(first) < JUDGED_AT[-1]):
+        return found
+    tables = [layout.parsed(some, dict.fromkeys(names, pa.string()), names) for some in (block, *pieces)]
+    n_each = min([JUDGED_AT[-1] // len(tables), *map(len, tables[1:])])
+    for name in names:
+        parts = [
+            each.column(name).take(pa.array(np.linspace(0, len(each) - 1, n_each, dtype=np.int64))) for each in tables
+        ]
+        sample = texts_of([text for part in parts for text in part.to_pylist()])
+        if name in were_texts or kind_of(sample) != NUMBER:
+            found[int(name)] = sample
+    return found
 
 
 def _may_have_codes(text: bytes, delimiter: str) -> bool:
@@ -262,6 +351,12 @@ def _may_have_codes(text: bytes, delimiter: str) -> bool:
     begins = np.frombuffer(delimiter.encode() + b'\n\r" ', np.uint8)
     signed = np.isin(letters[zeros - 1], np.frombuffer(b"+-", np.uint8))
     return bool(np.isin(letters[zeros - 1 - signed], begins).any())
+
+
+def _are_plain(texts: pa.ChunkedArray) -> bool:
+    """Whether all that is not missing are plain numbers with decimal commas."""
+    there = texts.filter(pc.invert(pc.is_in(texts, pa.array(_NULLS))))
+    return bool(pc.all(pc.match_substring_regex(there, _PLAIN_COMMA)).as_py())
 
 
 def _has(texts: pa.ChunkedArray, pattern: str) -> bool:

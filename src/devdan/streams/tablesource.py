@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from devdan.encoding.rows import distinct
+from devdan.encoding.rows import Texts, distinct
 from devdan.streams.columns import BatchConverter, is_plain_number, kept_columns, target_column
 from devdan.streams.reading import Reading
 from devdan.streams.stream import Chunk, Stream, StreamError, Table, TableBlock, read_ahead
@@ -34,6 +34,7 @@ class TableSource:
     values: Mapping[int, Sequence[str]] = field(default_factory=dict)  # declared values, by column
     closed: bool = False  # and no others
     numeric: frozenset[int] = frozenset()  # columns that are declared to hold numbers
+    samples: Mapping[int, Texts] = field(default_factory=dict)  # texts from all over the table, by column
     is_typed: bool = False  # whether a text is never a number
     is_json: bool = False
     is_single_pass: bool = False
@@ -55,10 +56,12 @@ class TableSource:
         if labels in self.values or labels in self.numeric:
             numeric_labels = classes is None
 
+        samples = {order.index(place): some for place, some in self.samples.items() if place in features}
+
         def blocks() -> Generator[Chunk, None, None]:
             converter = BatchConverter(
                 [known[place] for place in order], len(features), self.origin, declared, self.closed, numeric_labels,
-                reading.decimal,
+                reading.decimal, samples,
             )  # fmt: skip
             with closing(self.batches(features, [labels], as_text)) as batches:
                 for batch in batches:

@@ -32,6 +32,10 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".xz": "xz"}
 DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile)  # raised where a file is damaged
 BLOCK = 1 << 20  # bytes of text parsed at a time
 LONGEST_LINE = 1 << 24  # characters
+PIECES, PIECE = (
+    7,
+    1 << 14,
+)  # of a long file, beside its beginning, by which columns are judged: how many, and their bytes
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _MARKS = {
     _BYTE_ORDER_MARK: "utf-8", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
@@ -40,6 +44,7 @@ _MARKS = {
 _ARE_UTF8 = ("utf-8", "utf-8-sig", "ascii")
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _QUOTE = b'"'
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that are not UTF-8
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -276,6 +281,27 @@ class TextFile:
         n_read = self._begun[0].n_read() if self._begun else None
         return None if n_read is None else n_read / max(self.path.stat().st_size, 1)
 
+    def pieces_within(self, n_pieces: int, n_bytes: int) -> list[bytes]:
+        """Pieces of whole lines, spread over a file that is long and neither packed nor in another encoding.
+
+        The last one is the end of the file. What lies before the first line end of a piece is left out.
+        """
+        is_utf8 = codecs.lookup(self.encoding or "utf-8").name in _ARE_UTF8
+        if self.compression is not None or self._opened is not None or not is_utf8:
+            return []
+        size = self.path.stat().st_size
+        if size < 2 * BLOCK:
+            return []
+        pieces = []
+        with open(self.path, "rb") as file:
+            for start in np.linspace(BLOCK, size - n_bytes, n_pieces, dtype=np.int64).tolist():
+                file.seek(start)
+                piece = file.read(n_bytes)
+                begin, end = piece.find(b"\n") + 1, len(piece) if start + n_bytes >= size else piece.rfind(b"\n") + 1
+                if 0 < begin < end:
+                    pieces.append(piece[begin:end])
+        return pieces
+
     def close(self) -> None:
         """Close the file, if no pass has continued from where the layout was found."""
         while self._begun:
@@ -288,13 +314,20 @@ class TextFile:
         """
         file = self._open()
         try:
-            with io.TextIOWrapper(io.BufferedReader(_Raw(file)), "utf-8-sig") as parts:
+            # Bytes that are no text are kept, to be found in the line in which they stand.
+            errors = "surrogateescape" if whole else "strict"
+            with io.TextIOWrapper(io.BufferedReader(_Raw(file)), "utf-8-sig", errors) as parts:
                 for number in count(1):
                     line = parts.readline(LONGEST_LINE if whole else BLOCK)
                     if not line:
                         return
                     if whole and len(line) == LONGEST_LINE:
                         raise _long_line(self.path, number)
+                    if not line.isascii() and _ESCAPED.search(line):
+                        raise StreamError(
+                            f"{self.path}: line {number} is not {self.encoding} text; name its encoding with encoding= "
+                            "(--encoding)"
+                        )
                     yield line
         finally:
             file.close()
