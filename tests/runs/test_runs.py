@@ -1,6 +1,8 @@
 """Folders of runs: which process holds them, which version may resume them, and what tells two runs apart."""
 
 import json
+import sqlite3
+from contextlib import closing
 from importlib.metadata import version
 
 import numpy as np
@@ -11,7 +13,7 @@ from devdan import DEVDAN, DEVDANEnsemble
 from devdan.atomic import FileLock
 from devdan.bench import PENsemble
 from devdan.evaluation.loop import Evaluation
-from devdan.runs.preparation import describe
+from devdan.runs.preparation import describe, fingerprint
 from devdan.runs.runfolder import RunError, RunFolder, free_path
 from devdan.runs.runjob import RunJob
 from devdan.streams import sea
@@ -38,6 +40,27 @@ def test_a_run_is_resumed_by_the_version_that_began_it_or_a_later_one(tmp_path):
     path.write_text(json.dumps(settings | {"devdan": "10.0.0"}))
     with pytest.raises(RunError, match=f"was begun by devdan 10.0.0: resume it with .* not with {begun_by}"):
         job(tmp_path / "run", resume=True)
+
+
+def test_a_fingerprint_tells_whether_files_folders_and_databases_have_changed(tmp_path):
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for k in range(3):
+        (folder / f"{k}.csv").write_text("x,label\n1,a\n2,b\n")
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        connection.execute("CREATE TABLE t (x, label)")
+        connection.commit()
+    database = f"sqlite:///{tmp_path / 't.db'}"
+    sources = [str(folder / "0.csv"), str(folder), str(folder / "*.csv"), database]
+    before = [fingerprint(source) for source in sources]
+    assert before[1] == before[2] != before[0]
+    assert before == [fingerprint(source) for source in sources]
+    (folder / "0.csv").write_text("x,label\n1,a\n2,c\n")  # as long as before
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
+        connection.execute("INSERT INTO t VALUES (1, 2)")
+        connection.commit()
+    assert all(now != then for now, then in zip(map(fingerprint, sources), before, strict=True))
+    assert [fingerprint(source) for source in ("", "sea", "the frame", "postgresql://host/shop")] == [None] * 4
 
 
 @pytest.mark.parametrize("other", [{"format": 2}, {}])

@@ -92,11 +92,36 @@ def test_every_format_gives_the_same_samples(table, name, tmp_path):
 
 def test_frames_of_all_makes_give_the_same_samples(table, tmp_path):
     reference = whole(file(write(table, tmp_path / "t.csv"), target="label"))
-    for frame in (table, table.to_pandas(), pl.from_arrow(table)):
-        stream = open_stream(frame, target="label")
-        assert stream.n_samples == 2500
+    frame = pl.from_arrow(table)
+    for source in (table, table.to_pandas(), frame, frame.lazy(), table.to_pylist()):
+        stream = open_stream(source, target="label")
+        assert stream.n_samples == (None if isinstance(source, pl.LazyFrame) else 2500)
         for ours, theirs in zip(whole(stream), reference, strict=True):
             np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_lazy_frame_is_computed_in_batches(table):
+    n_computed = []
+
+    def counted(part):
+        n_computed.append(len(part))
+        return part
+
+    frame = pl.concat([pl.from_arrow(table)] * 20).lazy().map_batches(counted, streamable=True)
+    stream = open_stream(frame, target="label", chunk=1000)
+    first = next(iter(stream))
+    assert len(first[1]) == 1000
+    assert [len(y) for _, y in stream] == [1000] * 50
+    assert max(n_computed) < 50_000
+
+
+def test_a_list_of_dicts_has_the_columns_of_all(tmp_path):
+    rows = [{"x": 1.0, "label": "a"}, {"label": "b", "x": 2.0, "city": "Bonn"}, {"city": "Rome"}]
+    ((X, y),) = open_stream(rows)
+    assert X.objects() == [[1.0, 2.0, None], [None, "Bonn", "Rome"]]
+    assert y.tolist() == ["a", "b", None]
+    with pytest.raises(StreamError, match=r"which column has the labels.*the columns are x, city"):
+        open_stream([{"x": 1.0, "city": "Bonn"}])
 
 
 @pytest.mark.parametrize("compress", [np.savez, np.savez_compressed])
@@ -341,7 +366,7 @@ def rows(n, **others):
         (
             "t.arff",
             b"@attribute a numeric\n@attribute class {p,q}\n@data\n" + 400_000 * b"1.5,p\n" + b"1.5,\xff\n",
-            r"cannot be read after row \d+: 'utf-8' codec can't decode byte 0xff",
+            r"line \d+ is not utf-8 text; name its encoding",
         ),
         ("t.parquet", "nothing", "cannot be read"),
         ("t.npz", "nothing", "is not an NPZ file"),

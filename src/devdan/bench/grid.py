@@ -58,7 +58,7 @@ class StreamFile:
         """The file in its current state."""
         entities = () if histories is None else tuple(entity_columns(histories.entities))
         time = None if histories is None else histories.time
-        return cls(path, reading, tuple((formats or {}).items()), fingerprint(Path(path)), entities, time)
+        return cls(path, reading, tuple((formats or {}).items()), fingerprint(path), entities, time)
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> StreamFile:

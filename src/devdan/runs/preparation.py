@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from devdan.evaluation.adapters import one_against_the_rest, takes_two_classes
@@ -91,7 +90,7 @@ def describe(
         **settings,
         "options": {name: _as_json(value) for name, value in {**given, **options_of(learner)}.items()},
         "origin": stream.origin,
-        "source": fingerprint(Path(stream.origin)),
+        "source": fingerprint(stream.origin),
         "order": "shuffled" if stream.is_shuffled else None,
         "n_samples": stream.n_samples,
         "n_features": None if stream.feature_names is None else len(stream.feature_names),
@@ -135,17 +134,31 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def fingerprint(path: Path) -> str | None:
-    """A fingerprint of a file's content or, if it is large, of its beginning, size and date."""
-    if not path.is_file():
+def fingerprint(source: str) -> str | None:
+    """A fingerprint of what a file, a folder or a database holds; of much, of the beginning, the sizes and the dates.
+
+    None of what is no file, such as a database on a server.
+    """
+    from devdan.streams.files import files_of  # noqa: PLC0415 (slow to import)
+
+    paths = [path for path in files_of(source) if path.is_file()] if source else []
+    if not paths:
         return None
-    status = path.stat()
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        for _ in range(_HASHED >> 20):
-            digest.update(file.read(1 << 20))
-    date = f", {status.st_mtime_ns}" if status.st_size > _HASHED else ""
-    return f"{status.st_size} bytes, {digest.hexdigest()[:16]}{date}"
+    digest, left = hashlib.sha256(), _HASHED
+    sizes = [path.stat().st_size for path in paths]
+    is_large = sum(sizes) > _HASHED
+    for path in paths:
+        if len(paths) > 1:
+            digest.update(path.name.encode())
+        if is_large and len(paths) > 1:
+            digest.update(f"{path.stat().st_size} {path.stat().st_mtime_ns}".encode())
+        with open(path, "rb") as file:
+            while left > 0 and (piece := file.read(min(1 << 20, left))):
+                digest.update(piece)
+                left -= len(piece)
+    date = f", {paths[0].stat().st_mtime_ns}" if is_large else ""
+    count = f"{len(paths):,} files, " if len(paths) > 1 else ""
+    return f"{count}{sum(sizes)} bytes, {digest.hexdigest()[:16]}{date}"
 
 
 def _cpu() -> str:

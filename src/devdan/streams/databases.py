@@ -58,6 +58,13 @@ def is_address(source: Any) -> bool:
     return isinstance(source, str) and source.partition("://")[0] in _BY_NAME and "://" in source
 
 
+def files_of(text: str) -> list[Path]:
+    """The files of the database at this address, with what is not yet merged into them; none of a server's."""
+    address, _, _ = text.partition("?")
+    file = Path(unquote(address.partition("://")[2].partition("/")[2]))
+    return [path for path in (file, Path(f"{file}-wal"), Path(f"{file}.wal")) if path.is_file()]
+
+
 def database(text: str) -> TableSource:
     """The table or the result of the query at this address."""
     address = _parsed(text)

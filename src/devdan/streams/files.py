@@ -99,20 +99,28 @@ def opened(source: str | Path, reading: Reading) -> TableSource | npz.Arrays:
     """What holds a table: a file, a folder or a pattern of files, or the address of a database."""
     if databases.is_address(source):
         return databases.database(str(source))
-    path = Path(source)
-    if not path.exists() and glob.has_magic(str(source)):
-        found = [Path(each) for each in sorted(glob.glob(str(source), recursive=True)) if Path(each).is_file()]
-        if not found:
-            raise StreamError(f"no file matches {source}")
+    path, found = Path(source), files_of(source)
+    if found == [path]:
+        return _one(path, reading)
+    if found:
         return _several(found, str(source), reading)
-    if not path.exists():
-        raise StreamError(f"no such file: {path}")
     if path.is_dir():
-        found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
-        if not found:
-            raise StreamError(f"{path} is a folder without files")
-        return _several(found, str(path), reading)
-    return _one(path, reading)
+        raise StreamError(f"{path} is a folder without files")
+    raise StreamError(f"no file matches {source}" if glob.has_magic(str(source)) else f"no such file: {path}")
+
+
+def files_of(source: str | Path) -> list[Path]:
+    """The files that hold a table, in the order in which they are read; none if there are none on this machine."""
+    if databases.is_address(source):
+        return databases.files_of(str(source))
+    path = Path(source)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        return sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith((".", "_")))
+    if path.exists() or not glob.has_magic(str(source)):
+        return [path] if path.exists() else []
+    return [Path(each) for each in sorted(glob.glob(str(source), recursive=True)) if Path(each).is_file()]
 
 
 def _one(path: Path, reading: Reading) -> TableSource | npz.Arrays:

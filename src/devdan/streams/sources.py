@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from devdan.encoding.rows import Rows
-from devdan.encoding.tables import TableError, from_dicts, is_pandas, is_table, rows_of
+from devdan.encoding.tables import TableError, are_dicts, from_dicts, is_lazy, is_pandas, is_table, rows_of
 from devdan.histories.histories import entity_columns
 from devdan.streams import catalogue, entries, files, lines
 from devdan.streams.columns import BatchConverter, kept_columns, target_column
@@ -37,7 +37,8 @@ def open_stream(
 
     ``source`` may be the name of a stream (:mod:`devdan.streams.catalogue`, `devdan streams` lists them), a file, a
     folder or a pattern of files, the address of a database (:func:`devdan.streams.files.file`), a pandas, Polars or
-    Arrow data frame, a pair of arrays (X, y), a River dataset, or any iterable of (X, y), in chunks or single samples.
+    Arrow data frame, a lazy frame of Polars, a list of dicts, a pair of arrays (X, y), a River dataset, or any iterable
+    of (X, y), in chunks or single samples.
     ``"-"`` is standard input, and any other file that is open may be given too: CSV, or an object of JSON in each line,
     read once and line by line. ``target`` names the column with the labels, ``chunk`` is the chunk size, by default
     500, or a named stream's own. ``history`` names the columns that say whom a row is about, such as a customer, and
@@ -80,7 +81,7 @@ def _opened(source: Any, target: str | int | None, chunk: int | None, options: d
         if isinstance(source, str) and not _may_be_file(source):
             raise StreamError(entries.unknown(source))
         return files.file(str(source), target=target, chunk=chunk, **options)
-    if hasattr(source, "__arrow_c_stream__"):
+    if hasattr(source, "__arrow_c_stream__") or is_lazy(source) or (isinstance(source, list) and are_dicts(source)):
         return frame(source, target=target, chunk=chunk, **options)
     if isinstance(source, tuple) and len(source) == 2:
         return arrays(*source, chunk=chunk, **options)
@@ -130,31 +131,57 @@ def arrays(X: Any, y: Any, *, chunk: int = 500, name: str = "arrays") -> Stream:
 
 
 def frame(table: Any, *, target: str | int | None = None, chunk: int = 500, name: str = "frame") -> Stream:
-    """A pandas, Polars or Arrow data frame as a stream; ``target`` is the column with the labels."""
-    if isinstance(target, int) and target in list(getattr(table, "columns", [])):
+    """A pandas, Polars or Arrow data frame, or a list of dicts, as a stream; ``target`` is the column with the labels.
+
+    A lazy frame of Polars is computed in batches, again for each pass.
+    """
+    if isinstance(target, int) and target in list(getattr(table, "columns", [])) and not is_lazy(table):
         target = str(target)  # a frame with numeric column names
     source = f"the {name}"
-    table = table if is_pandas(table) else _table(table, name)
-    names = [str(column) for column in table.columns] if is_pandas(table) else table.column_names
+    if not (is_pandas(table) or is_lazy(table) or are_dicts(table)):
+        table = _table(table, name)
+    if are_dicts(table):
+        names = list(dict.fromkeys(key for row in table for key in row))
+    elif is_lazy(table):
+        names = list(table.collect_schema().names())
+    else:
+        names = list(table.columns) if is_pandas(table) else table.column_names
+    keys, names = names, [str(column) for column in names]
     labels = target_column(names, target, source)
     kept_columns(names, labels, (), source)
 
     def blocks() -> Iterator[Chunk]:
         converter = BatchConverter(names, labels, source)
-        for start in range(0, len(table), _ROWS):
-            part = table.iloc[start : start + _ROWS] if is_pandas(table) else table.slice(start, _ROWS)
+        for part in _parts(table):
             try:
-                rows = rows_of(part).select(converter.features)
+                rows = (from_dicts(part, keys) if are_dicts(part) else rows_of(part)).select(converter.features)
             except TableError as error:
                 raise StreamError(f"{source}: {error}") from error
-            yield converter.labelled(rows, _label_column(part, labels, source))
+            yield converter.labelled(rows, _label_column(part, labels, keys, source))
 
     features = tuple(column for place, column in enumerate(names) if place != labels)
-    return Stream(name, blocks, chunk, features, len(table), target=names[labels])
+    n_rows = None if is_lazy(table) else len(table)
+    return Stream(name, blocks, chunk, features, n_rows, target=names[labels])
 
 
-def _label_column(part: Any, labels: int, source: str) -> pa.Array:
+def _parts(table: Any) -> Iterator[Any]:
+    """A frame, or a list of dicts, some rows at a time."""
+    if is_lazy(table):
+        if hasattr(table, "collect_batches"):  # since Polars 1.34
+            yield from map(pa.table, table.collect_batches(chunk_size=_ROWS, maintain_order=True))
+            return
+        table = pa.table(table.collect(engine="streaming"))
+    for start in range(0, len(table), _ROWS):
+        if isinstance(table, pa.Table):
+            yield table.slice(start, _ROWS)
+        else:
+            yield (table.iloc if is_pandas(table) else table)[start : start + _ROWS]
+
+
+def _label_column(part: Any, labels: int, keys: Sequence[Any], source: str) -> pa.Array:
     try:
+        if are_dicts(part):
+            return pa.array([row.get(keys[labels]) for row in part])
         if is_pandas(part):
             return pa.array(part.iloc[:, labels], from_pandas=True)
         column = part.column(labels)
