@@ -165,7 +165,7 @@ def test_the_threshold_that_decides_is_beside_the_probabilities(name, made, mode
     assert (found["p(old)"].between(0.2, 0.5)).any()
 
 
-@pytest.mark.parametrize("rule", [{"budget": 0.05}, "balanced"], ids=str)
+@pytest.mark.parametrize("rule", [{"budget": 0.05}, {"budget": 0.05, "over": 1000}, "balanced"], ids=str)
 def test_a_threshold_that_moves_goes_on_from_row_to_row_however_they_are_read(rule, made, model, tmp_path):
     """A budget is that of all rows, in a file and in a pipe, and each row tells the threshold that it met."""
     learned = DEVDAN.load(model).set_params(decide={"old": rule})
@@ -180,7 +180,7 @@ def test_a_threshold_that_moves_goes_on_from_row_to_row_however_they_are_read(ru
         labels = np.concatenate([block.labels for block in blocks])
         numbers = np.concatenate([block.numbers for block in blocks])
         assert ((labels == "old") == (numbers[:, 0] >= numbers[:, 2])).all()
-        assert len(set(numbers[:, 2])) > 100
+        assert len(set(numbers[:, 2])) > 50
         if rule == "balanced":
             assert 0.3 < (labels == "old").mean() < 0.8
         else:

@@ -97,7 +97,8 @@ def test_a_class_may_be_named_by_its_text(named, label):
         "often", None, 1, {}, {"a": 1}, {"a": {}}, {"a": {"misses": 1}}, {"a": {"missed": -1}}, {"costs": {}},
         {"a": {"missed": np.nan}}, {"a": {"missed": True}}, {"costs": {"a": 1}}, {"costs": {"a": {"b": "1"}}}, [[0, 1]],
         {"a": "f2"}, {"a": {"recall": 0}}, {"a": {"budget": 1.1}}, {"a": {"threshold": np.nan}},
-        {"a": {"recall": 0.5, "precision": 0.5}}, {"a": "f1", "b": {"missed": 2}},
+        {"a": {"recall": 0.5, "precision": 0.5}}, {"a": "f1", "b": {"missed": 2}}, {"a": {"missed": 10**400}},
+        {"a": {"over": 5000}}, {"a": {"recall": 0.5, "over": 5000}}, {"a": {"budget": 0.1, "over": 5000, "of": 1}},
     ],
     ids=repr,
 )  # fmt: skip
@@ -107,6 +108,34 @@ def test_what_is_no_way_to_decide_is_refused(wrong):
         DEVDAN(decide=wrong).fit(X, y)
     with pytest.raises(ValueError, match="decide must be 'likeliest', costs"):
         DEVDANFleet(decide=wrong).partial_fit(["a"] * 20, X, y)
+
+
+@pytest.mark.parametrize("budget", ["100/day", "100 / hour", "1%", 100, 1.5, 0, -0.1, None, True], ids=repr)
+@pytest.mark.parametrize("own", [{}, {"over": 5_000}, {"over": "day"}], ids=repr)
+def test_a_budget_that_is_no_share_is_refused_with_how_to_make_it_one(budget, own):
+    for check in (decision_of, lambda option: DEVDAN(decide=option).fit(*payments(20))):
+        with pytest.raises(ValueError, match=r"decide must be .* divide the alerts of a day by the rows of a day"):
+            check({"b": {"budget": 0.1}, "a": {"budget": budget} | own})
+
+
+@pytest.mark.parametrize(
+    ("share", "over", "least"),
+    [
+        (0.01, 999, "1,000"), (0.01, 0, "1,000"), (0.01, 5_000.0, "1,000"), (0.01, "day", "1,000"), (1.0, 9, "10"),
+        (0.3, 33, "34"), (0.01, True, "1,000"), (0.01, None, "1,000"), (0.01, 10**9 + 1, "1,000"),
+        (1e-320, 10**9, "1,000,000,000"),
+    ],
+)  # fmt: skip
+def test_a_horizon_that_cannot_be_kept_is_refused(share, over, least):
+    for check in (decision_of, lambda option: DEVDAN(decide=option).fit(*payments(20))):
+        with pytest.raises(ValueError, match=f"over must be an integer from 10 / budget, here {least}, to 1,000,000,0"):
+            check({"a": {"budget": share, "over": over}})
+
+
+@pytest.mark.parametrize(("share", "over"), [(0.01, 1_000), (0.3, 34), (1, 10), (0.1, 10**9), (0.1, np.int64(100))])
+def test_the_ends_of_what_a_horizon_may_be(share, over):
+    rule = decision_of({"a": {"over": over, "budget": share}}).rules["a"]
+    assert (rule.share, rule.over) == (share, over)
 
 
 # --- At every door -----------------------------------------------------------------------------------------------
@@ -194,11 +223,17 @@ def test_the_command_line_takes_costs_for_each_kind():
     for name in ("devdan", "devdan-ensemble"):
         assert named_models.build(name, options=named_models.parse_options([text])).decide == CAUTIOUS
     assert named_models.build_fleet("devdan", options=named_models.parse_options([text])).decide == CAUTIOUS
+    horizon = named_models.parse_options(['decide={"fraud": {"budget": 0.01, "over": 20000}}'])
+    assert decision_of(named_models.build("devdan", options=horizon).decide).rules["fraud"].over == 20_000
     with pytest.raises(ValueError, match="takes lists and dicts in JSON"):
         named_models.parse_options(["decide={fraud: 50}"])
 
 
-@pytest.mark.parametrize("rule", [{"threshold": 0.2}, {"budget": 0.1}, "f1", {"missed": 50, "false": 1}], ids=str)
+@pytest.mark.parametrize(
+    "rule",
+    [{"threshold": 0.2}, {"budget": 0.1}, {"budget": 0.1, "over": 200}, "f1", {"missed": 50, "false": 1}],
+    ids=str,
+)
 def test_a_class_may_be_called_costs(rule):
     P = np.array([[0.3, 0.7], [0.01, 0.99]])
     named, other = decision_of({"costs": rule}), decision_of({"fraud": rule})

@@ -29,7 +29,10 @@ from devdan.model.thresholds import (
 
 SMALL = [(1, 0, 0, 0), (4, 2, 50, 0)]
 SCORES = st.lists(st.tuples(st.integers(0, 10).map(lambda k: k / 10), st.booleans()), min_size=1, max_size=30)
-RULES = ["f1", "balanced", {"recall": 0.8}, {"precision": 0.4}, {"budget": 0.05}, {"threshold": 0.2}]
+RULES = [
+    "f1", "balanced", {"recall": 0.8}, {"precision": 0.4}, {"budget": 0.05}, {"budget": 0.05, "over": 200},
+    {"threshold": 0.2},
+]  # fmt: skip
 
 
 def payments(n, seed=0, share=0.06):
@@ -85,9 +88,9 @@ def test_a_threshold_begins_in_the_middle_and_follows_the_latest_labels():
     assert START not in chosen
 
 
-def naive_calls(share, scores):
+def naive_calls(share, scores, over=5_000):
     """A budget, one sample after the other."""
-    step = min(WAY / (0.2 * share * LATEST), WAY / 2)
+    step = min(WAY / (0.2 * share * over), WAY / 2)
     odds, called = -math.inf, []
     for n, score in enumerate(scores):
         score = min(max(score, 1e-6), 1 - 1e-6)  # noqa: PLW2901
@@ -102,16 +105,19 @@ def naive_calls(share, scores):
 
 
 @given(
-    st.lists(st.integers(1, 40), min_size=1, max_size=10), st.sampled_from([0.01, 0.1, 0.5, 1.0]), st.integers(0, 99)
+    st.lists(st.integers(1, 40), min_size=1, max_size=10),
+    st.sampled_from([0.01, 0.1, 0.5, 1.0]),
+    st.sampled_from([[], [1_000], [LATEST], [10**9]]),
+    st.integers(0, 99),
 )
-def test_a_budget_is_the_same_in_portions_of_any_size(portions, share, seed):
+def test_a_budget_is_the_same_in_portions_of_any_size(portions, share, over, seed):
     scores = np.random.default_rng(seed).beta(1, 5, sum(portions))
-    rule, called, start = Budget(share), [], 0
+    rule, called, start = Budget(share, *over), [], 0
     for n in portions:
         called += rule.called(scores[start : start + n]).tolist()
         rule.rows(scores[start : start + n])
         start += n
-    assert called == naive_calls(share, scores.tolist())
+    assert called == naive_calls(share, scores.tolist(), *over)
 
 
 @pytest.mark.parametrize("made", [lambda: Budget(0.05), lambda: Budget(1.0), Balanced, lambda: BestThreshold("f1")])
@@ -144,13 +150,47 @@ def drifting(n, kind, seed):
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1])
 @pytest.mark.parametrize("kind", ["steady", "swinging", "jumping", "alike", "two"])
 def test_a_budget_is_kept_to_a_fifth_over_any_5000_rows(kind, share):
-    rule, scores, called = Budget(share), drifting(40_000, kind, 1), []
+    spent = spending(Budget(share), drifting(40_000, kind, 1), 5_000)
+    assert 0.8 <= spent.min() <= spent.max() <= 1.2
+
+
+def spending(rule, scores, n):
+    """Which part of the budget is spent over any n rows."""
+    called = []
     for start in range(0, len(scores), 800):
         called.append(rule.called(scores[start : start + 800]))
         rule.rows(scores[start : start + 800])
     counts = np.cumsum(np.append(0, np.concatenate(called)))
-    over = (counts[5_000:] - counts[:-5_000]) / (5_000 * share)
-    assert 0.8 <= over.min() <= over.max() <= 1.2
+    return (counts[n:] - counts[:-n]) / (n * rule.share)
+
+
+@pytest.mark.parametrize(("share", "over"), [(0.02, 500), (0.02, 1_000), (0.005, 20_000), (0.5, 20)])
+@pytest.mark.parametrize("kind", ["steady", "swinging", "jumping", "alike", "two"])
+def test_a_budget_is_kept_to_a_fifth_over_any_rows_of_its_horizon(kind, share, over):
+    spent = spending(Budget(share, over), drifting(60_000, kind, 1), over)
+    slack = 1.01 / (over * share)  # rows are called whole
+    assert 0.8 - slack <= spent.min() <= spent.max() <= 1.2 + slack
+
+
+def test_a_budget_of_a_shorter_horizon_follows_a_jump_sooner_and_a_longer_one_takes_better_rows():
+    scores = drifting(21_000, "jumping", 1)
+    late = {over: spending(Budget(0.02, over), scores[:9_000], 500)[7_000] for over in (500, 5_000, 50_000)}
+    assert 1.3 > late[500] < late[5_000] < late[50_000]
+    steady, taken = drifting(40_000, "steady", 2), []
+    for over in (500, 5_000, 50_000):
+        rule = Budget(0.02, over)
+        called = rule.called(steady)
+        taken.append(called[steady >= np.quantile(steady, 0.98)].mean())
+    assert taken == sorted(taken)
+
+
+def test_the_usual_horizon_may_be_given():
+    scores = drifting(9_000, "swinging", 3)
+    assert (Budget(0.02, LATEST).called(scores) == Budget(0.02).called(scores)).all()
+    assert [rule.basis() for rule in (Budget(0.02), Budget(0.02, 900))] == [
+        "a budget of 0.02 of all samples, from the next on",
+        "a budget of 0.02 of all samples, over 900, from the next on",
+    ]
 
 
 def naive_balanced(scores):
@@ -333,7 +373,7 @@ def test_another_rule_begins_anew_and_the_same_one_goes_on():
     assert model.set_params(decide="likeliest").thresholds_ == {}
 
 
-@pytest.mark.parametrize("rule", ["f1", "balanced", {"budget": 0.1}], ids=str)
+@pytest.mark.parametrize("rule", ["f1", "balanced", {"budget": 0.1}, {"budget": 0.1, "over": 100}], ids=str)
 def test_river_follows_sample_by_sample(rule):
     river = pytest.importorskip("devdan.river")
     X, y = payments(700)

@@ -186,6 +186,7 @@ def test_streams_are_made_shown_and_deleted(http, stream):
         ({"options": {"n_hiden": 3}}, "options must be among"),
         ({"options": {"n_hidden": 0}}, "n_hidden must be an integer of at least 1"),
         ({"options": {"n_hidden": 10**9}}, "n_hidden must be at most"),
+        ({"options": {"decide": {"fraud": {"budget": "100/day"}}}}, "divide the alerts of a day by the rows of a day"),
         ({"options": {"random_state": None}}, "random_state must be an integer"),
         ({"options": {"nominal": ["zip"]}, "columns": ["x"]}, "nominal names the column 'zip'"),
         ({"model": "RandomForest"}, "model must be one of DEVDAN"),

@@ -33,7 +33,7 @@ from devdan.service.schema import (
 )
 from devdan.service.store import SqliteDatabase
 
-DECIDE = {"big": "f1", "small": {"budget": 0.3}}  # its thresholds are part of the model
+DECIDE = {"big": "f1", "small": {"budget": 0.3, "over": 200}}  # its thresholds are part of the model
 CITIES = ("Bonn", "Köln", "Rome", None)
 
 

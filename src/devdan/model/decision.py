@@ -15,14 +15,14 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from devdan.arrays import Floats, Integers
-from devdan.model.thresholds import Balanced, BestThreshold, Budget, Rule
+from devdan.model.thresholds import LEAST_CALLED, LONGEST, Balanced, BestThreshold, Budget, Rule
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,15 +33,17 @@ LIKELIEST = "likeliest"
 REQUIREMENT = (
     "'likeliest', costs such as {'fraud': {'missed': 50, 'false': 1}} or {'costs': {'fraud': {'ok': 50}}}, or "
     "thresholds such as {'fraud': 'f1'}, {'fraud': 'balanced'}, {'fraud': {'recall': 0.8}}, "
-    "{'fraud': {'precision': 0.5}}, {'fraud': {'budget': 0.01}} or {'fraud': {'threshold': 0.3}}"
+    "{'fraud': {'precision': 0.5}}, {'fraud': {'budget': 0.01}}, {'fraud': {'budget': 0.01, 'over': 20000}} or "
+    "{'fraud': {'threshold': 0.3}}"
 )
 _MATRIX, _MISSED, _FALSE = "costs", "missed", "false"
+_BUDGET, _OVER = "budget", "over"
 _LARGEST_COST = 1e9
 _NAMED: dict[str, Callable[[], Rule]] = {"f1": lambda: BestThreshold("f1"), "balanced": Balanced}
 _RULES: dict[str, Callable[[float], Rule]] = {
     "recall": lambda least: BestThreshold("recall", least),
     "precision": lambda least: BestThreshold("precision", least),
-    "budget": Budget,
+    _BUDGET: Budget,
     "threshold": Rule,
 }
 
@@ -248,6 +250,8 @@ def _rule(value: Any) -> Rule:
     """A rule by its value in the option."""
     if isinstance(value, str):
         return _NAMED[value]()
+    if _OVER in value:
+        return Budget(float(value[_BUDGET]), int(value[_OVER]))
     ((name, number),) = value.items()
     return _RULES[name](float(number))
 
@@ -273,7 +277,7 @@ def text_of(label: Any) -> str:
 def decision_of(option: Any) -> Decision:
     """A decision by a value of the option, which is checked."""
     if not is_decision(option):
-        raise ValueError(f"decide must be {REQUIREMENT}, got {option!r}")
+        raise ValueError(f"decide must be {REQUIREMENT}, got {option!r}{remedy(option)}")
     if isinstance(option, str):
         return Decision(option)
     return ThresholdDecision(option) if all(map(_is_rule, option.values())) else CostDecision(option)
@@ -333,13 +337,44 @@ def _is_rule(value: Any) -> bool:
     """Whether it says how the threshold of a class is chosen."""
     if isinstance(value, str):
         return value in _NAMED
-    if not isinstance(value, Mapping) or len(value) != 1 or not set(value) <= set(_RULES):
+    if not isinstance(value, Mapping):
         return False
-    (number,) = value.values()
-    return _is_cost(number) and 0.0 < number <= 1.0
+    if set(value) == {_BUDGET, _OVER}:
+        return _is_share(value[_BUDGET]) and _is_horizon(value[_OVER], value[_BUDGET])
+    return len(value) == 1 and set(value) <= set(_RULES) and all(map(_is_share, value.values()))
+
+
+def _is_share(value: Any) -> bool:
+    return _is_cost(value) and 0.0 < value <= 1.0
+
+
+def _is_horizon(value: Any, share: Any) -> bool:
+    """Whether it is a number of samples of which this share is enough to be kept to a fifth."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    return is_whole and LEAST_CALLED / float(share) <= int(value) <= LONGEST
+
+
+def remedy(value: Any) -> str:
+    """What to do about a budget that is wrong in a value of the option, to end an error's message with; mostly nothing.
+
+    >>> remedy({"fraud": {"budget": 0.01, "over": 500}})
+    '; over must be an integer from 10 / budget, here 1,000, to 1,000,000,000'
+    """
+    rules = value.values() if isinstance(value, Mapping) else []
+    for rule in (rule for rule in rules if isinstance(rule, Mapping) and set(rule) - {_OVER} == {_BUDGET}):
+        share = rule[_BUDGET]
+        if not _is_share(share):
+            return (
+                "; a budget is a share of the samples, as a decision does not know their times: divide the alerts of a "
+                "day by the rows of a day. 100 of 20,000 are {'budget': 0.005, 'over': 20000}"
+            )
+        if _OVER in rule and not _is_horizon(rule[_OVER], share):
+            least = math.ceil(min(LEAST_CALLED / float(share), LONGEST))
+            return f"; over must be an integer from {LEAST_CALLED} / budget, here {least:,}, to {LONGEST:,}"
+    return ""
 
 
 def _is_cost(value: Any) -> bool:
     number: Any = value
     is_number = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-    return is_number and math.isfinite(number) and 0 <= number <= _LARGEST_COST
+    return is_number and 0 <= number <= _LARGEST_COST

@@ -25,7 +25,7 @@ from devdan.encoding.encoding import Instructions
 from devdan.encoding.values import is_date_format
 from devdan.kernel.state import LARGEST_LEARNED, MOST_REPLAYS
 from devdan.model.classes import LARGEST_WEIGHT
-from devdan.model.decision import LIKELIEST, REQUIREMENT, is_decision
+from devdan.model.decision import LIKELIEST, REQUIREMENT, is_decision, remedy
 from devdan.model.scales import QUICK, REPLAYING, is_scales, settings_at
 
 _SCALINGS = {None: kernel.UNSCALED, "minmax": kernel.MINMAX, "standard": kernel.STANDARD}
@@ -49,10 +49,12 @@ class Option:
     value: Callable[[Any], float] = float  # of that
     is_fixed: bool = False  # must stay what it was once the model has learned
     is_online: bool = True  # the adapters, which take one sample at a time, have it
+    remedy: Callable[[Any], str] = lambda _: ""  # what else to say of a value that is not in its range
 
     def check(self, value: Any) -> None:
         """Raise a ``ValueError`` that names the option unless the value is in its range."""
-        require(self.holds(value), self.name, self.range, value)
+        holds = self.holds(value)
+        require(holds, self.name, self.range, value, "" if holds else self.remedy(value))
 
 
 # --- Ranges ------------------------------------------------------------------------------------------------------
@@ -112,10 +114,10 @@ def instructions(chosen: dict[str, Any]) -> Instructions:
     return Instructions(**{option.name: chosen[option.name] for option in ENCODING})
 
 
-def require(holds: bool, name: str, requirement: str, value: Any) -> None:
-    """Raise a ``ValueError`` that names an option and its requirement, unless it holds."""
+def require(holds: bool, name: str, requirement: str, value: Any, advice: str = "") -> None:
+    """Raise a ``ValueError`` that names an option and its requirement, and ends with the advice, unless it holds."""
     if not holds:
-        raise ValueError(f"{name} must be {requirement}, got {value!r}")
+        raise ValueError(f"{name} must be {requirement}, got {value!r}{advice}")
 
 
 # --- The table ---------------------------------------------------------------------------------------------------
@@ -217,8 +219,9 @@ NETWORK = (
         "the one it is called. A threshold is the one of best F1 (``'f1'``), or of at least this ``recall`` or "
         "``precision``, on the latest 5,000 labels; or the class's mean probability, so that rare classes are found "
         "as often as others (``'balanced'``); or it follows a ``budget``, the share of samples that may be called "
-        "the class; or it is given. Probabilities and learning do not depend on it.",
-        'str or dict, default="likeliest"',
+        "the class, which is kept ``over`` any 5,000 unless told otherwise; or it is given. Probabilities and learning "
+        "do not depend on it.",
+        'str or dict, default="likeliest"', remedy=remedy,
     ),
 )  # fmt: skip
 

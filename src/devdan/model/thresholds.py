@@ -10,8 +10,9 @@ One by a budget needs no labels. Its log-odds θ rise with each sample that is c
     θ ← θ + γ (called - share)
 
 So the number of samples called in any part of a stream differs from the budget by the way that θ went, over γ: however
-scores drift, it is made up for (a running quantile; Robbins and Monro 1951, Gibbs and Candès 2021). Scores are
-probabilities from before a sample was learned from.
+scores drift, it is made up for (a running quantile; Robbins and Monro 1951, Gibbs and Candès 2021). The steps γ are
+the longer, the shorter the horizon is over which the budget is kept. Scores are probabilities from before a sample was
+learned from.
 
 A balanced threshold is the class's mean probability: if probabilities are right, the share of the samples that are of
 the class. Samples above it are those more likely than others, by the ratio by which balanced classes would differ. That
@@ -37,13 +38,15 @@ if TYPE_CHECKING:
 Flags = npt.NDArray[np.bool_]
 
 START = 0.5  # the threshold as long as there is no better one
-LATEST = 5_000  # samples by which it is chosen, and over which a budget is kept
+LATEST = 5_000  # samples by which it is chosen, and over which a budget is kept unless another horizon is given
 EVERY = 50  # after this many further ones it is chosen again
 FEWEST = 20  # of the class, and of others, from which it is chosen
 NEVER = 2.0  # a threshold that no probability reaches
 WAY = 6.0  # log-odds
 TINY = 1e-6  # probabilities are not taken to be nearer to 0 and 1
 LARGEST_ODDS = 100.0  # in a file
+LEAST_CALLED = 10  # samples that a budget has in its horizon: of fewer, a fifth is less than two
+LONGEST = 1_000_000_000  # horizon
 RARE = 0.2  # share of the samples below which a class is rare; also how many are called a rare class at most
 SWAY = 0.1  # by how much the log-odds of its threshold rise with each sample that is called
 
@@ -190,7 +193,8 @@ def best_threshold(aim: str, least: float, scores: Floats, belong: Flags) -> flo
 class Budget(Rule):
     """At most a share of the samples.
 
-    It is kept to a fifth over any ``LATEST`` samples, as long as the threshold that this takes moves by up to ``WAY``.
+    It is kept to a fifth over any samples of the horizon, ``over``, as long as the threshold that this takes moves by
+    up to ``WAY`` meanwhile.
 
     >>> rule = Budget(0.1)
     >>> scores = np.random.default_rng(0).random(5_000)
@@ -201,10 +205,10 @@ class Budget(Rule):
 
     moves = True
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, over: int = LATEST) -> None:
         super().__init__(NEVER)
-        self.share = share
-        self._step = min(WAY / (0.2 * share * LATEST), 0.5 * WAY)
+        self.share, self.over = share, over
+        self._step = min(WAY / (0.2 * share * over), 0.5 * WAY)
         self._n, self._odds = 0, -math.inf  # samples, and the log-odds of the threshold
 
     def called(self, scores: Floats) -> Flags:
@@ -242,7 +246,8 @@ class Budget(Rule):
         return n * self.share >= 1.0
 
     def basis(self) -> str:
-        return f"a budget of {self.share:.3g} of all samples" + (
+        over = "" if self.over == LATEST else f", over {self.over:,}"
+        return f"a budget of {self.share:.3g} of all samples{over}" + (
             "" if self._is_begun(self._n) else ", from the next on"
         )
 
