@@ -15,10 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import numpy as np
 import pytest
+from changing import changing_frauds
 from commandline import run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from served import SECONDS, limit, served_here, until, wait_until
+from served import SECONDS, limit, metric, served_here, until, wait_until
 
 from devdan import DEVDAN
 from devdan.encoding.values import is_date_format
@@ -916,3 +917,24 @@ def test_no_body_makes_a_server_error(fuzzed, route, name, content):
     engine = fuzzed.application.engine
     assert engine.problems() == {}
     assert engine.learner.is_alive()
+
+
+def test_drifts_of_a_rare_class_are_in_answers_and_in_metrics(http):
+    """Frauds are of another kind in the second half, and nothing else changes."""
+    X, y = changing_frauds()
+    http.put("/v1/streams/s", json={"options": {"random_state": 0}}).raise_for_status()
+    for start in range(0, len(X), 500):
+        part = slice(start, start + 500)
+        rows = [
+            {"id": f"r{start + k}", "features": dict(zip("abcd", x, strict=True))}
+            for k, x in enumerate(X[part].tolist())
+        ]
+        http.post("/v1/streams/s/predict", json={"rows": rows}).raise_for_status()
+        labels = [{"id": row["id"], "label": label} for row, label in zip(rows, y[part].tolist(), strict=True)]
+        http.post("/v1/streams/s/labels", json={"labels": labels}).raise_for_status()
+    shown = until(http, "/v1/streams/s", lambda shown: shown["labels"] == len(X))
+    assert list(shown["drifts"]["classes"]) == ["fraud"]
+    n = shown["drifts"]["classes"]["fraud"]
+    assert 1 <= n <= shown["drifts"]["real"]
+    assert f'devdan_class_drifts_total{{class="fraud",stream="s"}} {n:.1f}\n' in http.get("/metrics").text
+    assert metric(http, "devdan_class_drifts_total") == n
