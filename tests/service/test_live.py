@@ -1,6 +1,7 @@
 """The pages in a real browser: complete without a script, alive with one, safe whatever names and labels say."""
 
 import random
+import re
 
 import pytest
 from browser import until
@@ -59,6 +60,12 @@ def test_it_follows_what_happens(page, http):
     assert 0 <= float(figure(page, "Average precision")) <= 1
     assert 0 <= metric(http, "devdan_average_precision") <= 2
     assert metric(http, "devdan_log_loss") > 0
+    for key, title in (("roc_auc", "ROC-AUC"), ("brier", "Brier score"), ("mcc", "Matthews' coefficient")):
+        lately = re.search(
+            rf'^devdan_{key}{{rows="latest",stream="s"}} (\S+)$', http.get("/metrics").text, re.MULTILINE
+        )
+        assert figure(page, title) == f"{float(lately[1]):.3f}"
+    assert "devdan_cost{" not in http.get("/metrics").text
     assert "always the commonest" in page.locator(".tile", has_text="Accuracy").first.inner_text()
     assert headings == ["s", "Classes", "Accuracy", "Labels", "Label delay", "Structure", "Columns", "Latest rows"]
     until(page, "document.getElementById('told').textContent == 'Follows the service.'")
@@ -84,6 +91,27 @@ def test_two_rows_are_enough_for_a_page(page, http):
     assert "nan " not in page.locator("#live").inner_text()
     assert page.locator(".tile", has_text="Average precision").count() == 0
     http.delete("/v1/streams/two")
+
+
+def test_where_a_stream_decides_by_costs_they_are_shown(page, http):
+    settings = {"options": {"decide": {"big": {"missed": 20, "false": 3}}, "random_state": 0}}
+    http.put("/v1/streams/costly", json=settings).raise_for_status()
+    source, cost, n = random.Random(0), 0, 0
+    for k in range(10):
+        given = [("big" if source.random() < 0.2 else "small", f"{k}-{j}") for j in range(20)]
+        rows = [{"id": id_, "features": {"x": source.gauss(label == "big", 1)}} for label, id_ in given]
+        answers = http.post("/v1/streams/costly/predict", json={"rows": rows}).raise_for_status().json()["predictions"]
+        for (label, _), answer in zip(given, answers, strict=True):
+            if answer["label"] is not None:
+                n, cost = n + 1, cost + (0 if answer["label"] == label else 20 if label == "big" else 3)
+        labels = [{"id": id_, "label": label} for label, id_ in given]
+        http.post("/v1/streams/costly/labels", json={"labels": labels}).raise_for_status()
+        learned(http, "/v1/streams/costly", lambda shown, n=20 * k + 20: shown["labels"] >= n)
+    assert metric(http, "devdan_cost") == pytest.approx(2 * cost / n)  # of the latest rows, and of all
+    page.goto(f"{page.address}?stream=costly")
+    assert figure(page, "Cost per row") == f"{cost / n:.3f}"
+    assert "always calling one class costs" in page.locator(".tile", has_text="Cost per row").inner_text()
+    http.delete("/v1/streams/costly")
 
 
 @pytest.mark.parametrize("path", ["", "docs"])

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, matthews_corrcoef, roc_auc_score
 
+from devdan.model.decision import text_of
 from devdan.service.figures import Counts
 from devdan.service.live import _requests, charts
 from devdan.service.metrics import Metrics
@@ -18,6 +20,7 @@ from devdan.service.watched import (
     ByTheClock,
     ColumnCount,
     JudgedRow,
+    Outcomes,
     ScoreCounts,
     count_columns,
 )
@@ -97,7 +100,7 @@ BINARY = st.lists(
 
 
 @given(BINARY)
-def test_scores_of_two_classes_rank_and_fit_as_counted_one_by_one(rows):
+def test_scores_of_two_classes_rank_and_fit_as_scikit_learn_says(rows):
     """Of each row what it was called, its label, the probability of the former, and whether the label is replaced."""
     counts, final = ScoreCounts(), []
     for called, label, confidence, is_replaced in rows:
@@ -107,15 +110,40 @@ def test_scores_of_two_classes_rank_and_fit_as_counted_one_by_one(rows):
             counts.add(JudgedRow(called, label, confidence), -1)
             counts.add(JudgedRow(called, later, confidence))
         final.append((called, later, round(8 * math.log(confidence / (1 - confidence))) / 8))
-    n = {name: sum(label == name for _, label, _ in final) for name in "ab"}
-    assert counts.rarest == (min("ab", key=lambda name: (n[name], name)) if all(n.values()) else None)
-    if counts.rarest is None:
+    n, outcomes = {name: sum(label == name for _, label, _ in final) for name in "ab"}, Outcomes(counts)
+    assert outcomes.rarer == (min("ab", key=lambda name: (n[name], name)) if all(n.values()) else None)
+    if outcomes.rarer is None:
+        assert outcomes.roc_auc is outcomes.cost is None
         return
-    scores = np.array([odds if called == counts.rarest else -odds for called, _, odds in final])
-    belongs = np.array([label == counts.rarest for _, label, _ in final])
-    area = np.mean([belongs[scores >= own].mean() for own in scores[belongs]])
-    assert counts.average_precision(counts.rarest) == pytest.approx(area)
-    assert counts.log_loss == pytest.approx(np.mean(np.log1p(np.exp(np.where(belongs, -scores, scores)))))
+    odds = np.array([odds if called == outcomes.rarer else -odds for called, _, odds in final])
+    belongs, p = np.array([label == outcomes.rarer for _, label, _ in final]), 1 / (1 + np.exp(-odds))
+    found = {measure.key: value for measure, value in outcomes.watched(outcomes.rarer).items()}
+    is_called = np.array([called == outcomes.rarer for called, _, _ in final])
+    mcc = {} if is_called.all() or not is_called.any() else {"mcc": matthews_corrcoef(belongs, is_called)}
+    assert found == pytest.approx(
+        {
+            "average_precision": average_precision_score(belongs, odds),
+            "roc_auc": roc_auc_score(belongs, odds),
+            "log_loss": log_loss(belongs, p),
+            "brier": brier_score_loss(belongs, p),
+        }
+        | mcc
+    )
+
+
+@pytest.mark.parametrize("labels", [("ok", "fraud"), ("ok", "fraud", "theft"), (False, True)])
+def test_costs_are_those_of_the_rows_one_by_one(labels):
+    """Also of three classes, and of classes that are no texts."""
+    rare, random = labels[1], np.random.default_rng(0)
+    counts, option, costs = ScoreCounts(), {str(rare): {"missed": 30, "false": 2}}, []
+    for called, label in random.choice(len(labels), (200, 2)).tolist():
+        counts.add(JudgedRow(text_of(labels[called]), text_of(labels[label]), 0.6))
+        of_rare = 30 * (label == 1) + 2 * (called == 1)
+        costs.append(0 if called == label else of_rare or 1)
+    outcomes = Outcomes(counts, option, labels)
+    assert outcomes.cost == pytest.approx(np.mean(costs))
+    assert Outcomes(counts, "likeliest", labels).cost is None
+    assert (outcomes.log_loss is None) == (len(labels) == 3)
 
 
 def test_recall_and_precision_by_the_clock_are_those_of_an_hour():
@@ -164,8 +192,9 @@ def test_scores_end_with_a_third_class():
         came = LogRecord(2 * k + 1, 1, 1e9, body)
         counts.rows(came, body)
         counts.labels(LogRecord(2 * k + 2, 1, 1e9, None), LoggedLabels([(came.seq, 0)], [label]), [(came, body)])
-        assert (counts.scores.rarest is not None) == (label == "b")
-    assert counts.scores_lately.rarest is None
+        assert (Outcomes(counts.scores).rarer is not None) == (label == "b")
+    lately = Outcomes(counts.scores_lately)
+    assert lately.rarer is lately.log_loss is lately.brier is lately.roc_auc is None
 
 
 def test_a_day_of_periods_is_kept_and_later_labels_count_in_the_total():

@@ -150,7 +150,11 @@ class CostCount:
     @staticmethod
     def of(model: Any) -> CostCount | None:
         """For a model that decides by costs; None for any other."""
-        option = getattr(model, "decide", None)
+        return CostCount.by(getattr(model, "decide", None))
+
+    @staticmethod
+    def by(option: Any) -> CostCount | None:
+        """For an option ``decide`` that gives costs; None for any other."""
         is_known = isinstance(option, Mapping) and is_decision(option)
         return CostCount(option) if is_known and isinstance(decision_of(option), CostDecision) else None
 

@@ -621,6 +621,14 @@ MEASURES = (
 )
 
 
+_BY_KEY = {measure.key: measure for measure in MEASURES}
+
+
+def of_key(key: str) -> Measure:
+    """The measure with this key."""
+    return _BY_KEY[key]
+
+
 def in_tables() -> dict[str, Measure]:
     """The measures that tables of many runs have, by their names there, in their order there."""
     listed = [measure for measure in MEASURES if measure.criterion is not None]
@@ -650,8 +658,9 @@ def leading(runs: Sequence[Figures]) -> list[Measure]:
     >>> [[measure.key for measure in leading(runs)] for runs in ([rare, rare], [rare, {"rarest_f1": 0.1}], [rare, {}])]
     [['rarest_average_precision', 'rarest_f1'], ['rarest_f1'], ['cr_mean']]
     """
-    by_key = {measure.key: measure for measure in MEASURES}
-    told = [by_key[key] for key in _LEADING if runs and all(by_key[key].figure(own) is not None for own in runs)]
+    told = [
+        measure for measure in map(of_key, _LEADING) if runs and all(measure.figure(own) is not None for own in runs)
+    ]
     return told or [RATE]
 
 

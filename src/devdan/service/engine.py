@@ -41,6 +41,7 @@ from devdan.service.schema import (
 )
 from devdan.service.sql import StreamFacts
 from devdan.service.supervision import Supervisor
+from devdan.service.watched import Outcomes
 from devdan.service.writer import WriterThread
 
 Result = TypeVar("Result")
@@ -91,6 +92,11 @@ class Live:
     def is_predicted_late(self) -> bool:
         """Whether rows are predicted when they are written, as they need the histories that they come with."""
         return self.settings.history is not None
+
+    def outcomes(self) -> tuple[Outcomes, Outcomes]:
+        """Of the latest rows with labels, and of all."""
+        counts, decide, classes = self.view.counts, self.settings.options.get("decide"), self.predictor.classes
+        return Outcomes(counts.scores_lately, decide, classes), Outcomes(counts.scores, decide, classes)
 
     def asked(self, predictor: Predictor) -> Predictor | None:
         """The predictor that is to predict rows when they are written, if that is not done before."""

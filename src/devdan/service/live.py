@@ -20,7 +20,7 @@ from devdan.service.engine import Live, NotFoundError
 from devdan.service.figures import WINDOW, Counts
 from devdan.service.http import Call, Operation, shown
 from devdan.service.metrics import RequestPeriod, RequestSummary
-from devdan.service.watched import PERIOD, ByTheClock, ClassCount, ClassCounts
+from devdan.service.watched import PERIOD, WATCHED, ByTheClock, ClassCount, ClassCounts
 
 _MOST_CLASSES = 12
 _MOST_DRIFTED = 3  # classes that are named beside the number of drifts
@@ -111,21 +111,25 @@ def _tiles(live: Live) -> list[Tile]:
         Tile("Waiting", number(counts.n_waiting), "", f"{number(counts.n_expired_rows)} expired without a label"),
         Tile("Drifts", number(drifts), "", f"{number(view.real)} real{of_classes}, {number(view.virtual)} virtual"),
         Tile("Hidden units", number(view.n_hidden), "", f"after record {number(view.predictor.version)}"),
-        *_of_scores(counts),
+        *_of_outcomes(live),
     ]
 
 
-def _of_scores(counts: Counts) -> list[Tile]:
-    """How well the probabilities of two classes rank and fit, lately and since the beginning."""
-    name, lately = counts.scores.rarest, counts.scores_lately
-    if name is None or lately.rarest is None:
-        return []
-    now, ever = lately.average_precision(name), counts.scores.average_precision(name)
-    about = f"of {clipped(name)}, of the latest {number(len(counts.outcomes))} with labels; of all {ever:.3f}"
-    return [
-        Tile("Average precision", f"{now:.3f}", "", about),
-        Tile("Log loss", f"{lately.log_loss:.3f}", "", f"of the same rows; of all {counts.scores.log_loss:.3f}"),
-    ]
+def _of_outcomes(live: Live) -> list[Tile]:
+    """How good predictions were lately and since the beginning, and how well their probabilities rank and fit."""
+    lately, ever = live.outcomes()
+    name, n = ever.rarer, number(lately.confusion.n_samples)
+    of_all, tiles = ever.watched(name), []
+    for measure, value in lately.watched(name).items():
+        about = f"of the latest {n} with labels"
+        if measure in of_all:
+            about += f"; of all {number(of_all[measure], 3)}"
+        if measure.key == "average_precision" and name is not None:
+            about = f"of {clipped(name)}, {about}"
+        if measure.key == "cost":
+            about += f"; always calling one class costs {number(lately.constant_cost, 3)}"
+        tiles.append(Tile(WATCHED[measure], number(value, 3), "", about))
+    return tiles
 
 
 def _of_requests(told: RequestSummary) -> list[Tile]:

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 
 from devdan.service.engine import Engine
 from devdan.service.figures import DELAYS
-from devdan.service.watched import MOST_PERIODS, PERIOD
+from devdan.service.watched import MOST_PERIODS, PERIOD, WATCHED
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
@@ -131,21 +131,17 @@ class _Streams(Collector):
                         measure.add_metric([name, label], share)
         yield from (called, recall, precision)
 
-    def _of_scores(self) -> Iterator[GaugeMetricFamily]:
-        """How well the probabilities of streams of two classes rank and fit."""
-        labels = ["stream", "rows"]
-        about = "Average precision of the rarer of two classes, of the latest rows with labels and of all"
-        area = GaugeMetricFamily("devdan_average_precision", about, labels=labels)
-        about = "Log loss of two classes, of the latest rows with labels and of all"
-        loss = GaugeMetricFamily("devdan_log_loss", about, labels=labels)
+    def _of_outcomes(self) -> Iterator[GaugeMetricFamily]:
+        """How good predictions were, and of two classes how well their probabilities rank and fit."""
+        gauges = {}
+        for measure, title in WATCHED.items():
+            about = f"{title}, of the latest rows with labels and of all"
+            gauges[measure] = GaugeMetricFamily(f"devdan_{measure.key}", about, labels=["stream", "rows"])
         for name, live in list(self._engine.streams.items()):
-            counts = live.view.counts
-            for rows, scores in (("latest", counts.scores_lately), ("all", counts.scores)):
-                rarest = scores.rarest
-                if rarest is not None:
-                    area.add_metric([name, rows], scores.average_precision(rarest))
-                    loss.add_metric([name, rows], scores.log_loss)
-        yield from (area, loss)
+            for rows, outcomes in zip(("latest", "all"), live.outcomes(), strict=True):
+                for measure, value in outcomes.watched(outcomes.rarer).items():
+                    gauges[measure].add_metric([name, rows], value)
+        yield from gauges.values()
 
     def _of_the_log(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
         """What is written to it, and what its clock says."""
@@ -219,4 +215,4 @@ class _Streams(Collector):
             delays.add_metric([name], buckets, counts.delay_sum)
         yield from (accuracy, expected, waiting, hidden, age, version, rows, labels, expired, unusable, drifts)
         yield from (of_classes, received, delays, learning, quarantined)
-        yield from (*self._of_the_log(), *self._of_classes(), *self._of_scores())
+        yield from (*self._of_the_log(), *self._of_classes(), *self._of_outcomes())

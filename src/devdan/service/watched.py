@@ -10,9 +10,18 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
 
+from devdan.evaluation import measures
+from devdan.evaluation.alerts import CostCount
+from devdan.evaluation.counts import Confusion
+from devdan.evaluation.histograms import NOT_SCORED, Curve, Ranking, Scored
+from devdan.evaluation.measures import Measure
+from devdan.evaluation.record import Measured
+from devdan.model.decision import text_of
 from devdan.service.schema import Value
 
 PERIOD = 300.0  # seconds
@@ -131,8 +140,8 @@ class ScoreCounts(msgspec.Struct, array_like=True):
     >>> counts = ScoreCounts()
     >>> for predicted, label in (("fraud", "fraud"), ("ok", "fraud"), ("ok", "ok")):
     ...     counts.add(JudgedRow(predicted, label, 0.9))
-    >>> counts.rarest, counts.average_precision("ok"), round(counts.log_loss, 2)
-    ('ok', 0.5, 0.85)
+    >>> counts.counts["ok"]
+    {'fraud': {18: 1}, 'ok': {18: 1}}
     """
 
     counts: dict[str, dict[str, dict[int, int]]] = {}
@@ -146,41 +155,98 @@ class ScoreCounts(msgspec.Struct, array_like=True):
         if cells[cell] == 0:
             del cells[cell]
 
-    def _cells(self) -> Iterator[tuple[str, str, int, int]]:
+    def cells(self) -> Iterator[tuple[str, str, int, int]]:
+        """What was called, the label, the step of the log-odds, and how many outcomes."""
         for predicted, by_label in self.counts.items():
             for label, cells in by_label.items():
                 for cell, n in cells.items():
                     yield predicted, label, cell, n
 
+
+class _Odds(Ranking):
+    """The order of counted log-odds of two classes; a few hundred steps, for which nothing needs to be compiled."""
+
+    def __init__(self, at: list[dict[int, list[int]]]) -> None:
+        self._at = at  # of each class, rows of it and all rows, by the step of its log-odds
+
+    def curve(self, c: int) -> Curve | None:
+        places = sorted(self._at[c], reverse=True) if c < len(self._at) else []
+        counts = [self._at[c][place] for place in places]
+        hits, alarms = (np.cumsum([own[k] for own in counts], dtype=np.int64) for k in (0, 1))
+        return Curve(np.array(places), hits, alarms) if places and 0 < hits[-1] < alarms[-1] else None
+
+
+class Outcomes(Measured):
+    """Measures of outcomes, as those of runs. Probabilities tell something of two classes; costs are those of a stream.
+
+    >>> counts = ScoreCounts()
+    >>> for predicted, label in (("fraud", "fraud"), ("ok", "fraud"), ("ok", "ok")):
+    ...     counts.add(JudgedRow(predicted, label, 0.9))
+    >>> outcomes = Outcomes(counts, {"fraud": {"missed": 30, "false": 1}})
+    >>> outcomes.rarer, outcomes.roc_auc, round(outcomes.log_loss, 2), outcomes.cost
+    ('ok', 0.75, 0.85, 10.0)
+    """
+
+    alerts = None
+
+    def __init__(self, counts: ScoreCounts, decide: Any = None, classes: Sequence[Any] = ()) -> None:
+        """``classes`` are those of the model, of which there may be more."""
+        cells = list(counts.cells())
+        self.names = list(dict.fromkeys(name for pair in cells for name in pair[:2]))
+        self.n_classes = len(self.names)
+        place = {name: c for c, name in enumerate(self.names)}
+        pairs = [(place[label], place[predicted], n) for predicted, label, _, n in cells]
+        self.confusion = Confusion.of(pairs)
+        labels = {text_of(label): label for label in classes}
+        count = CostCount.by(decide) if pairs else None
+        self.costs = None if count is None else count.of_chunk(pairs, [labels.get(name, name) for name in self.names])
+        self._ranking, self._sums = _Odds([]), NOT_SCORED
+        if self.n_classes == 2:
+            self._score([(place[predicted], place[label], cell, n) for predicted, label, cell, n in cells])
+
+    def _score(self, cells: list[tuple[int, int, int, int]]) -> None:
+        at: list[dict[int, list[int]]] = [{}, {}]
+        loss = squares = 0.0
+        for predicted, label, cell, n in cells:
+            for c in (0, 1):
+                own = at[c].setdefault(cell if predicted == c else -cell, [0, 0])
+                own[0] += n * (label == c)
+                own[1] += n
+            odds = math.exp((-cell if predicted == label else cell) / _STEPS)  # of what the label is not
+            loss += n * math.log1p(odds)
+            squares += 2 * n * (odds / (1.0 + odds)) ** 2
+        self._ranking, self._sums = _Odds(at), Scored(sum(n for *_, n in cells), loss, squares, "")
+
     @property
-    def rarest(self) -> str | None:
+    def ranking(self) -> Ranking:
+        return self._ranking
+
+    @property
+    def sums(self) -> Scored:
+        return self._sums
+
+    @property
+    def rarer(self) -> str | None:
         """The class that fewer rows have; None unless there are labels of just two classes."""
-        counts: dict[str, int] = {}
-        for predicted, label, _, n in self._cells():
-            counts[label] = counts.get(label, 0) + n
-            counts.setdefault(predicted, 0)
-        both = len(counts) == 2 and all(counts.values())
-        return min(counts, key=lambda name: (counts[name], name)) if both else None
+        actual = [self.confusion.actual.get(c, 0) for c in range(self.n_classes)]
+        both = self.n_classes == 2 and all(actual)
+        return min(self.names, key=lambda name: (actual[self.names.index(name)], name)) if both else None
 
-    def average_precision(self, name: str) -> float:
-        """The precision at each threshold of a class, weighted by the recall that it adds."""
-        at: dict[int, list[int]] = {}
-        for predicted, label, cell, n in self._cells():
-            own = at.setdefault(cell if predicted == name else -cell, [0, 0])
-            own[0] += n * (label == name)
-            own[1] += n
-        hits = alarms = 0
-        area = 0.0
-        for cell in sorted(at, reverse=True):
-            hits, alarms = hits + at[cell][0], alarms + at[cell][1]
-            area += at[cell][0] * hits / alarms
-        return area / hits
+    def watched(self, name: str | None) -> dict[Measure, float]:
+        """The measures that operators watch, as far as they are defined; where each class has one, that of this one."""
+        found: dict[Measure, float] = {}
+        for measure in WATCHED:
+            value = measure.value(self) if measure.value else None
+            if isinstance(value, list):
+                value = value[self.names.index(name)] if name in self.names else None
+            if value is not None:
+                found[measure] = value
+        return found
 
-    @property
-    def log_loss(self) -> float:
-        """The mean of -log(p), where p is the probability of the label."""
-        cells = [(cell if predicted == label else -cell, n) for predicted, label, cell, n in self._cells()]
-        return math.fsum(n * math.log1p(math.exp(-cell / _STEPS)) for cell, n in cells) / sum(n for _, n in cells)
+
+_NAMES = {"average_precision": "Average precision", "cost": "Cost per row"}  # where they differ from titles
+_WATCHED = "average_precision", "roc_auc", "log_loss", "brier", "mcc", "cost"
+WATCHED = {measure: _NAMES.get(key, measure.title) for key in _WATCHED for measure in [measures.of_key(key)]}
 
 
 class ColumnCount(msgspec.Struct, array_like=True):
