@@ -11,7 +11,18 @@ from webpages import Text
 
 from devdan.evaluation.measures import RATE
 from devdan.evaluation.record import Summary
-from devdan.report.comparison import N_PARTS, _figures, _heads, comparing, contrasts, estimated, groups, recalls
+from devdan.report.comparison import (
+    N_PARTS,
+    _figures,
+    _heads,
+    comparing,
+    contrasts,
+    estimated,
+    groups,
+    page_of_runs,
+    recalls,
+)
+from devdan.report.run_charts import points
 from devdan.report.shown_run import ShownRun, differences, read_run
 
 
@@ -32,7 +43,7 @@ def halves(one):
 
 def made(name, records, seed=0, **info):
     """A run with these records, which are kept."""
-    shown = ShownRun(name, INFO | {"seed": seed, "options": {"random_state": seed}} | info, compared=True)
+    shown = ShownRun(name, INFO | {"seed": seed, "options": {"random_state": seed}} | info, in_parts=True)
     shown.kept = records
     for one in records:
         shown.add(one)
@@ -86,6 +97,25 @@ def test_where_a_class_is_rare_runs_are_compared_by_how_well_it_is_found():
     expected = jackknife(careful, careless, lambda summary: summary.average_precision[1])
     estimate = estimated([careful], [careless], comparing("rarest_average_precision"))
     assert (estimate.difference, estimate.low, estimate.high) == pytest.approx(expected)
+
+
+def test_where_a_class_is_rare_the_charts_lead_with_how_well_it_is_found():
+    runs = [made("a", rare_class(3)), made("b", rare_class(5), model="b")]
+    page = Text(page_of_runs(runs)).text
+    assert "Average precision of fraud Over about a tenth of each run" in page
+    assert page.index("Average precision of fraud Over") < page.index("Accuracy Moving means")
+    assert re.search(r"always ok, 9\d\.\d % overall", page)
+    share = runs[0].summary.confusion.actual[1] / runs[0].summary.confusion.n_samples
+    assert f"by chance, {share:.3f}" in page
+    shown = page_of_runs(runs)
+    values = [run.figures["rarest_average_precision"] for run in runs]
+    assert f"of 2 runs, over time; overall: A {values[0]:.3f}, B {values[1]:.3f}." in shown
+    series = points(runs, comparing("rarest_average_precision"))["charts"]["headline"]
+    assert [run["run"] for run in series] == ["A", "B"]
+    assert "Over about a tenth" not in Text(page_of_runs(runs, comparing("cr"))).text
+    assert "Recall of fraud Over about a tenth" in Text(page_of_runs(runs, comparing("rarest_recall"))).text
+    even = [run("a", 0.8, model="a"), run("b", 0.79, model="b")]
+    assert "Over about a tenth" not in Text(page_of_runs(even)).text
 
 
 def test_a_verdict_does_not_rest_on_accuracy_that_is_not_better_than_the_majoritys():

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import precision_score, recall_score
+from sklearn.metrics import average_precision_score, precision_score, recall_score
 
 from devdan import DEVDAN
 from devdan.evaluation.loop import prequential
-from devdan.report.rare import over_time, rare_class
+from devdan.report.rare import headline, headline_chart, over_parts, over_time, rare_class
 from devdan.report.run_page import page_of_run, picture_of_run
 from devdan.report.shown_run import ShownRun
 from devdan.streams import open_stream
@@ -33,7 +33,7 @@ def shown(share, n=4_000, chunk=100):
     rare = random.random(n) < share
     scores = np.where(rare, random.beta(3, 4, n), random.beta(1, 9, n))
     y = Told.classes_[rare.astype(int)]
-    run = ShownRun("run", {"model": "told", "stream": "rare"})
+    run = ShownRun("run", {"model": "told", "stream": "rare"}, in_parts=True)
     for record in prequential(open_stream((scores[:, None], y), chunk=chunk), Told()):
         run.add(record)
     return run, scores, rare
@@ -109,3 +109,34 @@ def test_what_leads_is_the_rare_class_and_accuracy_stands_beside_the_majoritys()
     assert "What thresholds find" not in page
     assert "Accuracy on rare · told" in picture_of_run(even)
     assert "classification rate" in repr(even.summary)
+
+
+def test_average_precision_over_time_is_scikit_learns_around_each_sample():
+    run, scores, rare = shown(0.04)
+    measure = headline([run])
+    assert measure.key == "rarest_average_precision"
+    ends, values = over_parts(run, measure)
+    assert ends == list(range(100, 4_001, 100))  # forty chunks, of which a point has the two beside it, too
+    for end, value in zip(ends, values, strict=True):
+        part = slice(max(0, end - 300), end + 200)
+        assert value == pytest.approx(average_precision_score(rare[part], scores[part]), abs=0.02)  # of few samples
+    chart = headline_chart(run, measure)
+    assert [entry.text for entry in chart.legend] == [
+        "over about a tenth of the run",
+        f"by chance, {rare.mean():.3f}",
+    ]
+    assert "nan" not in chart.body
+    assert headline([shown(0.4)[0]]) is None
+
+
+def test_the_curve_of_a_long_run_has_a_bounded_number_of_points():
+    run, *_ = shown(0.1, n=12_000, chunk=10)
+    ends, values = over_parts(run, headline([run]))
+    assert 40 <= len(ends) <= 81
+    assert ends[-1] == 12_000
+    assert all(0 <= value <= 1 for value in values)
+
+
+def test_a_picture_without_a_curve_of_the_rare_class_has_the_accuracy():
+    run, *_ = shown(0.04, n=200, chunk=100)
+    assert ">Accuracy on rare · told</text>" in picture_of_run(run)

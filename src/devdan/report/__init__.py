@@ -25,7 +25,7 @@ def write_report(folders: Sequence[Path], path: Path, by: str | None = None) -> 
     if len(folders) == 1 and by is not None:
         raise ReportError(f"by is for comparisons, got by={by!r} for one run: name more of them")
     measure = None if by is None else comparing(by)
-    runs = [read_run(Path(folder), compared=len(folders) > 1) for folder in folders]
+    runs = [read_run(Path(folder), in_parts=len(folders) > 1) for folder in folders]
     page = page_of_run(runs[0]) if len(runs) == 1 else page_of_runs(runs, measure)
     write_atomically(Path(path), page.encode())
 
@@ -42,5 +42,6 @@ class RunReport:
 
 
 def write_picture(folder: Path, path: Path, *, animated: bool = False) -> None:
-    """Write a run's accuracy and hidden units over time as a standalone SVG, whose curves grow if it is animated."""
-    write_atomically(Path(path), picture_of_run(read_run(Path(folder)), animated=animated).encode())
+    """Write how good a run was and its hidden units, over time, as an SVG, whose curves grow if it is animated."""
+    run = read_run(Path(folder), in_parts=True)
+    write_atomically(Path(path), picture_of_run(run, animated=animated).encode())

@@ -141,6 +141,14 @@ class RunPart:
         return RunPart(self.start, later.end, self.n_chunks + later.n_chunks, self.summary)
 
 
+def joined(parts: Iterable[Summary]) -> Summary:
+    """Some parts of the stream together."""
+    whole = Summary(begins=False)
+    for part in parts:
+        whole.join(part)
+    return whole
+
+
 class Joinable(Protocol):
     """One chunk, or several in a row."""
 

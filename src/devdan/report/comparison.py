@@ -13,14 +13,15 @@ from markupsafe import Markup
 from devdan.evaluation import measures
 from devdan.evaluation.measures import Figures, Measure
 from devdan.evaluation.record import Summary
-from devdan.report.bins import smooth_accuracy
-from devdan.report.chart import LANE, Chart, Plot, Values, filled, in_percent, moving, stroke, ticks
+from devdan.report.bins import joined, smooth_accuracy
+from devdan.report.chart import LANE, Chart, LegendEntry, Plot, Values, filled, in_percent, moving, stroke, ticks
 from devdan.report.class_charts import by_name
 from devdan.report.event_marks import drawn_true_drifts, drifts
+from devdan.report.rare import by_chance, headline, headline_title, over_parts
 from devdan.report.render import render
 from devdan.report.run_charts import points
 from devdan.report.shown_run import ShownRun, differences, options
-from devdan.report.words import NOTHING, clipped, heading, how_many, letter, number, signed, written
+from devdan.report.words import NOTHING, clipped, heading, how_many, letter, number, percent, signed, written
 
 _FIRST_ROWS = 12  # of classes; the rest is folded away
 _MOST_ROWS = 100
@@ -29,7 +30,7 @@ _MOST_ROWS = 100
 def page_of_runs(runs: Sequence[ShownRun], by: Measure | None = None) -> str:
     """The comparison of several runs, by a measure or by what suits each stream."""
     streams = list(dict.fromkeys(str(run.info.get("stream") or run.name) for run in runs))
-    names, rows = _names(runs), recalls(runs)
+    names, rows, leading = _names(runs), recalls(runs), headline(runs, by)
     lettered = [(name[0], run) for name, run in zip(names, runs, strict=True)]
     return render(
         "comparison.html",
@@ -39,6 +40,8 @@ def page_of_runs(runs: Sequence[ShownRun], by: Measure | None = None) -> str:
         names=names,
         heads=_heads(runs),
         comparison=_figures(runs),
+        headline="" if leading is None else headline_title(runs, leading),
+        headlines=None if leading is None else _headline_chart(runs, names, leading),
         accuracies=_accuracy_chart(runs, names),
         hidden_units=_hidden_units_chart(runs),
         replaying=any(run.n_replaying for run in runs),
@@ -50,7 +53,7 @@ def page_of_runs(runs: Sequence[ShownRun], by: Measure | None = None) -> str:
         differences=differences(runs),
         other_models=len({run.info.get("model") for run in runs}) > 1,
         commands=[(letter, run.info["command"]) for letter, run in lettered if run.info.get("command")],
-        points=points(runs),
+        points=points(runs, leading),
     )
 
 
@@ -127,13 +130,58 @@ def _rivals(runs: Sequence[ShownRun], timed: bool) -> list[list[int]]:
 # --- Charts ------------------------------------------------------------------------------------------------------
 
 
+def _headline_chart(runs: Sequence[ShownRun], names: Sequence[tuple[str, str, str]], measure: Measure) -> Chart | None:
+    """How well each run finds its rarest class, over time, and what chance would have."""
+    curves = [over_parts(run, measure) for run in runs]
+    lines = [values for _, values in curves]
+    known = [value for line in lines for value in line if value is not None]
+    if len(known) < 2:
+        return None
+    longest = max(runs, key=lambda run: run.summary.n_samples)
+    chance = by_chance(longest, measure) if _are_on_one_stream(runs) else None
+    plot = Plot(longest.summary.n_samples, 0, max(1.1 * max(known), chance or 0.0, 0.05))
+    legend = [] if chance is None else [stroke("majority", f"by chance, {number(chance, 3)}")]
+    level = Markup("") if chance is None else plot.line([0, plot.end], [chance, chance], "majority")
+    label = f"{headline_title(runs, measure)} of {len(runs)} runs, over time; overall: " + ", ".join(
+        f"{letter(n)} {number(measure.figure(run.figures), 3)}" for n, run in enumerate(runs)
+    )
+    steps = ticks(0, min(plot.high, 1), 5)
+    return _drawn(runs, names, plot, [ends for ends, _ in curves], lines, (steps, ""), level, legend, label)
+
+
 def _accuracy_chart(runs: Sequence[ShownRun], names: Sequence[tuple[str, str, str]]) -> Chart | None:
-    """The moving means of several runs' accuracies, the true drifts of their stream and those signalled by each."""
+    """The moving means of several runs' accuracies, and that of always predicting the commonest class of a stream."""
     lines = [in_percent(smooth_accuracy(run.bins)) for run in runs]
-    plot = filled(max(run.summary.n_samples for run in runs), [value for line in lines for value in line])
+    longest = max(runs, key=lambda run: run.summary.n_samples)
+    plot = filled(longest.summary.n_samples, [value for line in lines for value in line])
     if plot is None:
         return None
+    level, legend = Markup(""), list[LegendEntry]()
+    majority = longest.summary.confusion.majority if _are_on_one_stream(runs) else None
+    if majority is not None and plot.low <= 100 * majority <= plot.high:
+        level = plot.line([0, plot.end], in_percent([majority, majority]), "majority")
+        commonest = clipped(measures.about_classes(longest.figures)["commonest"])
+        legend = [stroke("majority", f"always {commonest}, {percent(majority)} overall")]
+    label = f"Moving means of the accuracy of {len(runs)} runs; at the end: " + ", ".join(
+        f"{letter(n)} {line[-1]:.1f} %" for n, line in enumerate(lines) if line[-1] is not None
+    )
     ends = [[bin.end for bin in run.bins] for run in runs]
+    steps = ticks(plot.low, min(plot.high, 100), 5)
+    return _drawn(runs, names, plot, ends, lines, (steps, " %"), level, legend, label)
+
+
+def _drawn(
+    runs: Sequence[ShownRun],
+    names: Sequence[tuple[str, str, str]],
+    plot: Plot,
+    ends: Sequence[Sequence[int]],
+    lines: Sequence[Values],
+    axis: tuple[Sequence[float], str],
+    level: Markup,
+    legend: Sequence[LegendEntry],
+    label: str,
+) -> Chart:
+    """A line of each run beside a level line, the true drifts of their stream, and the drifts that each signalled."""
     paths = [plot.line(ends[place], lines[place], f"run s{place % 10}") for place in _longest_first(runs)]
     true = drawn_true_drifts(plot, _true_drifts_in_common(runs))
     lanes, n_lanes = true.lanes, true.n_lanes
@@ -142,22 +190,23 @@ def _accuracy_chart(runs: Sequence[ShownRun], names: Sequence[tuple[str, str, st
         if signalled:
             lanes += plot.lane(signalled, f"lane s{place % 10}", n_lanes, letter(place), f"t{place % 10}")
             n_lanes += 1
-    body = plot.axes(ticks(plot.low, min(plot.high, 100), 5), " %", lower=LANE * n_lanes)
-    body += moving(true.lines, plot.stretched(*paths), _letters(plot, runs, lines)) + lanes
-    label = f"Moving means of the accuracy of {len(runs)} runs; at the end: " + ", ".join(
-        f"{letter(n)} {line[-1]:.1f} %" for n, line in enumerate(lines) if line[-1] is not None
-    )
-    legend = [
+    body = plot.axes(*axis, lower=LANE * n_lanes)
+    body += moving(true.lines, plot.stretched(level, *paths), _letters(plot, runs, lines)) + lanes
+    told = [
         stroke(f"run s{n % 10}", f"{own}: {name}, {apart}" if apart else f"{own}: {name}")
         for n, (own, name, apart) in enumerate(names)
     ]
-    return Chart(body, f"{label}.", [*legend, *true.legend], LANE * n_lanes)
+    return Chart(body, f"{label}.", [*told, *legend, *true.legend], LANE * n_lanes)
+
+
+def _are_on_one_stream(runs: Sequence[ShownRun]) -> bool:
+    return len({repr(run.info.get("stream")) for run in runs}) == 1
 
 
 def _true_drifts_in_common(runs: Sequence[ShownRun]) -> list[int]:
     """The true drifts, if all runs are on the same stream."""
     longest = max(runs, key=lambda run: run.summary.n_samples)
-    return longest.true_drifts if len({repr(run.info.get("stream")) for run in runs}) == 1 else []
+    return longest.true_drifts if _are_on_one_stream(runs) else []
 
 
 def _hidden_units_chart(runs: Sequence[ShownRun]) -> Chart | None:
@@ -365,9 +414,7 @@ def _by_part(runs: Sequence[ShownRun], end: int) -> list[Summary]:
 
 def _value(measure: Measure, parts: Sequence[Summary]) -> float | None:
     """A measure of some parts of the stream together; of the classification rate, the accuracy."""
-    whole = Summary(begins=False)
-    for part in parts:
-        whole.join(part)
+    whole = joined(parts)
     if measure is measures.RATE:
         return None if whole.confusion.accuracy is None else 100 * whole.confusion.accuracy
     assert measure.value is not None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
 from devdan.arrays import Integers
+from devdan.evaluation import measures
 from devdan.evaluation.histograms import Curve
-from devdan.report.bins import smooth_precision, smooth_recall
-from devdan.report.chart import Chart, Plot, filled, in_percent, line_chart, mark, stroke, ticks
+from devdan.evaluation.measures import Measure
+from devdan.report.bins import joined, smooth_precision, smooth_recall
+from devdan.report.chart import Chart, Plot, filled, in_percent, line_chart, mark, moving, stroke, ticks
+from devdan.report.event_marks import drawn_drifts
 from devdan.report.shown_run import ShownRun
 from devdan.report.words import clipped, number, percent
 
@@ -19,6 +23,8 @@ _MOST_POINTS = 300  # of a curve
 _RECALLS = (0.2, 0.4, 0.6, 0.8)  # of other working points in the table
 _NEARLY_ALL = 0.8  # of the class is found at the right edge of the chart of alerts, unless the working point is beyond
 _ACROSS = 10_000
+_OF_RUN = 10  # a point over time is from a tenth of the run, which has enough of a rare class
+_MOST_OVER_TIME = 80  # such points
 
 
 class WorkingPoint(NamedTuple):
@@ -140,3 +146,59 @@ def _over_time(run: ShownRun, c: int, name: str) -> Chart | None:
     told = f"overall recall {percent(confusion.recall(c))}, precision {percent(confusion.precision(c))}"
     ends = [count.end for count in run.counts]
     return line_chart(plot, ends, OVER_TIME, lines, f"Recall and precision of {name} over time, {told}.")
+
+
+# --- What leads the charts over time ---------------------------------------------------------------------------------
+
+
+def headline(runs: Sequence[ShownRun], by: Measure | None = None) -> Measure | None:
+    """The measure of the rarest class that a chart of runs leads with; None where that is accuracy."""
+    is_shown = by is not None and (by is measures.RATE or by.key.startswith(measures.OF_RAREST))
+    measure = by if is_shown else measures.leading([run.figures for run in runs])[0]
+    return None if measure is measures.RATE else measure
+
+
+def headline_title(runs: Sequence[ShownRun], measure: Measure) -> str:
+    """The measure, and the class if it is the same in all runs."""
+    names = {clipped(run.summary.rarest) for run in runs if run.summary.rarest_class is not None}
+    name = names.pop() if len(names) == 1 else "the rarest class"
+    return f"{measure.title.partition(',')[0]} of {name}"
+
+
+def over_parts(run: ShownRun, measure: Measure) -> tuple[list[int], list[float | None]]:
+    """A measure of the class that is the rarest of the whole run, over about a tenth of it around some samples."""
+    n = len(run.parts)
+    reach, step = n // _OF_RUN // 2, -(-n // _MOST_OVER_TIME)
+    ends, values = [], list[float | None]()
+    for place in (*range(0, n - 1, max(step, 1)), *range(n)[-1:]):
+        around = joined(part.summary for part in run.parts[max(0, place - reach) : place + reach + 1])
+        ends.append(run.parts[place].end)
+        values += measure.curve_values(around, run.summary).values()
+    return ends, values
+
+
+def by_chance(run: ShownRun, measure: Measure) -> float | None:
+    """What probabilities that say nothing would have, as far as the measure is of probabilities."""
+    summary, c = run.summary, run.summary.rarest_class
+    if c is None or measure.key != "rarest_average_precision":
+        return None
+    return summary.confusion.actual[c] / summary.confusion.n_samples
+
+
+def headline_chart(run: ShownRun, measure: Measure) -> Chart | None:
+    """The measure over time, with what chance would have, and the drifts; None for fewer than two points."""
+    ends, values = over_parts(run, measure)
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return None
+    chance, title = by_chance(run, measure), headline_title([run], measure)
+    plot = Plot(run.summary.n_samples, 0, max(1.1 * max(known), chance or 0.0, 0.05))
+    paths, legend = [plot.line(ends, values, "smooth")], [stroke("smooth", "over about a tenth of the run")]
+    if chance is not None:
+        paths.insert(0, plot.line([0, plot.end], [chance, chance], "majority"))
+        legend.append(stroke("majority", f"by chance, {number(chance, 3)}"))
+    drifts = drawn_drifts(plot, run)
+    body = plot.axes(ticks(0, min(plot.high, 1), 5), lower=drifts.lower)
+    body += moving(drifts.lines, plot.stretched(*paths)) + drifts.lanes
+    label = f"{title} over {run.summary.n_samples:,} samples, between {min(known):.3f} and {max(known):.3f}."
+    return Chart(body, label, [*legend, *drifts.legend], drifts.lower)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from devdan.evaluation.measures import about_classes
+from devdan.evaluation.measures import Measure, about_classes
 from devdan.evaluation.record import Phases
 from devdan.report.bins import (
     Bin,
@@ -36,9 +36,9 @@ from devdan.report.chart import (
 )
 from devdan.report.class_charts import charted
 from devdan.report.event_marks import changes_legend, drawn_changes, drawn_drifts, markers
-from devdan.report.rare import OVER_TIME, over_time
+from devdan.report.rare import OVER_TIME, over_parts, over_time
 from devdan.report.shown_run import ShownRun
-from devdan.report.words import clipped, how_many, letter, number, percent
+from devdan.report.words import clipped, heading, how_many, letter, number, percent
 
 SMALLEST_CHUNK_WITH_BAND = 20  # for smaller chunks, the lowest and highest accuracy say little
 _EARLY = 0.05  # of the run: if half of the changes come before, and a few, there is a chart of its beginning
@@ -271,8 +271,11 @@ class Series(NamedTuple):
     values: list[float | None]
 
 
-def points(runs: Sequence[ShownRun]) -> dict[str, Any]:
-    """The values shown by the crosshair, by the charts that show them, and the last sample of the longest run."""
+def points(runs: Sequence[ShownRun], leading: Measure | None = None) -> dict[str, Any]:
+    """The values shown by the crosshair, by the charts that show them, and the last sample of the longest run.
+
+    ``leading`` is what a comparison leads with instead of accuracy.
+    """
     ends: list[Ends] = []
 
     def place(of: Ends) -> int:
@@ -282,7 +285,7 @@ def points(runs: Sequence[ShownRun]) -> dict[str, Any]:
         return ends.index(of)
 
     charts: dict[str, list[dict[str, Any]]] = {}
-    found = [list(_all_series(run)) if len(runs) == 1 else _compared(run) for run in runs]
+    found = [list(_all_series(run)) if len(runs) == 1 else _compared(run, leading) for run in runs]
     for n, own in enumerate(found):
         for k, (points_at, series) in enumerate(own):
             if not any(_is_known(other[k][1]) for other in found):
@@ -298,10 +301,15 @@ def _is_known(series: Series) -> bool:
     return any(value is not None for value in series.values)
 
 
-def _compared(run: ShownRun) -> list[tuple[Ends, Series]]:
+def _compared(run: ShownRun, leading: Measure | None) -> list[tuple[Ends, Series]]:
     """Of runs side by side, only what their charts have in common."""
     ends = [bin.end for bin in run.bins]
-    return [(ends, series) for series in _series(run) if series.name in ("moving mean", run.units)]
+    found = [(ends, series) for series in _series(run) if series.name in ("moving mean", run.units)]
+    if leading is not None:
+        places, values = over_parts(run, leading)
+        known = [None if value is None else round(value, leading.digits) for value in values]
+        found.append((places, Series("headline", heading(leading), leading.digits, "", known)))
+    return found
 
 
 def _all_series(run: ShownRun) -> Iterator[tuple[Ends, Series]]:

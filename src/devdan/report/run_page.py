@@ -15,7 +15,7 @@ from devdan.report.chart import COLOURS
 from devdan.report.class_charts import balance_chart, class_rows, confusions, matrix, recall_chart
 from devdan.report.event_marks import changes_legend, event_rows, markers
 from devdan.report.key_charts import shown_keys
-from devdan.report.rare import rare_class
+from devdan.report.rare import headline, headline_chart, headline_title, rare_class
 from devdan.report.render import Tile, caption, framed, legend, placed, render
 from devdan.report.run_charts import (
     accuracy_chart,
@@ -99,17 +99,17 @@ _ANIMATION = """
 
 
 def picture_of_run(run: ShownRun, *, animated: bool = False) -> str:
-    """Accuracy above, hidden units below: an SVG document with a transparent background, for light and dark pages."""
+    """Accuracy, or how well a rare class is found, above hidden units: an SVG document, for light and dark pages."""
     rate, spread, top = number(run.summary.rate.mean, 1), number(run.summary.rate.std, 1), 26
-    found, rarest = run.figures.get("rarest_average_precision"), run.summary.rarest
-    if rarest is None or found is None:
+    leading = headline([run])
+    upper = None if leading is None else headline_chart(run, leading)
+    if leading is None or upper is None:
+        name, upper = "accuracy", accuracy_chart(run)
         body = caption(24, f"Accuracy on {run.title}", f"{rate} ± {spread} %")
     else:
-        body = caption(24, f"Average precision of {clipped(rarest)} on {run.title}", number(found, 3))
-    for chart, height, head in (
-        (accuracy_chart(run), 200, ""),
-        (hidden_units_chart(run), 130, run.units.capitalize()),
-    ):
+        name = headline_title([run], leading)
+        body = caption(24, f"{name} on {run.title}", written(leading, leading.figure(run.figures), on_page=True))
+    for chart, height, head in ((upper, 200, ""), (hidden_units_chart(run), 130, run.units.capitalize())):
         if chart is None:
             continue
         if head:
@@ -119,7 +119,7 @@ def picture_of_run(run: ShownRun, *, animated: bool = False) -> str:
         top += 34
         body += placed(top, height, chart.body)
         top += height + chart.lower + 58
-    title = f"{run.title}: accuracy and {run.units} over {run.summary.n_samples:,} samples"
+    title = f"{run.title}: {name} and {run.units} over {run.summary.n_samples:,} samples"
     return framed(title, top - 12, body, _ANIMATION if animated else "")
 
 

@@ -40,7 +40,7 @@ class ShownRun:
 
     name: str  # of its folder
     info: dict[str, Any]
-    compared: bool = False  # with others, part by part
+    in_parts: bool = False  # they are kept, to measure some of them together
     finished: bool = False
     summary: Summary = field(default_factory=Summary)
     bins: Bins[Bin] = field(default_factory=Bins)
@@ -93,7 +93,7 @@ class ShownRun:
         self.summary.add(record)
         chunk = Bin.of(record)
         self.bins.add(chunk)
-        if self.compared:
+        if self.in_parts:
             self.parts.add(RunPart.of(record))
         if len(self.beginning) < _BEGINNING:
             self.beginning.append(chunk)
@@ -114,7 +114,7 @@ class RunReader:
     Memory does not grow with the number of records, but with that of the keys and their drifts, if there are any.
     """
 
-    def __init__(self, folder: Path, compared: bool = False) -> None:
+    def __init__(self, folder: Path, in_parts: bool = False) -> None:
         self._run = RunFolder(folder)
         if not folder.is_dir():
             raise ReportError(f"no such folder: {folder}")
@@ -124,7 +124,7 @@ class RunReader:
             raise ReportError(str(error)) from None
         if info is None:
             raise ReportError(f"no run in {folder}: it has no {self._run.settings_path.name}")
-        self._shown = ShownRun(folder.resolve().name, info, compared)
+        self._shown = ShownRun(folder.resolve().name, info, in_parts)
 
     def so_far(self) -> ShownRun:
         """The run with all records there are by now."""
@@ -156,9 +156,9 @@ class RunReader:
             raise ReportError(f"{self._run.summary_path} is damaged") from None
 
 
-def read_run(folder: Path, compared: bool = False) -> ShownRun:
+def read_run(folder: Path, in_parts: bool = False) -> ShownRun:
     """The run in a folder, finished or not; an error if there is nothing of it to show yet."""
-    shown = RunReader(folder, compared).so_far()
+    shown = RunReader(folder, in_parts).so_far()
     if shown.last is None:
         raise ReportError(f"no records yet in {folder}")
     return shown
