@@ -197,6 +197,7 @@ def test_streams_are_made_shown_and_deleted(http, stream):
         ({"max_waiting": 0}, "max_waiting must be"),
         ({"keyed": True, "model": "DEVDANEnsemble"}, "must be DEVDAN where rows have keys"),
         ({"keyed": True, "options": {"rehearse": 5}}, "rehearse"),
+        ({"keyed": True, "options": {"decide": {"fraud": {"budget": 2}}}}, "divide the alerts of a day"),
         ({"wiat": 3}, "unknown field `wiat`"),
         ([], "Expected `object`"),
     ],

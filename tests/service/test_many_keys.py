@@ -6,7 +6,7 @@ import random
 import httpx
 import numpy as np
 import pytest
-from keyed_logs import MOST, begun, by_hand, check_beside_a_fleet_by_hand, committed, features, label_of, saved
+from keyed_logs import DECIDE, MOST, begun, by_hand, check_beside_a_fleet_by_hand, committed, features, label_of, saved
 from served import SECONDS, Process, served_here, until, wait_until
 from service_kills import killed_often
 
@@ -31,9 +31,9 @@ def connection(tmp_path):
     database.close()
 
 
-def learned(connection, number, fold, n):
+def learned(connection, number, fold, n, **own):
     """A fleet by hand, and the fold, after some commits."""
-    fleet, source = by_hand(), random.Random(7)
+    fleet, source = by_hand(**own), random.Random(7)
     for k in range(n):
         committed(connection, number, fleet, source, k)
         for record in connection.records(number, fold.seq, 100):
@@ -45,6 +45,23 @@ def learned(connection, number, fold, n):
 
 def test_it_is_a_fleet_by_hand_whatever_is_in_memory(connection, tmp_path):
     check_beside_a_fleet_by_hand(connection, tmp_path)
+
+
+def test_rows_of_all_keys_are_decided_by_one_decision(connection):
+    number = begun(connection, options={"decide": DECIDE}, max_in_memory=1000)
+    fold = Fold.restored(connection, sql.streams(connection)[number], None)
+    fleet, source = learned(connection, number, fold, 60, decide=DECIDE), random.Random(8)
+    keys = list(fleet) * 20
+    rows = [features(source, 3) for _ in keys]
+    predictor = Predictor(fold.model, fold.columns, fold.seq)
+    called = [one.label for one in predictor.many(rows, keys)]
+    assert called == fleet.predict(keys, rows).tolist() != likeliest(fleet, keys, rows)
+    assert predictor.thresholds == fleet.thresholds_
+
+
+def likeliest(fleet, keys, rows):
+    """The likeliest classes."""
+    return fleet.classes_[fleet.predict_proba(keys, rows).argmax(axis=1)].tolist()
 
 
 def test_a_snapshot_has_what_has_changed_and_any_reader_its_own(connection):

@@ -10,6 +10,7 @@ from devdan.service.replay import replayed
 from devdan.service.schema import StreamSettings, Submission, SubmittedRow
 
 MOST = 5  # keys in memory
+DECIDE = {"big": "f1", "small": {"budget": 0.3, "over": 200}}  # its thresholds are part of the fleet
 CITIES = ("Bonn", "Köln", "Rome", None)
 
 
@@ -21,9 +22,9 @@ def label_of(row):
     return "big" if row["x"] > 0.5 else "small"
 
 
-def by_hand():
+def by_hand(decide="likeliest"):
     """What a stream's fleet is, with all keys in memory."""
-    return DEVDANFleet(DEVDAN(rehearse=0, random_state=0), n_jobs=1, random_state=0)
+    return DEVDANFleet(DEVDAN(rehearse=0, random_state=0), n_jobs=1, decide=decide, random_state=0)
 
 
 def saved(connection, number, fold):
@@ -55,7 +56,7 @@ def committed(connection, number, fleet, source, k, n_keys=40):
 
 def check_beside_a_fleet_by_hand(connection, scratch):
     """Whatever is in memory, and wherever it is killed, the fleet is the same bit for bit."""
-    number, source, fleet = begun(connection), random.Random(3), by_hand()
+    number, source, fleet = begun(connection, options={"decide": DECIDE}), random.Random(3), by_hand(DECIDE)
     stream = sql.streams(connection)[number]
     fold, most = Fold.restored(connection, stream, None), 0
     for k in range(150):
@@ -79,7 +80,10 @@ def check_beside_a_fleet_by_hand(connection, scratch):
                 fold.apply(record)
         if k % 10 == 9:
             assert saving.are_same(fold.model, fleet)
+            assert fold.model.thresholds_ == fleet.thresholds_
     assert len(fleet) > 30
+    assert set(fleet.thresholds_) == {"big", "small"}
+    assert fleet.thresholds_["big"] != 0.5
     assert most <= MOST + MOST // 2 + 6  # those that have changed since a snapshot, and of one record
     saved(connection, number, fold)
     stream = sql.streams(connection)[number]

@@ -21,6 +21,7 @@ from devdan.kernel.network import Evolving, Replaying
 from devdan.kernel.state import EVENTS, room_for
 from devdan.model import modelfile
 from devdan.model.classifier import EvolvingClassifier
+from devdan.model.decision import LIKELIEST
 from devdan.model.devdan import DEVDAN
 from devdan.model.scales import Scale
 from devdan.service.schema import InvalidError, Label, LimitError, Limits, StreamSettings, Value, check_columns
@@ -61,9 +62,11 @@ def new_model(settings: StreamSettings) -> Model:
         raise InvalidError(f"model must be DEVDAN where rows have keys, got {settings.model!r}")
     try:
         usual = {"random_state": 0, "rehearse": 0} if settings.keyed else {"random_state": 0}
-        model: Model = kind(**usual | settings.options)
+        chosen = usual | settings.options
+        decide = chosen.pop("decide", LIKELIEST) if settings.keyed else LIKELIEST  # there is one for all keys
+        model: Model = kind(**chosen)
         if settings.keyed:
-            model = DEVDANFleet(model, n_jobs=1, random_state=seed)
+            model = DEVDANFleet(model, n_jobs=1, decide=decide, random_state=seed)
         model.check_options()
         if settings.history is not None:
             _check_history(settings, model)
