@@ -274,8 +274,8 @@ def test_large_requests_leave_room_for_small_ones_and_for_others(tmp_path, queue
         with ThreadPoolExecutor(n + 5) as pool:
             large = [pool.submit(post, "a", size) for _ in range(n)]
             wait_until(lambda: size * sum(one.done() for one in large) + engine.writer.queued == size * n)
-            small, others = [pool.submit(post, "a", 1) for _ in range(4)], [pool.submit(post, "b", size // 2)]
             expected = engine.writer.queued + 4 + size // 2
+            small, others = [pool.submit(post, "a", 1) for _ in range(4)], [pool.submit(post, "b", size // 2)]
             wait_until(lambda: engine.writer.queued == expected or any(one.done() for one in [*small, *others]))
             gate.set()
             assert [one.result().status_code for one in [*small, *others]] == [200] * 5
