@@ -22,6 +22,7 @@ from devdan.report.comparison import (
     page_of_runs,
     recalls,
 )
+from devdan.report.rare import over_parts
 from devdan.report.run_charts import points
 from devdan.report.shown_run import ShownRun, differences, read_run
 
@@ -116,6 +117,21 @@ def test_where_a_class_is_rare_the_charts_lead_with_how_well_it_is_found():
     assert "Recall of fraud Over about a tenth" in Text(page_of_runs(runs, comparing("rarest_recall"))).text
     even = [run("a", 0.8, model="a"), run("b", 0.79, model="b")]
     assert "Over about a tenth" not in Text(page_of_runs(even)).text
+
+
+def test_without_probabilities_the_charts_lead_with_f1():
+    """Beside no line of chance, which is one of probabilities."""
+    runs = [
+        made(name, [replace(one, scores=None) for one in rare_class(skill)], model=name)
+        for name, skill in (("a", 5), ("b", 6))
+    ]
+    page = Text(page_of_runs(runs)).text
+    assert "F1 of fraud Over about a tenth of each run" in page
+    assert "by chance" not in page
+    ends, values = over_parts(runs[0], comparing("rarest_f1"))
+    around = Summary(runs[0].kept[18:23], begins=False)  # the chunk and the two on each side of it
+    assert ends[20] == 21 * 250
+    assert values[20] == around.confusion.f1(1)
 
 
 def test_a_verdict_does_not_rest_on_accuracy_that_is_not_better_than_the_majoritys():
