@@ -12,7 +12,7 @@ from oracle import agree, learn_both, stream
 from sklearn.utils import check_random_state
 
 from devdan import DEVDAN, DEVDANEnsemble, kernel
-from devdan.kernel import arithmetic, inputs, mixing, network, paper
+from devdan.kernel import arithmetic, inputs, mixing, network, paper, steps
 from devdan.kernel.memory import N
 from devdan.kernel.state import (
     PHASES,
@@ -380,7 +380,7 @@ def test_losses_that_are_far_apart_leave_one_predictor(network, predictor):
 @njit
 def judge(net, work, X, labels, weights, order):
     inputs.prepare_scaling(net, work)
-    mixing.update_losses(net, work, X, labels, weights, order)
+    mixing.update_losses(net, work, steps.Visits(X, labels, weights, order, len(order)), 0)
 
 
 compare = on_network(judge, kernel.Network)  # compiled once

@@ -23,6 +23,7 @@ from devdan.kernel.mixing import (
 from devdan.kernel.network import ACTUAL, BY_WEIGHTS, REPLAYING, Evolving, Network, Random, Work
 from devdan.kernel.paper import encode, project
 from devdan.kernel.replaying import learn_replaying
+from devdan.kernel.steps import Visits
 
 
 @entry
@@ -44,9 +45,10 @@ def learn(
     read in the discriminative phase. There, predictors are compared before the first of each ``chunk`` of samples is
     learned. ``weights`` are those of the samples in the loss; without any, all weigh 1.
     """
+    visits = Visits(X, labels, weights, order, chunk)
     if Network(state).kind == REPLAYING:
-        return learn_replaying(state, scratch, X, labels, weights, order, chunk, start, first, last)
-    return learn_evolving(state, scratch, X, labels, weights, order, chunk, start, first, last)
+        return learn_replaying(state, scratch, visits, start, first, last)
+    return learn_evolving(state, scratch, visits, start, first, last)
 
 
 @entry

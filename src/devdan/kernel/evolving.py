@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devdan.arrays import Floats, Integers
+from devdan.arrays import Floats
 from devdan.kernel.arithmetic import normal
 from devdan.kernel.drift import (
     SURE,
@@ -52,7 +52,7 @@ from devdan.kernel.paper import (
     step_discriminative,
     step_generative,
 )
-from devdan.kernel.steps import discriminative_rate, evenness, meet_label, step_adaptive, weight_of_sample
+from devdan.kernel.steps import Visits, discriminative_rate, evenness, meet_label, step_adaptive, weight_of_sample
 
 
 @compiled
@@ -157,18 +157,7 @@ def teach(net: Evolving, work: Work, row: Floats, label: int, weight: float) -> 
 
 
 @compiled
-def learn_evolving(
-    state: Floats,
-    scratch: Floats,
-    X: Floats,
-    labels: Integers,
-    weights: Floats,
-    order: Integers,
-    chunk: int,
-    start: int,
-    first: int,
-    last: int,
-) -> int:
+def learn_evolving(state: Floats, scratch: Floats, visits: Visits, start: int, first: int, last: int) -> int:
     """``learn`` for an evolving network."""
     net, own = Network(state), Evolving(state)
     work = Work(scratch, net)
@@ -176,18 +165,19 @@ def learn_evolving(
         if net.start > net.max_hidden:
             return start
         begin_evolving(own)
+    order = visits.order
     for t in range(start, len(order)):
         if net.n_hidden + 2 > net.max_hidden:  # each phase may grow one
             return t
-        row, weight = X[order[t]], weight_of_sample(weights, order[t])
+        row, weight = visits.X[order[t]], weight_of_sample(visits.weights, order[t])
         is_new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
         n_present = take_in(net, work, row, is_new, t == start)
         if first == GENERATIVE:
             observe(own, work, n_present, weight)
         if last == DISCRIMINATIVE:
-            if t % chunk == 0 and is_compared(net):
-                update_losses(net, work, X, labels, weights, order[t : t + chunk])
+            if t % visits.chunk == 0 and is_compared(net):
+                update_losses(net, work, visits, t)
                 find(row, work.clean, work.present, net.n_features)
                 see(net, work)
-            teach(own, work, row, labels[order[t]], weight)
+            teach(own, work, row, visits.labels[order[t]], weight)
     return len(order)

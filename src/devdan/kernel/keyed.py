@@ -21,6 +21,7 @@ from devdan.kernel.mixing import (
     learn_temperature,
 )
 from devdan.kernel.network import DISCRIMINATIVE, GIVEN, Evolving, Network, Work
+from devdan.kernel.steps import Visits
 
 STATE, N_WORDS, CODES, N_KNOWN, N_JUDGED, JUDGED, SEEN, CHANGED = range(8)  # words of a slot: a network, and its key
 NAMING, LABELLING, SHUFFLING = range(3)  # stages of a key's rows; from SHUFFLING on there are two for each pass
@@ -205,9 +206,8 @@ def learn_keys(
                 turns.done[k] = 0
             first = way.first + stage // 2
             last = way.last if way.interleaves else first
-            turns.done[k] = learn_evolving(
-                state, scratch, batch.X, outputs, batch.weights, visited, len(rows), turns.done[k], first, last
-            )
+            visits = Visits(batch.X, outputs, batch.weights, visited, len(rows))
+            turns.done[k] = learn_evolving(state, scratch, visits, turns.done[k], first, last)
             if turns.done[k] < len(rows):
                 n_stopped += 1
                 break

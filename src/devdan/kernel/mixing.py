@@ -27,7 +27,7 @@ from devdan.kernel.network import (
     Work,
 )
 from devdan.kernel.paper import project, remove
-from devdan.kernel.steps import weight_of_class, weight_of_sample
+from devdan.kernel.steps import Visits, weight_of_class, weight_of_sample
 
 # --- Averages of the weights: better predictions while the stream is stable --------------------------------------
 
@@ -149,8 +149,8 @@ def is_compared(net: Network) -> bool:
 
 
 @compiled
-def update_losses(net: Network, work: Work, X: Floats, labels: Integers, weights: Floats, order: Integers) -> None:
-    """Compare the predictors on the labelled samples of a chunk, before any of these is learned from.
+def update_losses(net: Network, work: Work, visits: Visits, begin: int) -> None:
+    """Compare the predictors on the labelled samples of the chunk that begins, before any of these is learned from.
 
     The losses are weighted as they are in learning. All of a chunk are predicted by the same weights and tell much the
     same, so that n of them count as the square root of n. If the averages lag behind a drift they restart, so that
@@ -159,12 +159,13 @@ def update_losses(net: Network, work: Work, X: Floats, labels: Integers, weights
     m, out, losses = net.n_classes, work.prediction[ACTUAL], net.losses
     if m == 0:
         return
+    order = visits.order[begin : begin + visits.chunk]
     first = STRIDE - 1 - net.n_learned[DISCRIMINATIVE] % STRIDE
     together = 1.0 / math.sqrt(max(1.0, math.ceil((len(order) - first) / STRIDE)))
     for t in range(first, len(order), STRIDE):
-        label = labels[order[t]]
-        weight = together * weight_of_sample(weights, order[t]) * weight_of_class(net, label)
-        look_at(net, work, X[order[t]])
+        label = visits.labels[order[t]]
+        weight = together * weight_of_sample(visits.weights, order[t]) * weight_of_class(net, label)
+        look_at(net, work, visits.X[order[t]])
         for predictor in range(2):
             if predictor == BY_WEIGHTS or net.averaging > 0.0:
                 predict(net, work, predictor, out, m)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from devdan.arrays import Floats, Integers
+from devdan.arrays import Floats
 from devdan.kernel.arithmetic import normal, uniform
 from devdan.kernel.drift import rise, surprise_of_label
 from devdan.kernel.inputs import FARTHEST, LARGEST, find, is_ranked, see, take_in
@@ -38,6 +38,7 @@ from devdan.kernel.network import (
 from devdan.kernel.paper import WEIGHT_VARIANCE, accelerate, step_classifier
 from devdan.kernel.steps import (
     LEAST_WEIGHT,
+    Visits,
     discriminative_rate,
     evenness,
     meet_label,
@@ -273,33 +274,23 @@ def teach_and_replay(net: Replaying, work: Work, row: Floats, label: int, weight
 
 
 @compiled
-def learn_replaying(
-    state: Floats,
-    scratch: Floats,
-    X: Floats,
-    labels: Integers,
-    weights: Floats,
-    order: Integers,
-    chunk: int,
-    start: int,
-    first: int,
-    last: int,
-) -> int:
+def learn_replaying(state: Floats, scratch: Floats, visits: Visits, start: int, first: int, last: int) -> int:
     """``learn`` for a replaying network, which always has room."""
     net, own = Network(state), Replaying(state)
     work = Work(scratch, net)
     if net.n_hidden == 0:
         begin_replaying(own)
+    order = visits.order
     for t in range(start, len(order)):
-        row = X[order[t]]
+        row = visits.X[order[t]]
         is_new = first == GENERATIVE or net.n_learned[DISCRIMINATIVE] >= net.n_seen
         take_in(net, work, row, is_new, t == start)
         if first == GENERATIVE:
             net.n_learned[GENERATIVE] += 1
         if last == DISCRIMINATIVE:
-            if t % chunk == 0 and is_compared(net):
-                update_losses(net, work, X, labels, weights, order[t : t + chunk])
+            if t % visits.chunk == 0 and is_compared(net):
+                update_losses(net, work, visits, t)
                 find(row, work.clean, work.present, net.n_features)
                 see(net, work)
-            teach_and_replay(own, work, row, labels[order[t]], weight_of_sample(weights, order[t]))
+            teach_and_replay(own, work, row, visits.labels[order[t]], weight_of_sample(visits.weights, order[t]))
     return len(order)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from devdan.arrays import Floats
+from devdan.arrays import Floats, Integers
 from devdan.kernel.inputs import widen
 from devdan.kernel.jit import compiled
 from devdan.kernel.network import ACTUAL, ALIKE, DISCRIMINATIVE, GIVEN, Network, Work
@@ -16,6 +17,16 @@ CLASS_HORIZON = 10_000.0  # samples over which labels are counted
 HEAVIEST = 100.0  # balanced class: of two, one that has 1 in 200 labels; a rarer one would be learned from too few
 LEAST_WEIGHT = 1e-300  # of all labels, below which shares of it are not computed: its inverse may be infinite
 LONGEST = 3.0  # what a class weighs at most in the step on a new sample
+
+
+class Visits(NamedTuple):
+    """What is learned from, in the order in which it is visited; predictors are compared once in each chunk."""
+
+    X: Floats
+    labels: Integers
+    weights: Floats  # none if all weigh 1
+    order: Integers
+    chunk: int
 
 
 @compiled

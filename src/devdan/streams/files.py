@@ -158,7 +158,7 @@ def _zipped(path: Path, reading: Reading) -> TableSource | npz.Arrays:
         try:
             with zipfile.ZipFile(path) as archive:  # which stays open as long as its member
                 return archive.open(member)
-        except (RuntimeError, NotImplementedError) as error:
+        except RuntimeError as error:  # it wants a password, or zipfile does not know its compression
             raise StreamError(f"{path} cannot be unpacked: {reason(error)}") from error
 
     return reader.opens(TextFile(path, None, unpacked, reading.encoding), reading)
